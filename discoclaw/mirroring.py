@@ -40,7 +40,7 @@ def find_or_make_keys(settings: Settings) -> Keys | None:
 
 def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig | None:
     """What a running bot mirrors; None if nothing. Raises SettingsError."""
-    if settings.nostr_mode == "off" or not settings.nostr_relays:
+    if not mirrors(settings):
         return None
     if keys is None:
         raise SettingsError(
@@ -68,6 +68,19 @@ def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
     )
 
 
+def check_shared(settings: Settings) -> None:
+    """Raises SettingsError if these cannot be the settings of one of several processes that mirror."""
+    if settings.nostr_key is None:
+        raise SettingsError(
+            "NOSTR_SECRET_KEY is not set; processes that share a store need the same key, so set it for each"
+        )
+    if EMBEDDED in settings.nostr_relays:
+        raise SettingsError(
+            f"NOSTR_RELAYS={EMBEDDED}: an embedded relay belongs to one process, and several share this "
+            "store; name other relays"
+        )
+
+
 def redactor_for(settings: Settings, keys: Keys | None) -> Redactor:
     """A redactor that knows all keys in the settings, so that no text shows one. Raises SettingsError."""
     settings_keys = (settings.nostr_box_key, settings.owner_secret_key, settings.transcribe_key)
@@ -82,4 +95,9 @@ def relay_copies(settings: Settings, disk: Disk) -> RelayCopies:
         keys = find_keys(settings)
         return Names(keys) if keys is not None else None
 
-    return RelayCopies(settings.outbox_path, disk, names)
+    return RelayCopies(settings.outbox_path, disk, names, elsewhere=disk.shared and mirrors(settings))
+
+
+def mirrors(settings: Settings) -> bool:
+    """Whether the settings name relays to mirror to."""
+    return settings.nostr_mode != "off" and bool(settings.nostr_relays)

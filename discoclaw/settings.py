@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dotenv import dotenv_values
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -45,6 +45,7 @@ from discoclaw.settings_types import (
     Relays,
     Saved,
     Secret,
+    ShardSet,
     Store,
     Zone,
 )
@@ -96,6 +97,7 @@ class Settings(BaseSettings):
     owners: Ids = _env("DISCOCLAW_OWNER_IDS", frozenset())
     discord_api: Address = _env("DISCORD_API_BASE", None)
     discord_gateway: Gateway = _env("DISCORD_GATEWAY", None)
+    shards: ShardSet = _env("DISCOCLAW_SHARDS", None)
     respond_mode: RespondMode = _env("DISCOCLAW_RESPOND_MODE", "mention")
     catch_up_hours: int = _env("DISCOCLAW_CATCH_UP_HOURS", 72, ge=0, le=720)
     catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
@@ -207,7 +209,7 @@ class Settings(BaseSettings):
     owner_key_password: Secret = _env("NOSTR_OWNER_KEY_PASSWORD", None)
 
     # The program
-    store: Store = _env("DISCOCLAW_STORE", "files")
+    store: Store = _env("DISCOCLAW_STORE", SecretStr("files"))
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
     content_dir: Path = _env("DISCOCLAW_CONTENT_DIR", Path("content"))
     concurrent_turns: int = _env("DISCOCLAW_MAX_CONCURRENT_INVOCATIONS", 16, ge=0, le=1000)
@@ -301,7 +303,8 @@ def _line(fault: Any) -> str:
     fields = {field: name for name, field in known.items()}
     variable = given if given in known else fields.get(given, given)
     field = Settings.model_fields[known[variable]] if variable in known else None
-    secret = "SecretStr" in str(field and field.annotation) or fault["type"] == "secret"
+    kind = fault["type"]
+    secret = kind == "secret" or ("SecretStr" in str(field and field.annotation) and kind != "store")
     reason = _allowed(fault, field)
     return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"
 

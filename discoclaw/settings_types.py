@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, SecretStr
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
@@ -16,6 +16,7 @@ from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.policy import Personas
+from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -123,15 +124,41 @@ def _public_key(value: object) -> object:
     return plain or None
 
 
+def _shards(value: object) -> object:
+    """The shards that this process serves; None for a client that does not shard."""
+    if not isinstance(value, str):
+        return value
+    return wanted(value) if value.strip() else None
+
+
 def _level(value: object) -> object:
     plain = value.upper() if isinstance(value, str) else value
     return plain if plain in LEVELS else value  # as typed, so that the error shows what was typed
+
+
+def _store(value: SecretStr) -> SecretStr:
+    """Check the name of a store, or the address of one. No message shows what may hold a password."""
+    given = value.get_secret_value()
+    if given in ("files", "sqlite", "none"):
+        return value
+    form = "postgresql://user:password@host/database"
+    if not given.startswith(("postgresql://", "postgres://")):
+        kind = "secret" if set(given) & set("@:/") else "store"
+        raise PydanticCustomError(kind, "must be 'files', 'sqlite', 'none' or {form}", {"form": form})
+    user, _, place = given.partition("://")[2].partition("?")[0].rpartition("@")
+    if set(user) & set("@/# ") or not place.partition("/")[2]:
+        why = (
+            "must look like {form}; special characters in user and password are percent-encoded, as %40 for @"
+        )
+        raise PydanticCustomError("secret", why, {"form": form})
+    return value
 
 
 Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
 Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
 Zone = Annotated[str, AfterValidator(_zone)]
@@ -140,7 +167,7 @@ ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
 GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
 PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
-Store = Literal["files", "sqlite", "none"]
+Store = Annotated[SecretStr, AfterValidator(_store)]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.ports import Clock
+from discoclaw.core.processes import Processes
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.changed_by import ChangedBy
+from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.members import Member
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.off import STORE_OFF, NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
@@ -27,10 +30,12 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.place_rules import PlaceRules
+from discoclaw.memory.processes import processes_of
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.search.archive import Archive
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.finding import words_of
@@ -52,12 +57,16 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """What is stored of talk: summaries, when they were cleared, cached answers, the archive."""
+    """What is stored of talk: summaries, when they were cleared, cached answers, the archive.
+
+    `unused` are archives of other stores, which may be left from before: erasing and taking back reach them.
+    """
 
     rolling: RollingMemory
     clears: Clears
     responses: Responses
     archive: Archive
+    unused: tuple[Archive, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,8 @@ class Indices:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All of it. `live` is the configuration that applies at once, `places` what it says about places, and
-    `cursors` the progress of each follower.
+    """All of it. `live` is the configuration that applies at once, `places` what it says about places,
+    `cursors` the progress of each follower, and `processes` those that share the store.
 
     Answers use `used` and `summaries`, and learning goes into them. If people are not remembered, or
     conversations not summarised, these are empty stand-ins; `memory` and `conversations` still reach what was
@@ -89,6 +98,7 @@ class Storage:
     places: PlaceRules
     consent: KnownConsent
     withdrawals: Withdrawals
+    processes: Processes
 
     @property
     def remembers(self) -> bool:
@@ -100,19 +110,24 @@ class Storage:
         """Whether conversations are summarised."""
         return self.summaries is self.conversations.rolling
 
-    def open(self) -> None:
-        """Take the folder, and finish interrupted erasings. Blocking; see `Memory.open`."""
-        self.memory.open()
+    def open(self, *, beside: bool = False) -> None:
+        """Take the folder, and finish interrupted erasings. Blocking; see `Memory.open`.
+
+        `beside`: a running bot may keep the folder, if processes share the store.
+        """
+        self.memory.open(beside=beside)
 
     def load(self) -> None:
-        """Read what is needed at once: choices and configuration. Blocking. Raises MemoryFault."""
+        """Read what is needed at once: erasings, choices, configuration. Blocking. Raises MemoryFault."""
+        self.memory.catch_up()
         self.people.choices.load()
         self.people.changed_by.load()
         self.live.load()
 
     def close(self) -> None:
         """Close all files, and release the folder. Blocking."""
-        self.conversations.archive.close()
+        for archive in (self.conversations.archive, *self.conversations.unused):
+            archive.close()
         self.indices.vectors.close()
         self.memory.close()
 
@@ -120,7 +135,10 @@ class Storage:
 def disks_of(settings: Settings) -> Disks:
     """The stores that the settings configure."""
     return disks(
-        settings.store, settings.memory_dir, durable=settings.durable_dir, rolling=settings.summary_dir
+        settings.store.get_secret_value(),
+        settings.memory_dir,
+        durable=settings.durable_dir,
+        rolling=settings.summary_dir,
     )
 
 
@@ -135,13 +153,23 @@ class _Basis:
 
 
 def build(
-    settings: Settings, *, clock: Clock, redactor: Redactor = PLAIN, for_admin: bool = False
+    settings: Settings,
+    *,
+    clock: Clock,
+    redactor: Redactor = PLAIN,
+    for_admin: bool = False,
+    stores: Disks | None = None,
+    processes: Processes | None = None,
 ) -> Storage:
-    """Build every part. For an admin this includes what the settings switch off for the bot."""
-    stores, idle_ms = disks_of(settings), settings.idle_s * 1000
-    disk = stores.used
+    """Build every part. For an admin this includes what the settings switch off for the bot.
+
+    `stores` are those of the settings by default; `processes` share the one that is used.
+    """
+    stores, idle_ms = stores or disks_of(settings), settings.idle_s * 1000
+    disk, changes = stores.used, Changes()
+    processes = processes or processes_of(disk, changes, Member("tool" if for_admin else "bot"))
     cursors = Cursors(disk.documents(CURSORS))
-    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides)
+    live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides, shared=disk.shared)
     places = PlaceRules(live, settings.personas, settings.auto_save)
     memory = Memory(
         stores,
@@ -150,28 +178,37 @@ def build(
         idle_ms=idle_ms,
         cursors=cursors,
         dm_privacy=places.dm_privacy,
+        processes=processes,
+        changes=changes,
     )
-    choices = Choices(disk.documents(""), memory.changes, asks=places.asks_first)
+    choices = Choices(disk, memory.changes, asks=places.asks_first)
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
-    used = memory
-    if not disk.remembers:
-        used = NoMemory(STORE_OFF)
-    elif not (for_admin or settings.durable_enabled):
-        used = NoMemory()
     conversations = _conversations(basis, settings)
-    summaries = conversations.rolling
+    used, summaries = memory, conversations.rolling
     if not disk.remembers:
-        summaries = NoSummaries(STORE_OFF)
-    elif not (for_admin or settings.summary_enabled):
-        summaries = NoSummaries()
+        used, summaries = NoMemory(STORE_OFF), NoSummaries(STORE_OFF)
+    elif not for_admin:
+        used = memory if settings.durable_enabled else NoMemory()
+        summaries = summaries if settings.summary_enabled else NoSummaries()
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    withdrawals = Withdrawals(used, memory.personal, cursors, consent)
+    withdrawals = Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared)
     storage = Storage(
-        memory, used, summaries, people, conversations, indices, cursors, live, places, consent, withdrawals
+        memory,
+        used,
+        summaries,
+        people,
+        conversations,
+        indices,
+        cursors,
+        live,
+        places,
+        consent,
+        withdrawals,
+        processes,
     )
     _register(settings, storage)
     return storage
@@ -215,20 +252,29 @@ def _conversations(basis: _Basis, settings: Settings) -> Conversations:
         idle_ms=idle_ms,
         consent=basis.consent,
     )
-    archive = Archive(settings.memory_dir / "archive.sqlite", clock=clock)
-    return Conversations(rolling, clears, responses, archive)
+    in_file = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=clock)
+    if memory.disk.name != "postgresql":  # the only store that has tables for it
+        return Conversations(rolling, clears, responses, in_file)
+    from discoclaw.memory.disk.postgres.disk import PostgresDisk  # an extra, slow to import
+    from discoclaw.search.archive_postgres import PostgresArchive
+
+    assert isinstance(memory.disk, PostgresDisk)
+    in_file.name, in_file.local = "archive of another store", True
+    return Conversations(rolling, clears, responses, PostgresArchive(memory.disk.tables), (in_file,))
 
 
 def _register(settings: Settings, storage: Storage) -> None:
     """Register every part for erasings, and for notifications of what is recorded."""
     memory, people, talk = storage.memory, storage.people, storage.conversations
+    memory.join(storage.live, people.choices)
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)
-    memory.join(talk.responses, talk.archive, storage.indices.vectors, storage.indices.items)
-    if settings.outbox_path.exists():  # earlier copies have to be erased on relays even if mirroring is off
+    memory.join(talk.responses, talk.archive, *talk.unused, storage.indices.vectors, storage.indices.items)
+    shared = memory.disk.shared and settings.nostr_relays
+    if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need
 
         memory.join(relay_copies(settings, memory.disk))

@@ -7,9 +7,9 @@ A caller notes a key, and a task of the worker calls `run` with it:
     run failed                  due again after `retry_s`, which doubles with each failure up to `longest_s`;
                                 the key waits alone, and notes for it don't make it due earlier
 
-At most `at_once` keys are run side by side, and no key twice at the same time. An error we expect (one of
-`core/errors`, or an OSError) is one warning until the key works again; any other is logged with its traceback
-each time.
+At most `at_once` keys are run side by side, and no key twice at the same time. With `lease` that holds for
+all processes: a run waits for its lease. An error we expect (one of `core/errors`, or an OSError) is one
+warning until the key works again; any other is logged with its traceback each time.
 
 The pauses are ours and not those of `tenacity` or `stamina`: these retry a call that somebody awaits. Here
 nobody does, a pause belongs to a key, notes join it and closing ends it, so a library would only replace the
@@ -20,7 +20,8 @@ Knows nothing about what is run.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextvars import Context, copy_context
 from typing import Final, Generic, TypeVar
 
 from discoclaw.core.errors import DiscoClawError
@@ -37,6 +38,11 @@ _MOST_BEGUN = 1_000
 
 async def _nothing(keys: Collection[object]) -> None:
     """What most workers do when they become idle."""
+
+
+def _no_lease(key: object) -> AbstractAsyncContextManager[None]:
+    """What most runs need."""
+    return nullcontext()
 
 
 class Worker(Generic[K]):
@@ -57,6 +63,7 @@ class Worker(Generic[K]):
         retry_s: float | None = RETRY_S,
         longest_s: float = LONGEST_S,
         idle: Callable[[Collection[K]], Awaitable[None]] = _nothing,
+        lease: Callable[[K], AbstractAsyncContextManager[None]] = _no_lease,
     ) -> None:
         self._name = name
         self._run = run
@@ -65,6 +72,8 @@ class Worker(Generic[K]):
         self._retry_s = retry_s
         self._longest_s = longest_s
         self._idle = idle
+        self._lease = lease
+        self._context: Context | None = None
         self._urgent: dict[K, None] = {}  # due, in order of arrival, each once; before all in `_due`
         self._due: dict[K, None] = {}
         self._running: set[K] = set()
@@ -114,7 +123,11 @@ class Worker(Generic[K]):
     # ------------------------------------------------------------------ lifecycle
 
     async def start(self) -> None:
-        """Nothing to start: the first note starts the work."""
+        """Let all runs belong to whoever starts it: what is leased there fences what they write.
+
+        Without a start they belong to whoever noted their key. The first note starts the work.
+        """
+        self._context = copy_context()
 
     async def settle(self, *keys: K) -> None:
         """Wait until nothing is due, or none of these keys; what waits for its time is not awaited."""
@@ -157,7 +170,8 @@ class Worker(Generic[K]):
         elif fresh:
             self._due[key] = None
         if fresh and len(self._lanes) < self._at_once:
-            lane = asyncio.create_task(self._work(), name=self._name)
+            context = self._context.copy() if self._context is not None else None
+            lane = asyncio.create_task(self._work(), name=self._name, context=context)
             self._lanes.add(lane)
             lane.add_done_callback(self._lanes.discard)  # also one that is cancelled before it begins
 
@@ -215,7 +229,8 @@ class Worker(Generic[K]):
     async def _try(self, key: K, lane: asyncio.Task[None]) -> None:
         self._begin(key)
         try:
-            await self._run(key)
+            async with self._lease(key):
+                await self._run(key)
         except (DiscoClawError, OSError) as error:
             level = logging.DEBUG if key in self._warned else logging.WARNING
             self._warned.add(key)

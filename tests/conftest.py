@@ -12,12 +12,20 @@ Properties are tried on the same few examples in every run, and with HYPOTHESIS_
 new ones each time.
 """
 
+import contextlib
 import gc
 import os
 import shutil
 import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.servers.postgres import Postgres
 
 MEMORY = "/dev/shm"
 WORKERS_PER_CPU = 2
@@ -47,6 +55,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return WORKERS_PER_CPU * (os.cpu_count() or 1)
 
 
+STORES = ["files", "sqlite", "postgres"]
+"""What `every_store` stands for."""
+
 gc.disable()
 
 
@@ -54,3 +65,90 @@ def pytest_collection_finish() -> None:
     """Begin to collect garbage, but never look at what was made so far."""
     gc.enable()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests were skipped, each reason once."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Postgres"]:
+    """A PostgreSQL, one for each worker, that starts with the first test that asks for it.
+
+    A test that stops or pauses it asks for `database` too, which sets it right afterwards.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with contextlib.ExitStack() as stack:
+        yield _started(stack, template=shared / "postgres")
+
+
+@pytest.fixture
+def database(postgres: "Postgres") -> Iterator[str]:
+    """The URL of a database that nobody has used."""
+    url = postgres.new_database()
+    yield url
+    postgres.recover()
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def other_postgres(postgres: "Postgres") -> Iterator[Callable[..., "Postgres"]]:
+    """Starts servers for one test, with settings of their own: see `Postgres`."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: _started(stack, template=postgres.template, **options)
+
+
+def _started(stack: contextlib.ExitStack, **options: Any) -> "Postgres":
+    """A server that runs as long as the stack; the one place that skips where PostgreSQL can't run."""
+    try:
+        from tests.servers.postgres import Postgres, Unavailable
+    except ImportError as error:
+        pytest.skip(f"No PostgreSQL here: {error}")
+    try:
+        return stack.enter_context(Postgres(**options))
+    except Unavailable as error:
+        pytest.skip(f"No PostgreSQL here: {error}")
+
+
+@pytest.fixture(scope="session")
+def prepared(postgres: "Postgres") -> str:
+    """The URL of a database with the tables of a store, to be copied."""
+    from discoclaw.memory.disk.postgres.disk import PostgresDisk
+
+    url = postgres.new_database()
+    disk = PostgresDisk(url)
+    disk.open()
+    disk.close()
+    return url
+
+
+@pytest.fixture
+def prepared_database(postgres: "Postgres", prepared: str) -> Iterator[str]:
+    """The URL of an empty store, for a test that leaves the server as it is."""
+    url = postgres.new_database(like=prepared)
+    yield url
+    postgres.drop_database(url)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is marked `every_store` runs on each, and `own_store` on each that is files of one process.
+
+    The rest needs no more than the port promises.
+    """
+    for mark, stores in (("own_store", STORES[:2]), ("every_store", STORES)):
+        if "store" in metafunc.fixturenames and metafunc.definition.get_closest_marker(mark):
+            metafunc.parametrize("store", stores, indirect=True)
+            return
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> str:
+    """Which store, as DISCOCLAW_STORE names it."""
+    name = getattr(request, "param", "files")
+    return str(request.getfixturevalue("prepared_database")) if name == "postgres" else name

@@ -14,6 +14,7 @@ from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.heap import freeze_heap
 from discoclaw.app.services import Services
+from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import ChatUnavailable, SettingsError
 from discoclaw.session.talk import Talk
@@ -94,12 +95,16 @@ class App:
         await self._services.settle()
 
     async def run(self) -> None:
-        """Connect to Discord and stay until the client is closed. Raises SettingsError without a token."""
+        """Connect to Discord and stay until the client is closed.
+
+        Raises SettingsError without a token, and LeaseLost when another process has taken our shards.
+        """
         if self.settings.token is None:
             raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")
         freeze_heap()  # a full collection stops every reply: for 25 instead of 175 ms under load
         try:
-            await self.client.start(self.settings.token.get_secret_value())
+            await self.client.login(self.settings.token.get_secret_value())
+            await self.feature(Sharding).served(self.client.connect)
         except discord.LoginFailure:
             raise SettingsError("DISCORD_TOKEN=…: Discord does not accept this token") from None
         except discord.PrivilegedIntentsRequired:

@@ -31,15 +31,23 @@ class Archived(Feature):
         rules = Rules(saved, settings.hygiene_max_age_s * 1000, storage.consent)
         archive, meaning = storage.conversations.archive, finding.meaning
         if not isinstance(meaning, Meaning):
-            self.archiving = Archiving(archive, rules, clock=basics.clock)
+            self.archiving = Archiving(archive, rules, clock=basics.clock, processes=storage.processes)
             self.services = (self.archiving,)
         else:
             most = None if meaning.embedder.stays_here else settings.embedding_talk_per_day
             provider = Provider(meaning.embedder.name, meaning.embedder.stays_here, most)
             vectors = TalkVectors(archive, provider, consent=storage.consent)
-            embedding = TalkEmbedding(meaning.embedder, vectors, clock=basics.clock, items=meaning.embedding)
+            embedding = TalkEmbedding(
+                meaning.embedder,
+                vectors,
+                clock=basics.clock,
+                items=meaning.embedding,
+                processes=storage.processes,
+            )
             weights = Meant(text_weight=settings.text_weight, vector_weight=settings.vector_weight)
             of_talk = TalkMeaning(meaning, vectors, embedding, consent=storage.consent, weights=weights)
-            self.archiving = Archiving(archive, rules, clock=basics.clock, meaning=of_talk)
+            self.archiving = Archiving(
+                archive, rules, clock=basics.clock, meaning=of_talk, processes=storage.processes
+            )
             self.services = (embedding, self.archiving)
         self.joins = (self.archiving,)

@@ -24,12 +24,14 @@ from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
 from discoclaw.app.people import People
+from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
 from discoclaw.app.voice import Voice
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.spec import Catalogue
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.past import Past
+from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.core.ports import Clock, History, Model
 from discoclaw.mirroring import find_or_make_keys, redactor_for
 from discoclaw.session import tools
@@ -59,7 +61,7 @@ def build(
     """
     keys = find_or_make_keys(settings)
     redactor = redactor_for(settings, keys)
-    client = DiscoClaw(settings, redactor)
+    client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(settings, redactor)
     basics = Basics(settings, clock, redactor, client.me)
     disk = OnDisk(basics)
     mirror = Mirror(basics, keys, disk)
@@ -77,12 +79,15 @@ def build(
     talk = Talking(basics, disk, models, learning, hearing, answering, client.threads)
     client.talk = talk.talk
     client.retractions = hearing.retractions
+    sharding = Sharding(basics, disk, client, learning.inboxes)
     chat = Chat(basics, client, disk, models, learning)
     context = command_context(basics, disk, mirror, models, archive, learning, hearing)
     commanding = Commanding(basics, client, disk, archive, context, catalogue)
     voice = Voice(basics, client, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    features = [disk, mirror, people, models, finding, archive, files, chat, learning, hearing]
-    features += [answering, talk, commanding, voice, missed]
+    # The shards are given back just before we leave the store: who has them next answers what we have claimed
+    # and no longer answer, but not while we count as living.
+    features = [disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
+    features += [hearing, answering, talk, commanding, voice, missed]
     return App(settings, client, features)

@@ -9,6 +9,7 @@ from discoclaw.app.feature import Feature
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.app.part import Part
+from discoclaw.app.sole import Sole
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
@@ -60,16 +61,27 @@ class Chat(Feature):
                 storage.consent,
             )
             follower = _transparency(client, mirror, storage)
-            self._show(follower, mirror, follower)
+            self._show(_sole("transparency", follower, client, storage), mirror, follower)
             learning.followers.append(follower)
         follower = _questions(client, storage, models, learning)
-        self._show(follower, follower)
+        self._show(_sole("questions", follower, client, storage), follower)
         learning.followers.append(follower)
 
-    def _show(self, service: Receipts | Follower, *joins: Receipts | Follower | Transparency) -> None:
+    def _show(self, service: Receipts | Sole, *joins: Receipts | Follower | Transparency) -> None:
         """Add something to show: a service, and the parts that listen to changes or to an erasing."""
         self.services = (service, *self.services)
         self.joins = (*self.joins, *joins)
+
+
+def _sole(name: str, follower: Follower, client: DiscoClaw, storage: Storage) -> Sole:
+    """A follower that one process has. It catches up when Discord can be reached."""
+
+    async def start() -> None:
+        await follower.start()
+        if client.is_ready():  # another process had it until now
+            await follower.catch_up()
+
+    return Sole(name, [Part(start, follower.settle, follower.close)], storage.processes)
 
 
 def _transparency(client: DiscoClaw, mirror: Transparency, storage: Storage) -> Follower:

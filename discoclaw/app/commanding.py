@@ -52,7 +52,8 @@ class Commanding(Feature):
         async def setup() -> None:
             if settings.commands_enabled:
                 commands.register()
-            await sync_if_changed(client.tree, storage.cursors)
+            async with storage.processes.lease("slash-commands"):
+                await sync_if_changed(client.tree, storage.cursors)
 
         client.setup_hooks.append(setup)
 

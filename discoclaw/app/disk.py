@@ -36,10 +36,13 @@ class OnDisk(Feature):
 
     def __init__(self, basics: Basics) -> None:
         self.storage = build(basics.settings, clock=basics.clock, redactor=basics.redactor)
-        self.services = (Part(starting=self._open, closing=self._close),)
+        settling = self.storage.processes.settle
+        opening = Part(starting=self._open, settling=settling, closing=self._close)
+        self.services = (opening, self.storage.memory.erasings)
 
     async def _open(self) -> None:
         await read_in_thread(self.storage.open)
+        await self.storage.processes.start()
         await read_in_thread(self.storage.load)
 
     async def _close(self) -> None:
@@ -48,7 +51,9 @@ class OnDisk(Feature):
             async with asyncio.timeout(CLOSE_WAIT_S):
                 while running():  # noqa: ASYNC110 - threads ring no bell, and this is the last thing we do
                     await asyncio.sleep(LOOK_S)
-        if calls := running():
+        calls = running()
+        await self.storage.processes.close()  # what is still written after that, a shared store refuses
+        if calls:
             log.error("the data folder stays locked until we end, because of %s", "; ".join(calls))
             return
         await read_in_thread(self.storage.close)

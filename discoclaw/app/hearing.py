@@ -10,6 +10,8 @@ from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
+from discoclaw.app.part import Part
+from discoclaw.app.sole import Sole
 from discoclaw.core.ports import History
 from discoclaw.session.conversation import AnswerRules
 from discoclaw.session.explained import Explained
@@ -75,7 +77,16 @@ class Hearing(Feature):
             sessions_of=self.inboxes.sessions_of,
             clock=clock,
         )
-        self.services = (self.hatchery, self.inboxes, rewriting, storage.withdrawals, self.retractions)
+        withdrawals = storage.withdrawals  # each process does what it is told, and one what others left
+        left = Part(withdrawals.start, withdrawals.settle, withdrawals.rest)
+        self.services = (
+            self.hatchery,
+            self.inboxes,
+            rewriting,
+            Part(settling=withdrawals.settle, closing=withdrawals.close),
+            Sole("withdrawals", [left], storage.processes),
+            self.retractions,
+        )
         self.joins = (
             self.inboxes,
             TalkInRam(self.windows, loops, self.hatchery, self.explained, finding.ranker),

@@ -65,6 +65,7 @@ class Learning(Feature):
             storage.consent,
             catches_up=settings.catch_up_hours > 0,
             names_people=storage.remembers,
+            shared=storage.processes.shared,
         )
         self.hygiene = Hygiene(
             storage.used,
@@ -73,7 +74,7 @@ class Learning(Feature):
             clock=basics.clock,
             rules=settings.decay,
             roll=random.Random().random,
-            beside=Beside(archive.archiving.purge, storage.people.tool_log.purge),
+            beside=Beside(archive.archiving.purge, storage.people.tool_log.purge, storage.processes),
             consent=storage.consent,
         )
         self.heartbeat = Heartbeat(
@@ -86,6 +87,7 @@ class Learning(Feature):
             every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
             consent=storage.consent,
             first=self.hygiene.run,
+            processes=storage.processes,
         )
         self.loops = self._loops(basics, disk, models, finding.nearest)
         self.services = (self.hygiene, self.loops, self.heartbeat)
@@ -118,6 +120,7 @@ class Learning(Feature):
             learned=learned,
             consent=storage.consent,
             behind=self.inboxes.is_behind,
+            processes=storage.processes,
         )
 
 

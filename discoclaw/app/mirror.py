@@ -6,11 +6,13 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
+from discoclaw.app.sole import Sole
 from discoclaw.core.ports import MirrorControl, NoMirror
 from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.mirroring import nostr_config
+from discoclaw.mirroring import check_shared, nostr_config
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.event import Keys
+from discoclaw.nostr.sharing import OthersChanges, SharingAdapter
 
 
 class Mirror(Feature):
@@ -38,7 +40,10 @@ class Mirror(Feature):
         if config is None:
             return
         storage = disk.storage
-        adapter = NostrAdapter(
+        shared = storage.memory.disk.shared
+        if shared:
+            check_shared(basics.settings)
+        adapter = (SharingAdapter if shared else NostrAdapter)(
             config,
             storage.memory,
             clock=basics.clock,
@@ -46,7 +51,7 @@ class Mirror(Feature):
             live=storage.live,
             consent=storage.consent,
         )
-        self.joins = (adapter.mirror,)
+        self.joins = (adapter.mirror, OthersChanges(adapter.mirror)) if shared else (adapter.mirror,)
 
         async def start() -> None:
             await adapter.open()
@@ -55,4 +60,4 @@ class Mirror(Feature):
             await adapter.start()
 
         self.adapter = adapter
-        self.services = (Part(start, adapter.settle, adapter.close),)
+        self.services = (Sole("mirror", [Part(start, adapter.settle, adapter.close)], storage.processes),)

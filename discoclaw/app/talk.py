@@ -34,7 +34,7 @@ class Talking(Feature):
         threads: Threads,
     ) -> None:
         settings, storage, loops = basics.settings, disk.storage, learning.loops
-        arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places)
+        arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places, storage.processes)
         self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)
         turns = Turns(
             hatchery=hearing.hatchery,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import discord
 
 from discoclaw.bot import wire
+from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Place
@@ -37,6 +38,8 @@ class Access:
         self._guilds = guilds
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
+        self.elsewhere: Elsewhere | None = None
+        """The servers of other processes' shards, if there may be any."""
         self.live: LiveConfig | None = None
         """What live configuration says about channels, once the composition root has set it."""
 
@@ -85,7 +88,7 @@ class Access:
         if self._now() < until:
             return allowed
         try:
-            allowed = await self._ask([guild] if guild is not None else self._guilds(), user.id)
+            allowed = await (self._ask([guild], user.id) if guild is not None else self._anywhere(user.id))
         except ChatError as error:  # the next message asks again
             if strict:
                 raise ChatUnavailable(f"the roles of {user.id} could not be looked up: {error}") from error
@@ -101,6 +104,14 @@ class Access:
 
     def _allows(self, member: discord.Member) -> bool:
         return self.allowlist.person(str(member.id), (str(role.id) for role in member.roles))
+
+    async def _anywhere(self, user_id: int) -> bool:
+        """Ask all servers, also those of other processes' shards. Raises ChatError."""
+        elsewhere = self.elsewhere
+        if elsewhere is not None and not elsewhere.knows_all and await elsewhere.has_role(user_id):
+            return True
+        guilds = self._guilds()
+        return bool(guilds or elsewhere is None or elsewhere.knows_all) and await self._ask(guilds, user_id)
 
     async def _ask(self, guilds: Sequence[discord.Guild], user_id: int) -> bool:
         """Ask the servers that have one of the roles. Raises ChatError when Discord cannot say."""

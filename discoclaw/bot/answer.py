@@ -26,7 +26,8 @@ AGAIN = "\n\n-# I was restarted in the middle of this answer, so I wrote it agai
 class Answer(DiscordReply):
     """A reply that reaches its person in a DM when Discord refuses it where they asked: nobody is ignored.
 
-    `half`: the messages of an answer that was interrupted. The first one becomes this answer.
+    `half`: the messages of an answer that was interrupted. The first one becomes this answer. `turn_id`: what
+    it answers, which is the message unless a button asked for it.
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class Answer(DiscordReply):
         shown: Callable[[str], None],
         half: Sequence[str] = (),
         below: Below | None = None,
+        turn_id: str = "",
     ) -> None:
         onto = discord.PartialMessage(channel=message.channel, id=int(half[0])) if half else None
         super().__init__(
             message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto, below=below
         )
+        # Its further messages have the nonces of those that were deleted for it, which must not come back.
+        self._sender.turn_id = "" if half else turn_id or str(message.id)
         self._asked = message
         self._threads = threads
         self._half = half

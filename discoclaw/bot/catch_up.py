@@ -24,6 +24,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavai
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
+from discoclaw.core.shards import Shards
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.session.catch_up import CatchUp, Missed
@@ -64,9 +65,7 @@ class Absence:
         self._worker = Worker("catching up", self._read, at_once=AT_ONCE, idle=self._report)
         self._read_count = self._asked_count = 0
         if bounds.hours:
-            client.add_listener(self.on_connect)
-            client.add_listener(self.on_resumed)
-            client.ready_hooks.append(self.on_ready)
+            client.sessions.hearers.append(self)
 
     # ------------------------------------------------------------------ the lifecycle
 
@@ -83,15 +82,15 @@ class Absence:
 
     # ------------------------------------------------------------------ when
 
-    async def on_connect(self) -> None:
+    def began(self, shards: Shards) -> None:
         """A new session of the gateway: nothing of what was missed will be sent again."""
-        self._client.talk.inboxes.fall_behind()
+        self._client.talk.inboxes.fall_behind(shards)
 
-    async def on_ready(self) -> None:
-        """Note all channels in which something may have been missed."""
+    async def ready(self, shards: Shards) -> None:
+        """Note all channels of these shards in which something may have been missed."""
         inboxes = self._client.talk.inboxes
-        channels = sorted(self._behind() | self._unheard(), key=lambda pair: -pair[1])
-        inboxes.all_reached()
+        channels = sorted(self._behind(shards) | self._unheard(shards), key=lambda pair: -pair[1])
+        inboxes.all_reached(shards)
         for channel_id, _ in channels[:MOST_CHANNELS]:
             self._worker.note(channel_id, first=True)
         for channel_id, _ in channels[MOST_CHANNELS:]:
@@ -99,15 +98,16 @@ class Absence:
         if len(channels) > 1:
             log.info("catching up: reading %d channels", min(len(channels), MOST_CHANNELS))
 
-    async def on_resumed(self) -> None:
+    def resumed(self, shards: Shards) -> None:
         """The session goes on, and nothing was missed; but answers may not have reached Discord."""
         for inbox in self._client.talk.inboxes.all_interrupted().values():
-            self._worker.note(inbox.channel_id, first=True)
+            if shards.have(inbox.guild_id):
+                self._worker.note(inbox.channel_id, first=True)
 
-    def _behind(self) -> set[tuple[str, int]]:
+    def _behind(self, shards: Shards) -> set[tuple[str, int]]:
         """The channels with a gap: their ids, and their newest messages as far as we know them."""
         inboxes, found = self._client.talk.inboxes, set[tuple[str, int]]()
-        for key, inbox in inboxes.behind().items():
+        for key, inbox in inboxes.behind(shards).items():
             channel = self._client.get_channel(int(inbox.channel_id))
             newest = getattr(channel, "last_message_id", None) or inbox.newest
             days = DM_DAYS * 24 if channel is None else self._bounds.hours
@@ -118,22 +118,23 @@ class Absence:
                 self._client.talk.caught_up(key)
         return found
 
-    def _unheard(self) -> set[tuple[str, int]]:
+    def _unheard(self, shards: Shards) -> set[tuple[str, int]]:
         """The channels in which nothing was heard before the gap, and something was said since."""
         inboxes, found = self._client.talk.inboxes, set[tuple[str, int]]()
-        if not inboxes.since:
-            return found
-        for channel in self._channels():
-            newest = channel.last_message_id or 0
-            key = wire.place_of(channel).session_key("")
-            if newest > inboxes.since and not inboxes.knows(key) and self._client.listens(channel):
-                inboxes.reach(key, str(channel.id))
+        for channel in self._channels(shards):
+            since, newest = inboxes.since(str(channel.guild.id)), channel.last_message_id or 0
+            if not since or newest <= since:
+                continue
+            place = wire.place_of(channel)
+            key = place.session_key("")
+            if not inboxes.knows(key) and self._client.listens(channel):
+                inboxes.reach(key, place)
                 found.add((str(channel.id), newest))
         return found
 
-    def _channels(self) -> Iterator[Any]:
-        """All channels and threads of all servers that can hold messages."""
-        for guild in self._client.guilds:
+    def _channels(self, shards: Shards) -> Iterator[Any]:
+        """All channels and threads of the servers of these shards that can hold messages."""
+        for guild in (one for one in self._client.guilds if shards.have(str(one.id))):
             yield from (one for one in guild.channels if isinstance(one, discord.abc.Messageable))
             yield from guild.threads
 
@@ -148,7 +149,7 @@ class Absence:
         try:
             channel = await channel_of(self._client, channel_id)
             key = _session_key(channel)
-            inbox = inboxes.reach(key, channel_id)
+            inbox = inboxes.reach(key, wire.place_of(channel))
             open_now, handled = inboxes.interrupted(key), list(inbox.handled)
             messages, oldest = await self._since(channel, inbox, open_now)
         except (ChatForbidden, ChatGone) as error:
@@ -247,7 +248,7 @@ class Absence:
             if is_open and (heard is None or not heard.author.allowed):
                 client.talk.inboxes.end(key, [str(message.id)], True)  # it may no longer be answered
                 continue
-            if heard is None or not (is_open or client.talk.first_time(heard)):
+            if heard is None or not (is_open or await client.talk.first_time(heard)):
                 continue
             if not is_open:
                 new.append(heard.id)

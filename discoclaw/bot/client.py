@@ -23,20 +23,25 @@ from discoclaw.bot.below.acts import Anew
 from discoclaw.bot.below.rows import Below
 from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.cards import memory_menu
+from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.sessions import Sessions
 from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import meant
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Quoted, Said
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.shards import EVERY, Shards
 from discoclaw.session.gone import Edited
 from discoclaw.session.retracted import Retractions
 from discoclaw.session.talk import Talk
+from discoclaw.session.texts import texts_about
 from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,9 @@ class DiscoClaw(commands.Bot):
     retractions: Retractions
     presses: Presses
     voices: Voices
+    processes: Processes = ALONE
+    shards_served: Shards = EVERY
+    """The shards whose events come to this client; `sharded` has a client for several."""
 
     def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
         intents = discord.Intents.none()
@@ -76,6 +84,9 @@ class DiscoClaw(commands.Bot):
         self.access = Access(settings.allowlist, lambda: self.guilds)
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
+        self.sessions = Sessions()
+        self.access.elsewhere = self.elsewhere = Elsewhere(self, settings.allowlist)
+        self.sessions.hearers.append(self.elsewhere)
         self.heard_hooks: list[Callable[[Inbound], None]] = []
         self.anew = Anew(self)
 
@@ -105,10 +116,26 @@ class DiscoClaw(commands.Bot):
         for hook in self.setup_hooks:
             await hook()
 
+    async def claims(self, interaction: discord.Interaction[Any]) -> bool:
+        """Whether this process is to do what a command or a press asks for, and not another one.
+
+        What others changed of what that reads is dropped, as with a message.
+        """
+        return await self.processes.claim(str(interaction.id), texts_about(str(interaction.user.id)))
+
+    async def look(self, interaction: discord.Interaction[Any]) -> None:
+        """The same for what only shows something: a form, or what completes a command."""
+        await self.processes.look(texts_about(str(interaction.user.id)))
+
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
         await modals.taken(interaction, MODALS)
 
     async def on_ready(self) -> None:
+        await self.greet()
+        await self.sessions.ready(EVERY)
+
+    async def greet(self) -> None:
+        """Say in the log who and where we are, and tell all who waited for that."""
         log.info("logged in as %s, in %d servers", self.user, len(self.guilds))
         if self.access.allowlist.closed:
             log.warning(
@@ -119,6 +146,15 @@ class DiscoClaw(commands.Bot):
         for hook in self.ready_hooks:
             await hook()
 
+    async def on_connect(self) -> None:
+        self.sessions.began(EVERY)
+
+    async def on_resumed(self) -> None:
+        self.sessions.resumed(EVERY)
+
+    async def hang_up(self) -> None:
+        """Receive nothing more, though answers may still be sent. `connect` was given up before."""
+
     async def on_message(self, message: discord.Message) -> None:
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
         assert self.user is not None
@@ -126,7 +162,7 @@ class DiscoClaw(commands.Bot):
         if heard is None:
             self._pass_over(message)
             return
-        if not self.talk.first_time(heard):
+        if not await self.talk.first_time(heard):
             return
         # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
         spoken = await self.voices.listen(message, heard)
@@ -202,6 +238,7 @@ class DiscoClaw(commands.Bot):
         half: Sequence[str] = (),
         below: Below | None = None,
         within: discord.Thread | None = None,
+        turn_id: str = "",
     ) -> Answer:
         """Begin the answer to a message; see `Answer`. `below`: the buttons, if not those of a message.
 
@@ -209,7 +246,7 @@ class DiscoClaw(commands.Bot):
         """
         whose, asked_id = wire.author_id(message), str(message.id)
         buttons = (below or Below(whose, asked_id, asked_id)) if self.settings.answer_buttons else None
-        answer = Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons)
+        answer = Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons, turn_id)
         if within is not None:
             answer.be_in(within)
         return answer.started()

@@ -8,7 +8,7 @@ would have to be patched for, and nothing of discord.py's reading is repeated he
 
 Two things need more. A broken server in READY would hide all servers behind it, so it is left out. And a
 READY or a frame that cannot be used at all leaves no session to go on with: `stay_connected` then connects
-anew, after a growing pause.
+anew, after a growing pause, and so does `keep_connected` for one shard of several.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from typing import Any
 
 import discord
 from discord.backoff import ExponentialBackoff
+from discord.gateway import DiscordWebSocket
+from discord.shard import EventItem, EventType, Shard
 
 log = logging.getLogger(__name__)
 
@@ -74,14 +76,40 @@ async def stay_connected(client: discord.Client, connect: Callable[[], Awaitable
         except UNUSABLE as error:
             if client.is_closed() or client.ws is None:  # it never was connected
                 raise
-            pause = min(pauses.delay(), LONGEST_PAUSE_S)
-            log.warning(
-                "the gateway sent a frame that cannot be used, connecting again in %.0f s: %s",
-                pause,
-                _reason(error),
-            )
-            await client.ws.close(code=4000)
-            await asyncio.sleep(pause)
+            await _hang_up(client.ws, pauses, error)
+
+
+def keep_connected(shard: Shard, tasks: set[asyncio.Task[None]]) -> None:
+    """Have one shard of several connect anew whenever a frame of the gateway cannot be used.
+
+    discord.py would close all of them, and end the program. `tasks` keeps the tasks that do it.
+    """
+    pauses: ExponentialBackoff[Any] = ExponentialBackoff()
+    put = shard._queue_put  # by it a shard tells its client what has become of it
+
+    async def anew(error: Exception) -> None:
+        await _hang_up(shard.ws, pauses, error)
+        put(EventItem(EventType.reconnect, shard, error))
+
+    def put_or_mend(item: EventItem) -> None:
+        if item.type == EventType.terminate and isinstance(item.error, UNUSABLE):
+            task = asyncio.create_task(anew(item.error))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        else:
+            put(item)
+
+    shard._queue_put = put_or_mend
+
+
+async def _hang_up(socket: DiscordWebSocket, pauses: ExponentialBackoff[Any], error: Exception) -> None:
+    """Give up a connection, and wait a while before the next one."""
+    pause = min(pauses.delay(), LONGEST_PAUSE_S)
+    log.warning(
+        "the gateway sent a frame that cannot be used, connecting again in %.0f s: %s", pause, _reason(error)
+    )
+    await socket.close(code=4000)
+    await asyncio.sleep(pause)
 
 
 def _guarded(name: str, parse: Parser, faults: Faults) -> Parser:

@@ -2,18 +2,26 @@
 
 import discord
 
+from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.core.item import Source
 
 BY_COMMAND = "from your command"
 ASIDE = "what you asked me with a command"
 """Discord shows that to its person only, and has no address for it."""
+NO_LINK = "another channel (ask again in a moment for the link)"
 
 
 def message_link(client: discord.Client, channel_id: str, message_id: str) -> str:
-    """The address of a message; an unknown channel is taken for a direct message."""
+    """The address of a message; an unknown channel is taken for a direct message.
+
+    "" while it is not known on which server its channel is: one of another process's shards, maybe.
+    """
     channel = client.get_channel(int(channel_id)) if channel_id.isdigit() else None
-    guild = getattr(channel, "guild", None)
-    return message_address(str(guild.id) if guild is not None else None, channel_id, message_id)
+    guild, elsewhere = getattr(channel, "guild", None), getattr(client, "elsewhere", None)
+    server: str | None = str(guild.id) if guild is not None else ""
+    if channel is None and channel_id.isdigit() and isinstance(elsewhere, Elsewhere):
+        server = elsewhere.server_of(int(channel_id))
+    return message_address(server or None, channel_id, message_id) if server is not None else ""
 
 
 def message_address(guild_id: str | None, channel_id: str, message_id: str) -> str:
@@ -27,7 +35,8 @@ def source_words(client: discord.Client, source: Source, words: str = "where you
         return BY_COMMAND
     if not source.channel_id.isdigit():
         return ASIDE
-    return f"[{words}]({message_link(client, source.channel_id, source.message_id)})"
+    link = message_link(client, source.channel_id, source.message_id)
+    return f"[{words}]({link})" if link else words
 
 
 def source_link(client: discord.Client, source: Source) -> str:
@@ -36,7 +45,8 @@ def source_link(client: discord.Client, source: Source) -> str:
         return BY_COMMAND
     if not source.channel_id.isdigit():
         return ASIDE
-    return f"<{message_link(client, source.channel_id, source.message_id)}>"
+    link = message_link(client, source.channel_id, source.message_id)
+    return f"<{link}>" if link else NO_LINK
 
 
 def source_of_event(text: str) -> Source:

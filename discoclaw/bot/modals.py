@@ -102,6 +102,7 @@ class OpensModal(PersonalButton, template=r"(?!)"):
         if not await presses.may_talk(press.user, press.guild):
             raise Refused(NOT_ALLOWED)
         presses.require(*self.needs)
+        await press.client.look(press)
         return await self.form(presses, press)
 
 

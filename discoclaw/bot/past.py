@@ -103,7 +103,12 @@ class Past:
 async def channel_of(client: discord.Client, channel_id: str) -> "wire.Channel":
     """A channel in which messages are, asked for if it is not known. Raises ChatError."""
     with discord_errors():
-        channel = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
+        channel: object = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
+        guild = getattr(channel, "guild", None)
+        if guild is not None and client.get_guild(guild.id) is None:
+            # It is on another process's shard. Who may read it, only the server's roles can tell.
+            whole = await client.fetch_guild(guild.id, with_counts=False)
+            channel = await whole.fetch_channel(int(channel_id))
     if not isinstance(channel, discord.abc.Messageable):
         raise ChatGone(f"{channel_id} holds no messages")
     return cast("wire.Channel", channel)

@@ -65,6 +65,8 @@ class Pressed:
 
     async def _answer(self, press: Press) -> None:
         presses = cast(Presses, press.client.presses)
+        if not await press.client.claims(press):
+            return
         if not await presses.may_talk(press.user, press.guild):
             await whisper(press, NOT_ALLOWED)
             return

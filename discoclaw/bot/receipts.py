@@ -20,8 +20,9 @@ from discoclaw.bot.cards.card import Card
 from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
+from discoclaw.bot.past import channel_of
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.core.errors import ChatError, ChatGone
+from discoclaw.core.errors import ChatError
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place
@@ -101,13 +102,10 @@ class Receipts(PersonalData, Listener):
 
     async def _send(self, user_id: str, commit: Commit, source: Source) -> None:
         try:
+            channel = await channel_of(self._client, source.channel_id)
             with discord_errors():
-                known = self._client.get_channel(int(source.channel_id))
-                channel = known or await self._client.fetch_channel(int(source.channel_id))
-                if not isinstance(channel, discord.abc.Messageable):
-                    raise ChatGone(f"{source.channel_id} takes no messages")
                 in_dm = isinstance(channel, discord.DMChannel)
-                shows = self._shows(wire.place_of(cast("wire.Channel", channel)), user_id)
+                shows = self._shows(wire.place_of(channel), user_id)
                 for card in self._cards(user_id, commit, in_dm=in_dm, shows=shows):
                     await send_either(channel.send, card, silent=True)
         except ChatError as error:

@@ -1,8 +1,11 @@
 """The messages of one answer, as calls of Discord: typing, sending, editing, and trying again.
 
-A send is tried again with the same nonce, so that Discord drops a double. discord.py itself waits out rate
-limits and repeats 500, 502 and 504 for half a minute; our own two repeats are for what it raises at once:
-503, and connections that break. Knows nothing about what the messages say or where they end.
+A send is tried again with the same nonce, so that Discord drops a double. The messages of an answer have
+nonces that its question gives (`turn_id`): if two processes answer one, or one that was killed is followed by
+another, both send the same nonces, and Discord gives the later one the message that is there.
+discord.py itself waits out rate limits and repeats 500, 502 and 504 for half a minute; our own two repeats
+are for what it raises at once: 503, and connections that break. Knows nothing about what the messages say or
+where they end.
 """
 
 import asyncio
@@ -49,7 +52,7 @@ class Followups:
     def __init__(self, interaction: discord.Interaction[Any]) -> None:
         self._followup = interaction.followup
 
-    async def send(self, content: str | None = None, *, nonce: int = 0, **options: Any) -> discord.Message:
+    async def send(self, content: str | None = None, *, nonce: object = 0, **options: Any) -> discord.Message:
         """Send a message that only that person sees."""
         send: Any = self._followup.send  # none of its overloads takes options from a dict
         if content is not None:  # a card has none
@@ -110,10 +113,15 @@ class Sender:
         """The first message that is still there."""
         self.buttons = True
         """Until Discord refuses them."""
+        self.turn_id = ""
+        """What is answered, by which Discord knows each message of the answer; "" if only we answer it."""
+        self._sent = 0
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
         """The same for another channel, in which the first message is no reply."""
-        return Sender(channel, None, self._retry_after_s, self._shown)
+        sender = Sender(channel, None, self._retry_after_s, self._shown)
+        sender.turn_id = f"{self.turn_id}t" if self.turn_id else ""
+        return sender
 
     async def send(self, piece: Piece, row: Row = NO_BUTTONS) -> discord.Message:
         """Send a piece, with these buttons below it.
@@ -122,7 +130,7 @@ class Sender:
         """
         await self.typing.stop()
         send: Any = self._channel.send  # none of its overloads takes options from a dict
-        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": secrets.randbits(63)}
+        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": self._nonce()}
         if self._to is not None and self.first is None:
             options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
 
@@ -152,7 +160,15 @@ class Sender:
             message = await without_refused()
         self.first = self.first or message
         self._shown(str(message.id))
+        if self.turn_id and message.content.strip() != piece.text.strip():
+            # It had been sent before, maybe by a process that was killed, with what was to be said then.
+            await self.edit(message, piece, row)
         return message
+
+    def _nonce(self) -> str | int:
+        """The nonce of the next message: one of its own, unless others may answer the same."""
+        self._sent += 1
+        return f"{self.turn_id}.{self._sent}" if self.turn_id else secrets.randbits(63)
 
     async def send_offer(self, card: Card) -> None:
         """Send a card, silently and not as a reply."""

@@ -10,9 +10,11 @@ how often that was `wanted` and `done`.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
 
 import discord
 
+from discoclaw.bot.elsewhere import knows_all
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import plain
@@ -213,6 +215,9 @@ class Transparency(PersonalData, Listener):
     async def _name(self, user_id: str) -> str:
         if user_id not in self._names:
             user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
+            if user is None and user_id.isdigit() and not knows_all(self._client):
+                with suppress(ChatError), discord_errors():
+                    user = await self._client.fetch_user(int(user_id))
             self._names[user_id] = user.display_name if user is not None else "someone"
         return plain(speaker(self._names[user_id]))
 

@@ -28,7 +28,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.redact import Redactor
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import write_atomic
+from discoclaw.memory.disk.files import read_in_thread, write_atomic
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.disk.temporary import sweep_for
 from discoclaw.memory.subjects.inspect import (
@@ -190,8 +190,13 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
     """The same for work that needs everything on disk, not just memory."""
 
     async def done(storage: Storage) -> T:
-        result = await work(storage)
-        await storage.withdrawals.settle()
+        await storage.processes.start()
+        await read_in_thread(storage.memory.catch_up)
+        try:
+            result = await work(storage)
+            await storage.withdrawals.settle()
+        finally:
+            await storage.processes.close()
         return result
 
     with locked_storage() as storage:
@@ -206,7 +211,7 @@ def locked_storage() -> Iterator[Storage]:
     """
     storage = storage_of(settings_module.load())
     with _notes():
-        storage.open()
+        storage.open(beside=True)
         try:
             yield storage
         finally:

@@ -244,8 +244,10 @@ def _write(
     settings: Settings, access: RelayAccess | None, scope: Scope, requested: Mapping[str, Any]
 ) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
-    with _documents(settings) as documents:
-        now = change_file(documents, scope, requested, settings.memory_dir / LOCK)
+    with disks_of(settings) as stores:
+        documents = stores.used.documents("")
+        lock = None if stores.used.shared else settings.memory_dir / LOCK
+        now = change_file(documents, scope, requested, lock)
         effective = _config(settings, documents, access).explain(scope)
         where = documents.folder / FILE
     say(f"{scope} {_now_has(now)} in {where}. A running bot applies it with the next message.")

@@ -40,22 +40,27 @@ def erase(
 
     Example: discoclaw memory erase 123456789012345678 --yes
     """
-    subject = subject_named(who)
-    if not settings_module.load().memory_dir.is_dir():
-        raise Refused(no_memory_text(subject, ()))
-    if not yes:
-        _confirm(subject)
+    subject, settings = subject_named(who), settings_module.load()
+    with disks_of(settings) as stores:
+        if not (stores.used.shared or settings.memory_dir.is_dir()):
+            raise Refused(no_memory_text(subject, ()))
+        if not yes:
+            _confirm(subject)
+        size = _size(inspect_or_fault(stores.used, subject).history)
 
     async def work(memory: Memory) -> Erased:
         return await memory.erase(subject)
 
-    with disks_of(settings_module.load()) as stores:
-        size = _size(inspect_or_fault(stores.used, subject).history)
     done = run_locked(work)
     if done.left:
         raise MemoryFault(
             f"{count(len(done.left), 'file')} of {subject} couldn't be removed; the bot tries again when it "
             "starts, and remembers nothing about them until then"
+        )
+    if done.waiting:
+        raise MemoryFault(
+            f"{subject} is not erased yet: another process still has something in RAM, and doesn't answer. A "
+            "running bot finishes it; `discoclaw status` shows the processes"
         )
     removed = f"{size + '; ' if size else ''}{count(done.removed, 'file')} removed"
     sentences = [f"{subject} is erased: {removed if done.removed else 'there was nothing to remove'}."]

@@ -53,6 +53,7 @@ def print_list(*, as_json: bool, then: str = "") -> None:
     with disks_of(settings) as stores:
         there = _with_records(inspect_all(settings), stores.used)
         rows = [_row(one, stores.used) for one in there]
+        where = stores.used.documents("").folder if stores.used.shared else stores.root
     note_other_stores(settings)
     for one in there:
         if not one.commits:
@@ -62,7 +63,7 @@ def print_list(*, as_json: bool, then: str = "") -> None:
         say_json([row | {"last_change": _last_change_iso(one)} for row, one in zip(rows, there, strict=True)])
         return
     if not there:
-        say(f"Nothing is remembered in {settings.memory_dir}.")
+        say(f"Nothing is remembered in {where}.")
         return
     columns = [name for name in _COLUMNS if name != "name" or any(row["name"] for row in rows)]
     table = Table(*columns, "last change")

@@ -1,6 +1,6 @@
 """`discoclaw`: runs the bot or its demo, and holds the groups of commands for its memory.
 
-Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage.
+Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 75 another process does this now (try again).
 """
 
 import asyncio
@@ -24,11 +24,14 @@ from discoclaw.cli.importing import all_to_stay
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
-from discoclaw.core.errors import DiscoClawError, SettingsError
+from discoclaw.cli.status import status
+from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
 
+LEASE_LOST = 75
+"""The exit code when another process does our work by now: EX_TEMPFAIL. A supervisor then starts us again."""
 LAST_S = 2.0
 """How much longer than closing may take the process lives at most."""
 
@@ -45,6 +48,8 @@ class _ErrorGroup(typer.core.TyperGroup):
         except DiscoClawError as error:
             for text in str(error).splitlines():
                 _complain(text)
+            if isinstance(error, LeaseLost):
+                raise typer.Exit(LEASE_LOST) from None
         except BrokenPipeError:
             # The reader of our output is gone (`| head`), which is not an error.
             with contextlib.suppress(OSError, ValueError):
@@ -81,6 +86,7 @@ cli = typer.Typer(
 )
 cli.add_typer(memory, name="memory")
 cli.command()(recall)
+cli.command()(status)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")
@@ -103,14 +109,23 @@ def options(
 
 
 @cli.command()
-def run() -> None:
+def run(
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            help="Discord's shards that this process serves: auto, 0-3/8, or 2:4/16 for the third of four "
+            "parts of 16. Instead of DISCOCLAW_SHARDS.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """Connect to Discord and answer messages until stopped.
 
     Settings come from the environment and from `.env`. `.env.example` lists all of them.
 
     Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
     """
-    settings = settings_module.load()
+    settings = settings_module.load(**({} if shards is None else {"shards": shards}))
     _log_to_terminal(settings.log_level)
     for name in settings_module.unknown():
         log.warning(name)

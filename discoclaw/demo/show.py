@@ -10,6 +10,8 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from pydantic import SecretStr
+
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
 from discoclaw.core.autosave import AutoSave
@@ -86,7 +88,7 @@ def demo_settings(*, owner: str) -> Settings:
     return base.model_copy(
         update={
             "data_dir": base.data_dir / "demo",
-            "store": "files",  # so that there is something to look at
+            "store": SecretStr("files"),  # so that there is something to look at
             # Everybody on a server has the role whose id is the server's.
             "allow_roles": frozenset({str(GUILD_ID)}),
             "channels": frozenset(),

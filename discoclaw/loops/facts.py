@@ -92,8 +92,7 @@ class FactsLoop:
 
     async def left(self, user_id: str) -> dict[str, list[str]]:
         """Return the ids of older messages that still wait for extraction, by session."""
-        found = (await self._cursors.get(f"facts-{user_id}")).get(LEFT)
-        return {key: ids_in(found, key) for key in found} if isinstance(found, Mapping) else {}
+        return _left(await self._cursors.get(f"facts-{user_id}"))
 
     async def run(
         self,
@@ -266,7 +265,9 @@ class FactsLoop:
         def further(cursor: Mapping[str, object]) -> Mapping[str, object] | None:
             if self._memory.erased_at(user_subject(user_id)) != erased_at:
                 return None
-            known, left = _seen(cursor), backlog.left_behind()
+            known, ours = _seen(cursor), backlog.ours
+            left = {key: ids for key, ids in _left(cursor).items() if key not in ours}
+            left |= {key: ids for key, ids in backlog.left_behind().items() if key in ours}
             seen = {key: str(max(known.get(key, 0), one)) for key, one in (known | backlog.taken).items()}
             return {**seen, LEFT: left} if left else seen
 
@@ -313,6 +314,11 @@ class NoFacts(FactsLoop):
 
     async def run(self, *args: Any, **given: Any) -> bool:
         return False
+
+
+def _left(cursor: Mapping[str, object]) -> dict[str, list[str]]:
+    found = cursor.get(LEFT)
+    return {key: ids_in(found, key) for key in found} if isinstance(found, Mapping) else {}
 
 
 def _seen(cursor: Mapping[str, object]) -> dict[str, int]:

@@ -77,6 +77,7 @@ class Backlog:
     """Messages waiting for one loop, oldest first, without duplicates. `taken`: the newest seen, by session.
 
     `left`: the ids of older ones that the saved cursor says still wait, by session, until they are heard.
+    `ours`: the sessions that were heard here; another process may have the person's others.
     `postponed`: messages that are postponed, by id, in the order in which they are tried again.
     `group` returns a key; only messages with equal keys may share a batch.
     """
@@ -84,6 +85,7 @@ class Backlog:
     waiting: dict[str, Heard] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
     left: dict[str, set[str]] = field(default_factory=dict)
+    ours: set[str] = field(default_factory=set)
     postponed: dict[str, Postponed] = field(default_factory=dict)
     tried: tuple[str, ...] = ()
     """The batch that `oldest` returned last, by the ids of its messages."""
@@ -100,6 +102,7 @@ class Backlog:
     def hear(self, heard: Heard, *, again: bool = False) -> None:
         """Let a message wait, unless it does or was seen; `again`: it says something else since it was."""
         key, message_id = heard.session_key, heard.said.id
+        self.ours.add(key)
         seen = int(message_id) <= self.taken.get(key, 0) and message_id not in self.left.get(key, ())
         if (seen and not again) or message_id in self.waiting:
             return

@@ -1,16 +1,17 @@
 """The heartbeat: at intervals, consolidates every memory that changed, one branch after another.
 
-For each subject a cursor stores the newest consolidated commit of each branch, when that was, and which items
-were left over. So a restart repeats nothing, a run's own commit starts no further run, a branch that was only
-forked has nothing new, and what was reviewed is not paid for again. If the model is
-overloaded or down, the round ends, and the next one continues from there; a subject that fails by itself is
-skipped for more rounds each time. No reply depends on this.
+A round looks at what changed since the last one, and at what that one left (`Rounds`). Where several
+processes share the store, one of them does. For each subject a cursor stores the newest consolidated commit
+of each branch, when that was, and which items were left over. So a restart repeats nothing, a run's own
+commit starts no further run, a branch that was only forked has nothing new, and what was reviewed is not paid
+for again. If the model is overloaded or down, the round ends, and the next one continues from there; a
+subject that fails by itself is skipped for more rounds each time. No reply depends on this.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,12 +21,13 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.ports import Clock
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.reviewed import Review
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.subjects.round import Rounds
 from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class Heartbeat:
         every_minutes: float,
         consent: Consent = UNLIMITED,
         first: Callable[[], Awaitable[object]] | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self._consolidator = consolidator
         self._memory = memory
@@ -66,6 +69,10 @@ class Heartbeat:
         self._every_s = every_minutes * 60 or (ALONE_S if first is not None else 0)
         self._consent = consent
         self._first = first
+        self._processes = processes
+        self._rounds = Rounds(_CURSOR, memory.ledgers, cursors)
+        self._began = 0
+        """When (ms) our last round began."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._failures: dict[str, int] = {}
         self._waits: dict[str, int] = {}  # for how many rounds a subject that failed is skipped
@@ -109,11 +116,7 @@ class Heartbeat:
 
     async def round(self) -> None:
         """Run `first` and then, even if that failed, the consolidation."""
-        if self._first is not None:
-            try:
-                await self._first()
-            except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
-                log.exception("what comes before the tidying failed")
+        await self._before()
         if self._tidies:
             await self.beat()
 
@@ -124,14 +127,16 @@ class Heartbeat:
                 self._waits[subject] = left - 1
             else:
                 del self._waits[subject]
-        rest = MOST_IN_A_ROUND
-        for subject, size in await in_thread(self._memory.ledgers.by_age):
+        rest, settled = MOST_IN_A_ROUND, list[str]()
+        for subject in await self._rounds.begin():
             if self._stop.is_set() or rest <= 0:
-                return
-            if subject in self._waits or subject == BOT or group_of(subject) is not None:
-                continue  # the bot's own memory is not consolidated; a group's names whose words it rests on
+                break
+            if subject in self._waits:
+                continue
             try:
-                rest -= await self._look_at(subject, size)
+                asked, over = await self._look_at(subject)
+                rest -= asked
+                settled += [subject] if over else []
                 self._failures.pop(subject, None)
                 continue
             except (*SPOILED, MemoryFault, Refused) as error:
@@ -144,44 +149,73 @@ class Heartbeat:
             rest -= 1
             # Also after a model failure: one that is too slow for this subject must not stop the others.
             self._failed(subject)
+        await self._rounds.done(settled)
 
     # ------------------------------------------------------------------ inside
 
     async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
-        async with self._lock(subject):
+        async with self._alone(subject):
             return await self._consolidate(subject, branch, **metadata)
 
+    async def _before(self) -> None:
+        if self._first is not None:
+            try:
+                await self._first()
+            except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
+                log.exception("what comes before the tidying failed")
+
     async def _run(self) -> None:
-        pause = await self._first_pause_s()
+        pause = self._rest_s(await self._last_began())
         while not await self._stopped_within(pause):
             pause = self._every_s
             try:
-                await self._cursors.put(_CURSOR, {"at": self._clock()})
-                await self.round()
+                async with self._processes.free(_CURSOR) as ours:
+                    before = self._began
+                    if ours and await self._last_began() == before:
+                        await self._begin()
+                        await self.round()
+                    else:  # another process has a round, or had one since our last
+                        await self._before()
+                        pause = self._rest_s(self._began)
             except Exception:  # deliberately broad: one failing round must not stop the next
                 log.exception("a round of tidying failed")
 
-    async def _first_pause_s(self) -> float:
-        """The rest of a pause that a restart cut short; a full pause if there was no round yet."""
-        began, now = (await self._cursors.get(_CURSOR)).get("at"), self._clock()
-        if not isinstance(began, int):
-            await self._cursors.put(_CURSOR, {"at": now})
-            return self._every_s
-        return min(max(self._every_s - (now - began) / 1000, 0.0), self._every_s)
+    async def _last_began(self) -> int:
+        """When (ms) the last round began, in whichever process; now, if there was none yet."""
+        began = (await self._cursors.get(_CURSOR)).get("at")
+        if isinstance(began, int):
+            self._began = began
+        elif not self._began:
+            await self._begin()
+        return self._began
+
+    async def _begin(self) -> None:
+        self._began = self._clock()
+        await self._cursors.update(_CURSOR, lambda known: {**known, "at": self._began})
+
+    def _rest_s(self, began: int) -> float:
+        """The rest of a pause that a restart cut short, or that another process began."""
+        return min(max(self._every_s - (self._clock() - began) / 1000, 0.0), self._every_s)
 
     async def _stopped_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
         return self._stop.is_set()
 
-    async def _look_at(self, subject: str, size: int) -> bool:
-        """Consolidate the changed branches of a subject. Returns whether there were any."""
+    async def _look_at(self, subject: str) -> tuple[bool, bool]:
+        """Consolidate the changed branches of a subject.
+
+        Returns whether there were any, and whether all is done until it changes again.
+        """
+        if subject == BOT or group_of(subject) is not None:
+            return False, True  # the bot's own memory is not consolidated; a group's names whose words it is
         user = user_of(subject)
         if user is not None and self._consent.opted_out(user):
-            return False
-        async with self._lock(subject):
-            if (await self._cursors.get(_cursor(subject))).get("size") == size:
-                return False
+            return False, False
+        async with self._alone(subject):
+            size = (await self._rounds.head(subject)).as_json()
+            if not size or (await self._cursors.get(_cursor(subject))).get("size") == size:
+                return False, True
             erased = self._memory.erased_at(subject)
             branches, asked = await self._memory.branches(subject), False
             for name in sorted(branches.all, key=lambda name: name != branches.current):
@@ -191,7 +225,7 @@ class Heartbeat:
                 if branches.all[name].head in {None, *heads.values()} and not rest:
                     continue
                 if self._stop.is_set() or not self._wanted(user):
-                    return asked
+                    return asked, False
                 asked = True
                 wanted = partial(self._wanted, user)
                 await self._consolidate(subject, name, done=done, wanted=wanted)
@@ -203,7 +237,7 @@ class Heartbeat:
                 return {**kept, "size": None if kept["left"] else size}
 
             await self._save(subject, erased, looked_at)
-        return asked
+            return asked, not _mapping(await self._cursors.get(_cursor(subject)), "left")
 
     def _wanted(self, user_id: str | None) -> bool:
         return user_id is None or not self._consent.opted_out(user_id)
@@ -238,6 +272,12 @@ class Heartbeat:
             return {**known, **change(known)}
 
         await self._cursors.update(_cursor(subject), changed)
+
+    @asynccontextmanager
+    async def _alone(self, subject: str) -> AsyncIterator[None]:
+        """Keep everybody else from consolidating a subject meanwhile, here and in other processes."""
+        async with self._lock(subject), self._processes.lease(_cursor(subject)):
+            yield
 
     def _lock(self, subject: str) -> asyncio.Lock:
         """The subject's lock; it exists as long as somebody holds it or waits for it."""

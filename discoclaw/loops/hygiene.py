@@ -1,12 +1,13 @@
 """Hygiene: removes what has expired from memory: short-lived items, knowledge that nobody uses, and what has
 waited for its person's yes for too long.
 
-Needs no model. The removals on a branch are one commit that gives the reason; the items stay in the history,
-and an undo brings them back. Random decisions are made only once: the commit also lists the items that
-survived, so neither a replay nor a run after a crash decides again, and a restored item starts with its full
-time. What is stored beside the memory, an archive and a log, is purged in the same run. Core decides
-(`decay`); the times of use are in `LastUsed`, which this module also writes to disk. Independent of Discord,
-and of when it is time for a run.
+Needs no model. A round looks at the subjects that changed since the last one, and at those in which something
+is due (`Rounds`, `Dues`). The removals on a branch are one commit that gives the reason; the items stay in
+the history, and an undo brings them back. Random decisions are made only once: the commit also lists the
+items that survived, so neither a replay nor a run after a crash decides again, and a restored item starts
+with its full time. What is stored beside the memory, an archive and a log, is purged in the same run. Core
+decides (`decay`); the times of use are in `LastUsed`, which this module also writes to disk. Independent of
+Discord, and of when it is time for a run.
 """
 
 import asyncio
@@ -14,25 +15,31 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
+
+from pydantic import JsonValue
 
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.decay import DAY_MS, Decay, due, expired, idle_days, last_use, roll_survival
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.decay import DAY_MS, Decay, due, expired, last_use, roll_survival
+from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
-from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending, lapsed
 from discoclaw.core.ports import Clock
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
+from discoclaw.loops.dues import Dues
+from discoclaw.loops.hygiene_reasons import because, days, idle_for, message
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects.round import Rounds
 from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
+_CURSOR: Final = "hygiene"
 MOST_IN_A_ROUND = 200
 """The most subjects checked in one round; most rounds have none, since the next due time is known."""
 PAUSE_MS = 60_000
@@ -48,10 +55,13 @@ async def _nothing_to_purge(now_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is purged beside the memory: the archive of talk, and the log of what the model's tools did."""
+    """What is beside the memory: the archive of talk and the log of what the model's tools did, which are
+    purged too, and the processes of which one does all that.
+    """
 
     archive: Purge = _nothing_to_purge
     log: Purge = _nothing_to_purge
+    processes: Processes = ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,8 @@ class Hygiene:
         beside: Beside,
         consent: Consent = UNLIMITED,
     ) -> None:
+        self._rounds = Rounds(_CURSOR, memory.ledgers, cursors)
+        self._dues = Dues(_CURSOR, cursors)
         self._memory = memory
         self._access = access
         self._cursors = cursors
@@ -120,15 +132,19 @@ class Hygiene:
         self._closed = False
 
     async def run(self, now_ms: int | None = None) -> Expired:
-        """Run one round at a time (ms), by default now: the archive, and every subject that is due."""
-        now = self._clock() if now_ms is None else now_ms
-        async with self._lock:
+        """Run one round at a time (ms), by default now: the archive, and every subject that is due.
+
+        While another process has a round, only the times of use are written.
+        """
+        now, total = self._clock() if now_ms is None else now_ms, Expired()
+        async with self._lock, self._beside.processes.free(_CURSOR) as ours:
             self._ran = now
-            total = Expired(
-                entries=await self._purged(self._beside.archive, now, "the archive"),
-                lines=await self._purged(self._beside.log, now, "the log of tools"),
-            )
-            total += await self._round(now)
+            if ours:
+                total = Expired(
+                    entries=await self._purged(self._beside.archive, now, "the archive"),
+                    lines=await self._purged(self._beside.log, now, "the log of tools"),
+                )
+                total += await self._round(now)
             await self._access.flush()
         if total != Expired():
             log.info(
@@ -183,30 +199,49 @@ class Hygiene:
             return 0
 
     async def _round(self, now: int) -> Expired:
-        total, rest = Expired(), MOST_IN_A_ROUND
-        for subject, size in await in_thread(self._memory.ledgers.by_age):
+        total, rest, done, later = Expired(), MOST_IN_A_ROUND, list[str](), dict[str, int]()
+        for subject in await self._waiting(now):
             if self._closed or rest <= 0:
                 break
-            if self._consent.opted_out(user_of(subject) or "") or not await self._is_due(subject, size, now):
+            if self._consent.opted_out(user_of(subject) or ""):
                 continue
-            rest -= 1
             try:
-                total += await self._look_at(subject, size, now)
-            except (MemoryFault, Refused) as error:
+                size = (await self._rounds.head(subject)).as_json()
+                if size and not await self._is_settled(subject, size, now):
+                    rest -= 1
+                    total += await self._look_at(subject, size, now)
+                    if not await self._is_settled(subject, size, now):
+                        continue
+            except (MemoryFault, Refused, OSError) as error:
                 log.warning("%s is not looked after: %s: %s", subject, type(error).__name__, error)
+                continue
             except Exception:  # deliberately broad: one failing subject must not stop the others
                 log.exception("%s is not looked after", subject)
+                continue
+            done.append(subject)
+            if isinstance(due := (await self._cursors.get(_cursor(subject))).get("due"), int):
+                later[subject] = due
+        await self._dues.move(now, frozenset(done), later)
+        await self._rounds.done(done)
         return total
 
-    async def _is_due(self, subject: str, size: int, now: int) -> bool:
-        """Whether the ledger changed since the last check (by its `size`), or the next check is due."""
+    async def _waiting(self, now: int) -> Sequence[str]:
+        """Whom to look at: who changed since the last round, and in whom something is due."""
+        due, rules = await self._dues.fallen(now), str(self._rules)
+        same = (await self._cursors.get(_CURSOR)).get("rules") == rules
+        found = await self._rounds.begin(due or (), anew=due is None or not same)
+        if not same:
+            await self._cursors.update(_CURSOR, lambda known: {**known, "rules": rules})
+        return found
+
+    async def _is_settled(self, subject: str, size: JsonValue, now: int) -> bool:
+        """Whether the ledger is as at the last check (by its `size`), and the next check is not due."""
         known = await self._cursors.get(_cursor(subject))
         when = known.get("due")
-        if known.get("size") != size or known.get("rules") != str(self._rules):
-            return True
-        return isinstance(when, int) and now > when
+        same = known.get("size") == size and known.get("rules") == str(self._rules)
+        return same and not (isinstance(when, int) and now > when)
 
-    async def _look_at(self, subject: str, size: int, now: int) -> Expired:
+    async def _look_at(self, subject: str, size: JsonValue, now: int) -> Expired:
         memory, access = self._memory, self._access
         erased_at = memory.erased_at(subject)
         await access.load(subject)
@@ -256,17 +291,23 @@ class Hygiene:
         )
         late = lapsed(draft.view.pending, now, rules.pending_days)
         for one in late:
-            draft.note_proposal(one.item, _because(now, "nobody answered"), "lapsed", parent=one.event_id)
+            draft.note_proposal(one.item, because(now, "nobody answered"), "lapsed", parent=one.event_id)
         for item in old:
             age = (now - last_use(item, written)) // DAY_MS
-            draft.remove(item, _because(now, f"it was of the day, {_days(age)} ago"))
+            draft.remove(item, because(now, f"it was of the day, {days(age)} ago"))
         for item in lost:
-            draft.remove(item, _because(now, _idle_for(item, used, now)))
+            draft.remove(item, because(now, idle_for(item, used, now)))
         for item in survivors:
-            draft.note(item, _because(now, f"{_idle_for(item, used, now)}, kept by chance"))
+            draft.note(item, because(now, f"{idle_for(item, used, now)}, kept by chance"))
         purged = Expired(conversation=len(old), idle=len(lost), lapsed=len(late))
         commit = draft.commit(
-            _message(rules, purged, len(survivors)),
+            message(
+                rules.max_idle_days,
+                conversation=len(old),
+                idle=len(lost),
+                lapsed=len(late),
+                survivors=len(survivors),
+            ),
             branch=branch.name,
             by="hygiene",
             survivors=len(survivors),
@@ -300,28 +341,5 @@ def _written(chain: Sequence[Commit]) -> dict[str, int]:
     return times
 
 
-def _because(now: int, evidence: str) -> Origin:
-    return Origin("inferred", said_at=now, evidence=evidence)
-
-
-def _idle_for(item: Item, used: Mapping[str, int], now: int) -> str:
-    return f"idle for {_days(int(idle_days(item, used, now)))}"
-
-
-def _days(number: int) -> str:
-    return f"{number} day" if number == 1 else f"{number} days"
-
-
-def _message(rules: Decay, purged: Expired, survivors: int) -> str:
-    """The reason, in counts only, because the log is shown publicly too."""
-    parts = [
-        *([f"{purged.conversation} of the day"] if purged.conversation else []),
-        *([f"{purged.idle} idle for over {rules.max_idle_days:g} days"] if purged.idle else []),
-    ]
-    late = f"{purged.lapsed} unanswered" if purged.lapsed else ""
-    kept = f"{survivors} idle kept by chance" if survivors else ""
-    return "hygiene: " + ", ".join(filter(None, [f"{' and '.join(parts)} left" if parts else "", late, kept]))
-
-
 def _cursor(subject: str) -> str:
-    return f"hygiene-{subject}"
+    return f"{_CURSOR}-{subject}"

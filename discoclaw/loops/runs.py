@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault, ModelError, ModelTimeout
 from discoclaw.core.message import Said
+from discoclaw.core.processes import Processes
 from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
@@ -53,6 +54,7 @@ class Runs:
         learned: Callable[[str], None],
         consent: Consent,
         behind: Callable[[str], bool],
+        processes: Processes,
     ) -> None:
         self._tracks = tracks
         self._cadence = cadence
@@ -62,7 +64,13 @@ class Runs:
         self._consent = consent
         self._behind = behind
         # A failed run is tried again after further turns, not after a pause.
-        self._worker = Worker("loops", self._run, at_once=AT_ONCE, retry_s=None)
+        self._worker = Worker(
+            "loops",
+            self._run,
+            at_once=AT_ONCE,
+            retry_s=None,
+            lease=lambda job: processes.lease(f"{job.loop}/{job.about}"),
+        )
         self._resets = Worker("cleared summaries", self._save_reset)
 
     def summarise(self, session_key: str) -> None:
@@ -93,12 +101,19 @@ class Runs:
             track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
         return track
 
-    async def know(self, user_id: str, person: PersonTrack) -> None:
-        """Restore what extraction has seen of a person, once."""
-        if not person.cursor_known:
-            seen, left = await self._facts.seen_up_to(user_id), await self._facts.left(user_id)
-            person.backlog.seen(seen, left)
-            person.cursor_known = True
+    async def know(self, user_id: str, person: PersonTrack, session_key: str = "") -> None:
+        """Restore what extraction has seen of a person, once.
+
+        Of a conversation that begins here it is restored too: another process may have had it until now.
+        """
+        if person.cursor_known and session_key in {"", *person.backlog.ours}:
+            return
+        seen, left = await self._facts.seen_up_to(user_id), await self._facts.left(user_id)
+        if person.cursor_known:
+            seen = {key: up_to for key, up_to in seen.items() if key == session_key}
+            left = {key: ids for key, ids in left.items() if key == session_key}
+        person.backlog.seen(seen, left)
+        person.cursor_known = True
 
     async def settle(self) -> None:
         """Wait until no loop is running."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import Heard
@@ -36,6 +37,7 @@ class Loops:
         learned: Callable[[str], None] = lambda user_id: None,
         consent: Consent = UNLIMITED,
         behind: Callable[[str], bool] = lambda session_key: False,
+        processes: Processes = ALONE,
     ) -> None:
         self.tracks = Tracks(clock)
         self._summary = summary
@@ -50,6 +52,7 @@ class Loops:
             learned=learned,
             consent=consent,
             behind=behind,
+            processes=processes,
         )
 
     # ------------------------------------------------------------------ what is said
@@ -157,7 +160,7 @@ class Loops:
             said = [one for one in said if one.sent_at > until]
         said = list(filter(self._runs.may_hear, said))
         for user_id in {one.to_id or one.author_id for one in said if not one.guest}:
-            await self._runs.know(user_id, self.tracks.person(user_id))
+            await self._runs.know(user_id, self.tracks.person(user_id), session_key)
         self._count(said, track, session_key)
         for one in said:
             self.hear(one, place, session_key, window=window)
@@ -167,6 +170,7 @@ class Loops:
         for user_id in _answered(said):
             person = self.tracks.person(user_id)
             person.backlog.left.pop(session_key, None)
+            person.backlog.ours.add(session_key)
             if self._cadence.facts_are_due(person):
                 self._runs.extract(user_id)
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from discoclaw.core.ports import Clock, Embedder
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.loops.batches import Batches
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
 from discoclaw.memory.disk.files import in_thread
@@ -40,6 +41,7 @@ class TalkEmbedding:
         items: Embedding,
         rest_s: float = REST_S,
         timeout_s: float = TIMEOUT_S,
+        processes: Processes = ALONE,
     ) -> None:
         self._vectors = vectors
         self._clock = clock
@@ -50,7 +52,13 @@ class TalkEmbedding:
         self._rests_until = 0.0
         self._said_on = -1
         items.replacing.append(self.replaced)
-        self._worker = Worker("embedding of talk", self._work, retry_s=rest_s, longest_s=LONGEST_REST_S)
+        self._worker = Worker(
+            "embedding of talk",
+            self._work,
+            retry_s=rest_s,
+            longest_s=LONGEST_REST_S,
+            lease=lambda _: processes.lease("embedding of talk"),
+        )
 
     def touch(self) -> None:
         """Embed what is missing, because the archive has changed. Never blocks."""

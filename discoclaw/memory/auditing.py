@@ -76,7 +76,7 @@ class Audit:
 
     def _people(self) -> Iterator[Known]:
         """Everybody about whom something should not be readable."""
-        chosen = choices.read(self._disk.documents("")) or {}
+        chosen = choices.read(self._disk) or {}
         out = {user_subject(user_id) for user_id, one in chosen.items() if one.get("opted_out")}
         for subject in sorted({*subjects(self._disk), *out, *self._profiled()}):
             if user_of(subject) is None:

@@ -11,25 +11,26 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from discoclaw.core.audit import Readable
-from discoclaw.core.errors import NewerSchema
+from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.live import Scope
 from discoclaw.core.live_fields import Value
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import render_json
-from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.files import read_in_thread, render_json
+from discoclaw.memory.disk.port import Change, Documents
 
 log = logging.getLogger(__name__)
 
 FILE = "changed.json"
 VERSION = 1
-_NOT_OURS = (OSError, NewerSchema)
+_NOT_OURS = (OSError, MemoryFault)
 """Why the file stays as it is."""
 
 
@@ -42,7 +43,7 @@ class Changed:
     digest: str
 
 
-class ChangedBy(PersonalData):
+class ChangedBy(PersonalData, Listener):
     """The records, by scope and field. Call `load` first."""
 
     name = "who changed a setting"
@@ -64,16 +65,24 @@ class ChangedBy(PersonalData):
         found = self._known.get(_key(scope, name))
         return found if found is not None and found.digest == _digest(value) else None
 
+    async def renewed(self, names: Collection[str]) -> None:
+        """Take over what another process recorded."""
+        if FILE in names:
+            await read_in_thread(self.load)
+
     def note(self, scope: Scope, name: str, value: Value | None, by: str, at: int) -> None:
         """Record a change; a setting that lost its value loses its record. Blocking."""
+
+        def noted(content: bytes | None) -> bytes:
+            known = _understood(content)
+            known.pop(_key(scope, name), None)
+            if value is not None:
+                known[_key(scope, name)] = Changed(by, at, _digest(value))
+            return _rendered(known)
+
         try:
             with self._one:
-                known = _read(self._documents)
-                if value is None:
-                    known.pop(_key(scope, name), None)
-                else:
-                    known[_key(scope, name)] = Changed(by, at, _digest(value))
-                self._write(known)
+                self._change(noted)
         except _NOT_OURS as error:
             log.warning("%s could not be changed, so it won't show who made a change: %s", FILE, error)
 
@@ -88,21 +97,26 @@ class ChangedBy(PersonalData):
         user_id = user_of(erasure.subject)
         if user_id is None:
             return Removed()
+        removed = 0
+
+        def without(content: bytes | None) -> bytes | None:
+            nonlocal removed
+            if user_id.encode() not in (content or b""):
+                return None
+            known = _understood(content)
+            left = _without(known, user_id)
+            removed = len(known) - len(left)
+            return _rendered(left)
+
         try:
             with self._one:
-                if not _names(self._documents, user_id):
-                    return Removed()
-                known = _read(self._documents)
-                left = _without(known, user_id)
-                self._write(left)
+                self._change(without)
         except _NOT_OURS as error:
             return Removed(left=(f"{self._documents.folder / FILE}: {error}",))
-        return Removed(len(known) - len(left))
+        return Removed(removed)
 
-    def _write(self, known: Mapping[str, Changed]) -> None:
-        changes = {key: {"by": one.by, "at": one.at, "digest": one.digest} for key, one in known.items()}
-        self._documents.write(FILE, render_json({"version": VERSION, "changes": changes}))
-        self._known = dict(known)
+    def _change(self, work: Change) -> None:
+        self._known = _understood(self._documents.change(FILE, work))
 
 
 def _key(scope: Scope, name: str) -> str:
@@ -117,26 +131,31 @@ def _without(known: Mapping[str, Changed], user_id: str | None) -> dict[str, Cha
     return {key: one for key, one in known.items() if one.by != user_id}
 
 
-def _names(documents: Documents, user_id: str) -> bool:
-    """Whether the file has this person's id anywhere, damaged or not. Raises OSError."""
-    try:
-        return user_id.encode() in documents.read(FILE)
-    except FileNotFoundError:
-        return False
-
-
 def _read(documents: Documents) -> dict[str, Changed]:
     """What the file says; nothing if it makes no sense. Raises OSError and NewerSchema."""
     try:
-        value = json.loads(documents.read(FILE))
+        return _understood(documents.read(FILE))
+    except FileNotFoundError:
+        return {}
+
+
+def _understood(content: bytes | None) -> dict[str, Changed]:
+    """What a file's content says; nothing if it makes no sense. Raises NewerSchema."""
+    if content is None:
+        return {}
+    try:
+        value = json.loads(content)
         if (version := value["version"]) != VERSION:
             raise NewerSchema(f"version {version!r} is not known here")
         return {str(key): _parsed(one) for key, one in value["changes"].items()}
-    except FileNotFoundError:
-        return {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         log.warning("%s makes no sense, so it isn't known who changed what: %s", FILE, error)
         return {}
+
+
+def _rendered(known: Mapping[str, Changed]) -> bytes:
+    changes = {key: {"by": one.by, "at": one.at, "digest": one.digest} for key, one in known.items()}
+    return render_json({"version": VERSION, "changes": changes})
 
 
 def _parsed(value: Mapping[str, Any]) -> Changed:

@@ -1,8 +1,10 @@
-"""Notifies listeners of changes on disk: mirrors, and caches of what is derived from memory.
+"""Notifies listeners of changes in the store: mirrors, and caches of what lies there or is derived from it.
 
 Writers notify `Changes`, to which every `Listener` is added once. Listeners are called on the event loop, one
 after another, after the change is on disk; they only record what to do later. Independent of the listeners.
 """
+
+from collections.abc import Collection
 
 from discoclaw.core.event import Commit
 
@@ -21,6 +23,16 @@ class Listener:
 
     def written(self, unit: str) -> None:
         """Another file about a unit changed; a unit is a subject, or `session:<key>`."""
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Another process changed these texts of the store: nothing that RAM has of them is used any more.
+
+        `names` are paths in the store (see `core/processes`). A text that every message needs is read again
+        here; any other when it is next used. Raises nothing.
+        """
+
+    def out_of_touch(self) -> None:
+        """The store cannot be reached: others may change or erase what was read so far."""
 
     def chosen(self, user_id: str) -> None:
         """Somebody made a choice about being remembered."""
@@ -47,6 +59,14 @@ class Changes(Listener):
     def written(self, unit: str) -> None:
         for one in self._listeners:
             one.written(unit)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        for one in self._listeners:
+            await one.renewed(names)
+
+    def out_of_touch(self) -> None:
+        for one in self._listeners:
+            one.out_of_touch()
 
     def chosen(self, user_id: str) -> None:
         for one in self._listeners:

@@ -4,7 +4,9 @@ Blocking. Independent of what is in the stores.
 """
 
 import logging
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -17,6 +19,15 @@ from discoclaw.memory.stores import Disks
 log = logging.getLogger(__name__)
 
 
+def empty(folder: Path) -> None:
+    """Remove everything in a folder, if there is one. Raises OSError."""
+    for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
 class DataFolder:
     """`data/memory` with its stores."""
 
@@ -26,18 +37,19 @@ class DataFolder:
         self._clock = clock
         self._lock = FileLock(self._root / ".lock", mode=private.FILE, thread_local=False)
 
-    def open(self, then: Callable[[], None]) -> None:
+    def open(self, then: Callable[[], None], *, beside: bool = False) -> None:
         """Take the folder for this process, clear what killed writes left, prepare the stores, call `then`.
 
-        Raises FolderInUse, naming the other process, or MemoryFault if the folder cannot be created or used;
-        it is released then.
+        In a store that is shared, caches begin empty: they may hold what was erased meanwhile. `beside` then
+        leaves the folder to whoever uses it. Raises FolderInUse, naming the other process, or MemoryFault if
+        the folder cannot be created or used; it is released then.
         """
-        self._take()
+        ours = not (beside and self._disks.used.shared)
+        if ours:
+            self._take()
         try:
-            self._close_to_others()
-            for stays in temporary.sweep(self._disks.folders())[1]:
-                log.warning("the leftover of a killed write could not be removed: %s", stays)
-            lock_holder.note(self._root, self._clock())
+            if ours:
+                self._settle_in()
             self._disks.open()
             then()
         except OSError as error:
@@ -46,6 +58,15 @@ class DataFolder:
         except BaseException:
             self.close()
             raise
+
+    def _settle_in(self) -> None:
+        """Clear away what earlier runs left. Raises OSError."""
+        self._close_to_others()
+        for stays in temporary.sweep(self._disks.folders())[1]:
+            log.warning("the leftover of a killed write could not be removed: %s", stays)
+        lock_holder.note(self._root, self._clock())
+        if self._disks.used.shared:
+            empty(self._root.parent / "cache")
 
     def rescue(self) -> list[str]:
         """Save what can be read of a store that is damaged as a whole. Returns sentences about what was done.

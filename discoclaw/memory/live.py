@@ -1,7 +1,8 @@
 """The live configuration: a view in RAM of the owner's signed events and the local file.
 
     config.json   the local file: {"version": 1, "global": {…}, "group:<id>": {…}, "user:<id>": {…}};
-                  written by hand or by `discoclaw config set`, read again after a change
+                  written by hand or by `discoclaw config set`, read again after a change. Where several
+                  processes share the store, each hears of the others' changes
     signed.json   the newest accepted event of each address, with its time and id, so that an older one is
                   not accepted again after a restart
 
@@ -12,7 +13,8 @@ not survive a restart. Independent of signatures: callers of `take` have checked
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ from discoclaw.core.live_fields import FIELDS
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.core.ports import Clock
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk import private
 from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now
-from discoclaw.memory.disk.port import Documents, FileDocuments, documents_at
-from discoclaw.memory.live_signed import Marks
+from discoclaw.memory.disk.plain import FileDocuments, documents_at
+from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.live_signed import SIGNED, Marks
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +53,11 @@ LOOK_EVERY_S = 1.0
 LOCK_WAIT_S = 5.0
 
 
-class LiveConfig:
+class LiveConfig(Listener):
     """The configuration for each place and person. Call `load` first.
 
     `where` are the documents of the store, or a folder; `settings` are the overrides in the settings. `names`
-    resolves pseudonyms in events; it may be set later.
+    resolves pseudonyms in events; it may be set later. In a store that is `shared`, changes are told.
     """
 
     def __init__(
@@ -63,9 +67,11 @@ class LiveConfig:
         clock: Clock,
         settings: Overrides = NO_OVERRIDES,
         names: Pseudonyms | None = None,
+        shared: bool = False,
     ) -> None:
         self._documents = documents_at(where)
-        self._file = _LocalFile(self._documents)
+        self._shared = shared
+        self._file = _LocalFile(self._documents, told=shared)
         self._marks = Marks(self._documents, clock)
         self._settings = settings
         self._names = names
@@ -121,7 +127,7 @@ class LiveConfig:
 
     async def write(self, scope: Scope, wished: Mapping[str, Any], lock: Path) -> None:
         """Change the local file, and take it over at once; see `change_file`. Raises the same errors."""
-        await in_thread(change_file, self._documents, scope, wished, lock)
+        await in_thread(change_file, self._documents, scope, wished, None if self._shared else lock)
         if await read_in_thread(self._file.read):
             self._renew()
 
@@ -130,6 +136,15 @@ class LiveConfig:
         return self._overrides.newest(scope)
 
     # ------------------------------------------------------------------ the local file
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Take over what another process changed."""
+        if FILE in names and await read_in_thread(self._file.read):
+            log.info("%s was taken over", FILE)
+        if SIGNED in names:
+            await read_in_thread(self._marks.load)
+        if not {FILE, SIGNED}.isdisjoint(names):
+            self._renew()
 
     async def look(self) -> None:
         """Read the local file if it changed. Costs a `stat`, and at most half a second if the disk hangs."""
@@ -184,15 +199,16 @@ class LiveConfig:
 class _LocalFile:
     """The overrides of `config.json`, as of its last valid version."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, *, told: bool) -> None:
         self.overrides: Mapping[Scope, Overrides] = {}
         self._documents = documents
         self._path = documents.folder / FILE
         self._stamped = isinstance(documents, FileDocuments)
+        self._certain = self._stamped or told
         self._stamp: Stamp = None
         self._told = ""
         self.sure = False
-        """Whether a `stat` tells that it changed: not in a database, nor after a disk failed."""
+        """Whether it is certain that we learn of a change: not in SQLite, nor after a disk failed."""
 
     def current(self) -> bool:
         """Whether the file is unchanged since it was read, as far as a `stat` can tell."""
@@ -201,12 +217,12 @@ class _LocalFile:
     def read(self) -> bool:
         """Read the file; return whether its overrides changed. Blocking."""
         stamp = stamp_now(self._path) if self._stamped else None
-        before, self.sure = self.overrides, self._stamped
+        before, self.sure = self.overrides, self._certain
         try:
             self.overrides = read_file(self._documents)
             self._told = ""
         except MemoryFault as fault:
-            self.sure = self._stamped and not isinstance(fault.__cause__, OSError)
+            self.sure = self._certain and not isinstance(fault.__cause__, OSError)
             if str(fault) != self._told:
                 log.error("%s; until it is corrected, what it said before holds", fault)
                 self._told = str(fault)
@@ -219,13 +235,17 @@ def read_file(documents: Documents) -> dict[Scope, Overrides]:
 
     Raises MemoryFault, naming what is wrong in it, and NewerSchema.
     """
-    path = documents.folder / FILE
     try:
-        content = documents.read(FILE)
+        return _understood(documents, documents.read(FILE))
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise MemoryFault(f"{path} cannot be read: {error}") from error
+        raise MemoryFault(f"{documents.folder / FILE} cannot be read: {error}") from error
+
+
+def _understood(documents: Documents, content: bytes) -> dict[Scope, Overrides]:
+    """The overrides in a file's content. Raises MemoryFault and NewerSchema."""
+    path = documents.folder / FILE
     try:
         return _parsed(json.loads(content))
     except NewerSchema as newer:
@@ -234,28 +254,45 @@ def read_file(documents: Documents) -> dict[Scope, Overrides]:
         raise MemoryFault(f"{path} makes no sense: {error}") from None
 
 
-def change_file(documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path) -> Overrides:
+def change_file(
+    documents: Documents, scope: Scope, wished: Mapping[str, Any], lock: Path | None
+) -> Overrides:
     """Change the overrides of one scope in the local file, durably; None removes one. Return all overrides.
 
-    `lock` is a lock file against simultaneous changes. Blocking. Raises Refused for an invalid value, and
-    MemoryFault if the existing file is invalid or the disk fails.
+    `lock` is a lock file against simultaneous changes; a store that processes share needs none. Blocking.
+    Raises Refused for an invalid value, and MemoryFault if the existing file is invalid or the disk fails.
     """
+    now = NO_OVERRIDES
+
+    def change(content: bytes | None) -> bytes | None:
+        nonlocal now
+        there = _understood(documents, content) if content is not None else {}
+        now = live.fitting(scope, changed(there.get(scope, NO_OVERRIDES), wished))
+        after = {**there, scope: now}
+        if after == there:
+            return None
+        told = {str(one): live.overrides_json(its) for one, its in after.items() if its != NO_OVERRIDES}
+        return render_json({"version": VERSION, **told})
+
     try:
-        private.make_folder(lock.parent)
-        with FileLock(lock, timeout=LOCK_WAIT_S, mode=private.FILE):
-            there = read_file(documents)
-            now = live.fitting(scope, changed(there.get(scope, NO_OVERRIDES), wished))
-            after = {**there, scope: now}
-            if after != there:
-                told = {
-                    str(one): live.overrides_json(its) for one, its in after.items() if its != NO_OVERRIDES
-                }
-                documents.write(FILE, render_json({"version": VERSION, **told}))
+        with _alone(lock):
+            documents.change(FILE, change)
     except Timeout:
         raise MemoryFault(f"{documents.folder / FILE} is being changed by another program") from None
     except OSError as error:
         raise MemoryFault(f"{documents.folder / FILE} could not be written: {error}") from error
     return now
+
+
+@contextmanager
+def _alone(lock: Path | None) -> Iterator[None]:
+    """Keep other programs from changing the file, by a lock file if there is one. Raises Timeout, OSError."""
+    if lock is None:
+        yield
+        return
+    private.make_folder(lock.parent)
+    with FileLock(lock, timeout=LOCK_WAIT_S, mode=private.FILE):
+        yield
 
 
 def changed(overrides: Overrides, wished: Mapping[str, Any]) -> Overrides:

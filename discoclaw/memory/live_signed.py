@@ -8,10 +8,11 @@ import asyncio
 import json
 import logging
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from discoclaw.core import live
-from discoclaw.core.errors import NewerSchema, Refused
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import Scope, Signed
 from discoclaw.core.ports import Clock
 from discoclaw.memory.disk.files import in_thread, render_json, stamp_of
@@ -24,6 +25,7 @@ VERSION = 1
 AHEAD_S = 900
 """How far (s) an event's time may be ahead of our clock."""
 MOST_ADDRESSES = 10_000
+_NONSENSE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused)
 _EVENT_ID = re.compile(r"[0-9a-f]{64}")
 
 
@@ -41,9 +43,9 @@ class Marks:
         self._damaged = False
 
     def load(self) -> None:
-        """Read the file. A damaged one counts as empty, and is kept aside later. Blocking."""
+        """Take over what the file has. A damaged one counts as empty, and is kept aside later. Blocking."""
         try:
-            self._known = _signed(json.loads(self._documents.read(SIGNED)))
+            self._known = _newest(self._known, _signed(json.loads(self._documents.read(SIGNED))))
         except FileNotFoundError:
             return
         except OSError as error:
@@ -52,7 +54,7 @@ class Marks:
         except NewerSchema as newer:
             self._foreign = True
             log.error("%s is left alone: %s", self._path, newer)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
+        except _NONSENSE as error:
             self._damaged = True
             log.error("%s makes no sense (%s), so it is not known what the owner signed", self._path, error)
 
@@ -92,22 +94,40 @@ class Marks:
             if self._foreign:
                 log.warning("%s is not ours to write, so a restart forgets what changed", self._path)
                 return False
-            events = {address: _signed_json(one) for address, one in self._known.items()}
             try:
-                content = render_json({"version": VERSION, "events": events})
-                await in_thread(self._write, content)
-            except OSError as error:
+                await in_thread(self._write, dict(self._known))
+            except (OSError, MemoryFault) as error:
                 log.warning("%s could not be written, so a restart forgets it: %s", self._path, error)
                 return False
             self._written = changes
             return True
 
-    def _write(self, content: bytes) -> None:
+    def _write(self, known: Mapping[str, Signed]) -> None:
+        """Add what is known to the file: another process may know more. Raises OSError and NewerSchema."""
         if self._damaged:
             aside = self._documents.keep_aside(SIGNED, "corrupt", stamp_of(self._clock()))
             log.warning("%s is kept as %s", SIGNED, aside)
             self._damaged = False
-        self._documents.write(SIGNED, content)
+
+        def add(content: bytes | None) -> bytes:
+            try:
+                theirs = _signed(json.loads(content)) if content is not None else {}
+            except _NONSENSE:
+                theirs = {}
+            newest = _newest(theirs, known)
+            events = {address: _signed_json(one) for address, one in newest.items()}
+            return render_json({"version": VERSION, "events": events})
+
+        self._documents.change(SIGNED, add)
+
+
+def _newest(some: Mapping[str, Signed], others: Mapping[str, Signed]) -> dict[str, Signed]:
+    """Of each address the newer event."""
+    found = dict(some)
+    for address, one in others.items():
+        if address not in found or found[address].older_than(one):
+            found[address] = one
+    return found
 
 
 def _signed_json(event: Signed) -> dict[str, Any]:

@@ -56,6 +56,9 @@ class NoMemory(Memory):
     def branches_in_ram(self, subject: str) -> None:
         return None
 
+    def has_in_ram(self, subject: str) -> bool:
+        return False
+
     async def history(self, subject: str) -> History:
         return History()
 
@@ -110,6 +113,9 @@ class _Nothing:
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Nothing is noted."""
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Nothing is in RAM."""
 
     def readable(self) -> Iterator[Readable]:
         return iter(())

@@ -1,5 +1,7 @@
 """The stores there are, and which one is used: the one place that knows them all.
 
+Those in files below the data folder may be left from before; of one in PostgreSQL nobody knows any more.
+
 What people decided (who opted out, who was erased) holds in every store: when the store is switched, these
 decisions are moved. Memories are not; they are exported and imported.
 """
@@ -9,22 +11,39 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, TypeAlias
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.port import LEDGERS, ROLLING, Disk, Documents, FilesDisk, Log, drop
+from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.memory.disk.port import (
+    LEDGERS,
+    NO_LOG,
+    ROLLING,
+    Change,
+    Disk,
+    Documents,
+    Head,
+    Held,
+    Log,
+    Mark,
+    drop,
+)
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
 
 log = logging.getLogger(__name__)
 
-Store = Literal["files", "sqlite", "none"]
+Store: TypeAlias = str
+"""A store's name: "files", "sqlite", "none", or the address of a database in PostgreSQL."""
+
+POSTGRES = ("postgresql://", "postgres://")
+"""How such an address begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The store that is used, and those that may be left from before, all below `root`.
+    """The store that is used, and those that may be left from before, in files below `root`.
 
     A context manager that closes them.
     """
@@ -44,7 +63,8 @@ class Disks:
 
         Raises OSError and MemoryFault.
         """
-        if (why := self.used.check()) is not None:
+        # One that processes share is not read as a whole each time one of them starts.
+        if not self.used.shared and (why := self.used.check()) is not None:
             raise MemoryFault(why)
         self.used.open()
         own = self.used.documents("").folder
@@ -62,6 +82,8 @@ class Disks:
         """The folders of durable files and summaries, where an admin placed them outside the trees."""
         found, root = set[Path](), self.root.resolve()
         for disk in (self.used, *self.beside):
+            if disk.shared:
+                continue  # what it calls a folder is none on this machine
             found |= {disk.documents(ROLLING).folder, *([disk.durable] if disk.durable is not None else [])}
         return {folder for folder in found if not folder.resolve().is_relative_to(root)}
 
@@ -112,7 +134,22 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
     files = FilesDisk(root, durable=durable, rolling=rolling)
     stores: dict[Store, Disk] = {"files": files, "sqlite": SqliteDisk(root)}
     beside = tuple(disk for name, disk in stores.items() if name != store)
-    return Disks(root, stores.get(store, NoDisk(root)), beside)
+    used = _postgres(store) if store.startswith(POSTGRES) else stores.get(store, NoDisk(root))
+    return Disks(root, used, beside)
+
+
+def _postgres(address: str) -> Disk:
+    """The store in PostgreSQL. Raises MemoryFault if what it needs is not installed."""
+    try:
+        from discoclaw.memory.disk.postgres.disk import PostgresDisk  # an extra, slow to import
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise MemoryFault(
+            "DISCOCLAW_STORE is an address of PostgreSQL, for which a package is missing; run "
+            "`pip install 'discoclaw[postgres]'`"
+        ) from None
+    return PostgresDisk(address)
 
 
 def disks_at(where: Path | Disks) -> Disks:
@@ -126,7 +163,7 @@ def bring_decisions(source: Disk, target: Disk) -> bool:
     Raises MemoryFault.
     """
     try:
-        chosen = choices.bring(source.documents(""), target.documents(""))
+        chosen = choices.bring(source, target)
         return tombstones.bring(source, target) or chosen
     except OSError as error:
         raise MemoryFault(
@@ -137,7 +174,8 @@ def bring_decisions(source: Disk, target: Disk) -> bool:
 def _move_decisions(source: Disk, target: Disk) -> None:
     """Move what people decided to the store that is used. Raises OSError and MemoryFault."""
     if bring_decisions(source, target):
-        for name in (choices.FILE, tombstones.FILE, tombstones.KEY):
+        choices.remove(source)
+        for name in (tombstones.FILE, tombstones.KEY):
             drop(source.documents(""), name)
         log.info("the list of who opted out or was erased was moved from the store %r", source.name)
 
@@ -173,8 +211,20 @@ class _NoLog:
     def size(self) -> int:
         return 0
 
-    def append(self, content: bytes, *, expected_size: int) -> None:
+    def head(self) -> Head:
+        return NO_LOG
+
+    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+        return b"", NO_LOG
+
+    def append(self, content: bytes, *, after: Head) -> Head:
         raise OSError(_OFF)
+
+    def hold(self) -> Held:
+        return self
+
+    def release(self) -> None:
+        """Nothing is held."""
 
     def cut(self, size: int) -> None:
         raise OSError(_OFF)
@@ -198,10 +248,14 @@ class NoLedgers:
     def by_age(self) -> list[tuple[str, int]]:
         return []
 
+    def since(self, mark: Mark) -> tuple[list[str], Mark]:
+        return [], None
+
 
 @dataclass(frozen=True, slots=True)
 class _NoDocuments:
     folder: Path
+    in_touch: ClassVar = True
 
     def names(self) -> list[str]:
         return []
@@ -209,7 +263,13 @@ class _NoDocuments:
     def read(self, name: str) -> bytes:
         raise FileNotFoundError(_OFF)
 
+    def read_all(self) -> dict[str, bytes]:
+        return {}
+
     def write(self, name: str, content: bytes) -> None:
+        raise OSError(_OFF)
+
+    def change(self, name: str, work: Change) -> bytes | None:
         raise OSError(_OFF)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:

@@ -6,12 +6,17 @@ which tries again until it has worked. The cursor `withdrawn-<subject>` says wha
 at which something was taken back), and whether all was withdrawn because the person opted `out`. If the
 program was killed in between, the start does the rest before anybody is answered. What comes in later from
 elsewhere (an edit by hand, another replica, a recovery) is withdrawn too, however old it is. People who want
-no memory at all take back everything they said. Independent of the parts, and of how a person is told.
+no memory at all take back everything they said.
+
+Where several processes share the store, each of them lets go as soon as it hears that a ledger changed, and
+removes what lies on its own machine (`PersonalData.local`) by itself. What is in the store is removed by the
+one that has the change, or by the follower; the cursor tells the others when that is done. Independent of the
+parts, and of how a person is told.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,9 +24,8 @@ from typing import Final
 from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import DiscoClawError, MemoryFault
 from discoclaw.core.event import Commit
-from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Report, Withdrawn
-from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
+from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
@@ -29,8 +33,10 @@ from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.port import CURSORS, subject_of
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.taken_back import TakenBack, brings_back, everything
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +61,7 @@ class Watch:
     chose: bool = False
 
 
-class Withdrawals(PersonalData, Listener):
+class Withdrawals(TakenBack, PersonalData, Listener):
     """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`."""
 
     name = "withdrawals under way"
@@ -67,17 +73,22 @@ class Withdrawals(PersonalData, Listener):
         cursors: Cursors,
         consent: Consent,
         *,
+        shared: bool = False,
         start_s: float = START_S,
     ) -> None:
+        super().__init__(memory, consent)
+        self._shared = shared
         self._start_s = start_s
-        self._memory = memory
         self._personal = personal
         self._cursors = cursors
-        self._consent = consent
-        self._follower = Follower("withdrawals", self._bring, ledgers=memory.ledgers, cursors=cursors)
+        ledgers = memory.ledgers
+        self._follower = Follower("withdrawals", self._bring, ledgers=ledgers, cursors=cursors, awake=True)
+        self.rest = self._follower.rest
         self._watches: list[Watch] = []
         self._gone: dict[str, set[int]] = {}
         """The times (ms) of what is gone from RAM, by subject."""
+        self._here: dict[str, set[int]] = {}
+        """The times (ms) of what is gone from this machine since the start, by subject, in a shared store."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     # ------------------------------------------------------------------ the lifecycle
@@ -119,11 +130,67 @@ class Withdrawals(PersonalData, Listener):
         for watch in self._watching(user_subject(user_id)):
             watch.changed = watch.chose = True
         if self._consent.opted_out(user_id):
-            self._let_go(_everything(user_subject(user_id)))
+            self._let_go(everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
 
     def forget(self, erasure: Erasure) -> None:
         self._gone.pop(erasure.subject, None)
+        self._here.pop(erasure.subject, None)
+
+    # ------------------------------------------------------------------ other processes
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Let go of what was taken back in another process. Raises MemoryFault if that cannot be read."""
+        done = {subject for name in names if (subject := _withdrawn(name)) is not None}
+        changed = {subject for name in names if (subject := subject_of(name)) is not None}
+        for subject in sorted(
+            done | {one for one in changed if user_of(one) is not None and self._knows(one)}
+        ):
+            await self._take_up(subject)
+            if subject in done:
+                self._end(subject)
+
+    def _knows(self, subject: str) -> bool:
+        """Whether anything of a person is in RAM."""
+        in_use = self._consent.in_use(user_of(subject) or "")
+        return in_use or self._memory.has_in_ram(subject) or bool(self._personal.in_ram(subject))
+
+    async def _take_up(self, subject: str) -> None:
+        try:
+            views = await self._views(subject)
+        except MemoryFault as fault:
+            if isinstance(fault.__cause__, OSError):
+                raise  # until it can be read, nothing of theirs may be used
+            log.info("%s: what was taken back elsewhere is not known: %s", subject, fault)
+            return  # of somebody who is being erased, more is removed
+        for view in views:
+            self._let_go_of(subject, view)
+        try:
+            await self._withdraw_here(subject, views)
+        except (MemoryFault, OSError) as error:
+            log.warning("%s: what was taken back is not removed here yet: %s", subject, error)
+            self._follower.touch(subject)
+
+    async def _withdraw_here(self, subject: str, views: Sequence[View]) -> None:
+        """Remove from this machine what was taken back since it began. Raises MemoryFault and OSError."""
+        here = self._here.setdefault(subject, set())
+        out = self._consent.opted_out(user_of(subject) or "")
+        if not out:
+            here.discard(ALWAYS)
+        found = [one for view in views for one in view.withdrawals(subject, lambda at: at not in here)]
+        if out and ALWAYS not in here:
+            found.append(everything(subject))
+        await self._withdraw(subject, found, self._parts(local=True), self._personal.in_ram(subject))
+        here |= {one.at for one in found}
+
+    async def _views(self, subject: str) -> list[View]:
+        """The views of all branches. Raises MemoryFault."""
+        names = (await self._memory.branches(subject)).all
+        return [await self._memory.view(subject, name) for name in names]
+
+    def _parts(self, *, local: bool) -> list[PersonalData]:
+        """The parts that every process withdraws from by itself, or those that one does for all."""
+        return [part for part in self._personal if (part.local and self._shared) == local]
 
     # ------------------------------------------------------------------ asking
 
@@ -160,7 +227,7 @@ class Withdrawals(PersonalData, Listener):
             log.warning("%s: what was taken back could not be removed everywhere yet: %s", subject, error)
             self._follower.touch(subject)
             return Report(watch.removed, waiting=True, everything=out)
-        back = any(_brings_back(commit) for commit in watch.commits)
+        back = any(brings_back(commit) for commit in watch.commits)
         return Report(watch.removed, everything=out, brought_back=back, elsewhere=elsewhere)
 
     async def _elsewhere(self, watch: Watch) -> Mapping[str, tuple[str, ...]]:
@@ -186,56 +253,11 @@ class Withdrawals(PersonalData, Listener):
         That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
         """
         async with self._locks.setdefault(withdrawal.subject, asyncio.Lock()):
-            await self._withdraw(withdrawal.subject, [withdrawal], sessions)
+            await self._withdraw(withdrawal.subject, [withdrawal], list(self._personal), sessions)
             if not withdrawal.subject:
                 self._end("")
         if withdrawal.subject:
             self._follower.touch(withdrawal.subject)  # which ends it, after what their ledger says
-
-    async def of(self, user_ids: Iterable[str]) -> list[Withdrawal]:
-        """Everything that these people took back, so that it can be left out when talk is read again.
-
-        Raises MemoryFault.
-        """
-        found = []
-        for user_id in sorted(set(user_ids)):
-            subject = user_subject(user_id)
-            for name in (await self._memory.branches(subject)).all:
-                found += (await self._memory.view(subject, name)).withdrawals(subject)
-        return found
-
-    async def left(self, said: Iterable[Said], session_key: str, *, private: bool) -> list[Said]:
-        """The messages of a conversation that may be used, without what somebody took back.
-
-        Nothing by people who want no memory is used. Raises MemoryFault: if this is unknown, nothing may be
-        used.
-        """
-        messages = list(said)
-        people = {_person_in(one) for one in messages if not one.guest}
-        taken = await self.of({*people, person_of(session_key) or ""} - {""})
-        asked: dict[str, int] = {}
-        """When (ms) each person last said something: an answer to them is about that."""
-        kept = []
-        for one in messages:
-            person = _person_in(one)
-            if not one.by_us:
-                asked[person] = one.sent_at
-            at = asked.get(person)
-            covered = any(back.covers(one, in_private=private, asked_at=at) for back in taken)
-            if not covered and not self._consent.opted_out(person):
-                kept.append(one)
-        return kept
-
-    def has(self, said: Said, asked_at: int, *, private: bool) -> bool:
-        """Whether an answer has what the person took back while it was made.
-
-        `asked_at` (ms) is the time of their question.
-        """
-        subject = user_subject(said.to_id)
-        branches = self._memory.branches_in_ram(subject)
-        views = (self._memory.view_in_ram(subject, name) for name in (branches.all if branches else ()))
-        taken = (one for view in views if view is not None for one in view.withdrawals(subject))
-        return any(one.covers(said, in_private=private, asked_at=asked_at) for one in taken)
 
     # ------------------------------------------------------------------ inside
 
@@ -267,28 +289,34 @@ class Withdrawals(PersonalData, Listener):
             name = f"{WITHDRAWN}{subject}"
             done, was_out = _progress(await self._cursors.get(name))
             is_out = self._consent.opted_out(user_of(subject) or "")
-            found, taken = [_everything(subject)] if is_out and not was_out else [], set[int]()
-            for branch in (await self._memory.branches(subject)).all:
-                view = await self._memory.view(subject, branch)
+            found, taken = [everything(subject)] if is_out and not was_out else [], set[int]()
+            views = await self._views(subject)
+            for view in views:
                 taken |= {one.at for one in view.taken_back.values()}
                 found += view.withdrawals(subject, lambda at: at not in done)
-            await self._withdraw(subject, found)
+            if self._shared:
+                await self._withdraw_here(subject, views)
+            await self._withdraw(subject, found, self._parts(local=False))
             self._end(subject)
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
 
     async def _withdraw(
-        self, subject: str, found: Sequence[Withdrawal], sessions: Collection[str] | None = None
+        self,
+        subject: str,
+        found: Sequence[Withdrawal],
+        parts: Sequence[PersonalData],
+        sessions: Collection[str] | None = None,
     ) -> None:
         """Let every part do its work, even if another one fails. Raises MemoryFault and OSError."""
         if not found:
             return
         if sessions is None:
-            sessions = await in_thread(self._sessions, subject, set(self._in_ram(subject)))
+            sessions = await in_thread(self._sessions, subject, self._personal.in_ram(subject))
         failures: list[Exception] = []
         for withdrawal in found:
             self._let_go(withdrawal)
-            for part in self._personal:
+            for part in parts:
                 try:
                     self._note(subject, await part.withdraw(withdrawal, sessions))
                 except (MemoryFault, OSError) as error:
@@ -299,9 +327,6 @@ class Withdrawals(PersonalData, Listener):
     def _end(self, subject: str) -> None:
         for part in self._personal:
             part.withdrawn(subject)
-
-    def _in_ram(self, subject: str) -> Iterable[str]:
-        return (session for part in self._personal for session in part.sessions_of(subject))
 
     def _sessions(self, subject: str, known: set[str]) -> frozenset[str]:
         """The conversations that have words of a subject. Blocking. Raises OSError."""
@@ -314,23 +339,10 @@ class Withdrawals(PersonalData, Listener):
             watch.removed += removed
 
 
-def _person_in(said: Said) -> str:
-    """The user id of the person whose talk a message belongs to: its author, or the person it answers."""
-    return said.to_id if said.by_us else said.author_id
-
-
-def _everything(subject: str) -> Withdrawal:
-    """The withdrawal of all that somebody said, because they want no memory."""
-    return Withdrawal(subject, ALWAYS, everything=True)
-
-
-def _brings_back(commit: Commit) -> bool:
-    """Whether a commit undoes another one so that something is remembered again."""
-    undoes = not {"reverts", "restores"}.isdisjoint(commit.metadata)
-    return undoes and any(
-        event.event_type == "add" or event.ext.get("item", {}).get("status") == "active"
-        for event in commit.events
-    )
+def _withdrawn(name: str) -> str | None:
+    """The subject whose cursor has this path in the store; None if it is something else's."""
+    before, _, rest = name.partition(f"{CURSORS}/{WITHDRAWN}")
+    return rest.removesuffix(".json") if rest and not before else None
 
 
 def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:

@@ -272,9 +272,10 @@ class NostrAdapter:
         self._background(self._push(), "push")
 
     async def _push(self) -> None:
+        if self._delivery is None:
+            return  # another process mirrors
         try:
-            if self._delivery is not None:
-                await self._delivery.unpark()
+            await self._delivery.unpark()
             await self.mirror.push()
         except MemoryFault as fault:
             log.warning("cannot bring the mirror up to date: %s", fault)

@@ -1,311 +1,119 @@
-"""The archive: what was said, as searchable rows in one SQLite file. Everything here blocks.
+"""The archive: what was said, as searchable entries. A port with two implementations; everything here blocks.
 
-One connection writes and one reads, each used by one thread at a time, so neither waits for the other. A
-damaged file is kept aside and a new one started, since it holds little that Discord does not have. Disk
-failures become `MemoryFault`. The tables are in `archive_rows`, the queries in `archive_queries`; independent
-of ranking, and of who decides what is archived.
+    `archive_sqlite`    one file, beside a store of one process
+    `archive_postgres`  tables of the database that several processes share
+
+What is not SQL is shared: the changes (`archive_rows`), the queries (`archive_queries`), what a person took
+back (`archive_withdrawing`), and the vectors (`archive_vectors`). Both find the same entries in the same
+order. Failures become `MemoryFault`. Independent of ranking, and of who decides what is archived.
 """
 
-import logging
-import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from mmap import ACCESS_READ, mmap
-from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.audit import Readable
-from discoclaw.core.consent import NEVER, Consent
+from discoclaw.core.consent import Consent
+from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.memory.disk.database import (
-    FAULTS,
-    Database,
-    check_ours,
-    checkpoint,
-    connect,
-    is_damage,
-    make_tables,
-    rows_of,
-    set_aside,
-    transaction,
-    version_of,
-)
-from discoclaw.memory.disk.files import in_thread, stamp_of
-from discoclaw.search import archive_withdrawing
-from discoclaw.search.archive_rows import (
-    FORGET_WORDS,
-    SCHEMA,
-    VERSION,
-    Change,
-    Put,
-    Words,
-    forget_words,
-    make,
-    remove,
-)
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.search.archive_queries import Looked, Reader, Visible, look
+from discoclaw.search.archive_rows import Change, Words
+from discoclaw.search.archive_vectors import StoredVectors
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-CACHE_KIB = 16_000
-"""The cache size for the reading connection."""
-READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
-CLOSE_S = 5.0
-"""How long closing waits for whoever is using the file."""
 
-
-class Archive(PersonalData):
-    """The archive at `path`. Opened at its first use; there is no file before the first entry."""
+class Archive(PersonalData, ABC):
+    """What was said. `vectors` are those of its messages."""
 
     name = "archive"
+    vectors: StoredVectors
 
-    def __init__(self, path: Path, *, clock: Clock) -> None:
-        self.path = path
-        self._clock = clock
-        # Code that needs both locks takes the writer's first.
-        self._writer = Database(self._open_to_write, discard=self._set_aside)
-        self._reader = Database(self._open_to_read)
-        self._files = 0
-        """Counts the files so far, so that a reader who finds damage reports it only for the file it read."""
-        self.watch: Callable[[sqlite3.Connection], None] = lambda connection: None
-        """Called on the writing connection after every change."""
-
-    def readable(self) -> Iterator[Readable]:
-        for row in rows_of(self.path, READABLE):
-            message, session, author, text, sent_at, by_us, to = row
-            author, to = ("-", to) if by_us else (author, "")
-            yield Readable(str(self.path), text, session, "", author, to, str(message), sent_at)
+    @abstractmethod
+    def readable(self) -> Iterator[Readable]: ...
 
     # ------------------------------------------------------------------ writing
 
+    @abstractmethod
     def write(self, changes: Sequence[Change], *, words: Words, consent: Consent) -> None:
         """Make all of these changes, or none. Raises MemoryFault.
 
         `consent` is checked at the last moment, because the author may have been erased meanwhile.
         """
 
-        def work(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                for change in changes:
-                    make(connection, change, words, consent)
-
-        # Without a file there is nothing to change or to delete.
-        if any(isinstance(change, Put) for change in changes) or self._there():
-            self._alone(work)
-
+    @abstractmethod
     def purge(self, before_ms: int) -> int:
         """Remove what was said before a time (ms). Returns how many entries. Raises MemoryFault."""
-        self._remove_copies(before_ms)
-        if not self._there():
-            return 0
 
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                gone = connection.execute("DELETE FROM entries WHERE sent_at < ?", (before_ms,)).rowcount
-            if gone:
-                forget_words(connection)
-            return gone
-
-        return self._alone(work)
-
+    @abstractmethod
     def drop_channel(self, channel_id: str) -> int:
         """Remove what was said in a channel, or a thread, that was deleted. Raises MemoryFault."""
 
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                where = "channel_id = ? OR group_id = ?"
-                found = connection.execute(f"DELETE FROM entries WHERE {where}", (channel_id, channel_id))
-            return found.rowcount
-
-        return self.change(work, 0)
-
+    @abstractmethod
     def sweep(self, consent: Consent) -> int:
         """Remove messages and answers that may no longer be stored.
 
         Returns how many entries. Raises MemoryFault.
         """
 
-        def work(connection: sqlite3.Connection) -> int:
-            people = connection.execute("SELECT author_id FROM entries UNION SELECT to_id FROM entries")
-            until = {person: consent.cutoff(person) for (person,) in people.fetchall() if person}
-            with transaction(connection):
-                gone = [remove(connection, person, at) for person, at in until.items() if at > NEVER]
-            if sum(gone):
-                _destroy(connection)
-            return sum(gone)
-
-        return self.change(work, 0)
-
+    @abstractmethod
     def erase_person(self, user_id: str) -> int:
-        """Destroy every byte of a person's messages, their direct messages, and the answers to them.
+        """Remove a person's messages, their direct messages, and the answers to them.
 
-        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
+        Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
         """
-        if not self._there():
-            self._remove_copies()
-            return 0
 
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                gone = remove(connection, user_id)
-            _destroy(connection)
-            return gone
+    @abstractmethod
+    def take_out(self, withdrawal: Withdrawal) -> int:
+        """Remove what a person took back.
 
-        gone = self._alone(work)
-        self._remove_copies()  # nobody can tell whose words a damaged file contains
-        return gone
+        Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
+        """
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Destroy everything about a person; all of it counts as one entry."""
+        """Remove everything about a person; all of it counts as one entry."""
         user_id = user_of(erasure.subject)
         try:
             return Removed(min(1, self.erase_person(user_id))) if user_id is not None else Removed()
         except MemoryFault as fault:
             return Removed(left=(str(fault),))
 
-    def take_out(self, withdrawal: Withdrawal) -> int:
-        """Destroy every byte of what a person took back.
-
-        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
-        """
-        if not self._there():
-            self._remove_copies()
-            return 0
-
-        def work(connection: sqlite3.Connection) -> int:
-            if withdrawal.everything:
-                with transaction(connection):
-                    gone = remove(connection, withdrawal.user_id, withdrawal.at)
-                if gone:
-                    _destroy(connection)
-                return gone
-            with transaction(connection):  # with the index, so that a kill leaves nothing half done
-                texts = archive_withdrawing.withdraw(connection, withdrawal)
-                if texts:
-                    connection.execute(FORGET_WORDS)
-            if (
-                texts
-                and checkpoint(connection)
-                and self._has(archive_withdrawing.remains_of(texts, withdrawal))
-            ):
-                _destroy(connection)
-            return len(texts)
-
-        gone = self._alone(work)
-        if not withdrawal.open_only:
-            self._remove_copies()  # nobody can tell whose words a damaged file contains
-        return gone
-
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         return Withdrawn(archived=await in_thread(self.take_out, withdrawal))
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, look: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        """Return what a query finds, or `nothing` if there is no archive. Raises MemoryFault."""
-        seen = self._files
-        try:
-            return self._reader.run(look)
-        except _NoArchive:
-            return nothing
-        except (*FAULTS, OSError) as error:
-            if is_damage(error):
-                with self._writer.lock:
-                    if seen == self._files:
-                        self._set_aside(error)
-            raise MemoryFault(f"{self.path.name} cannot be read: {error}") from error
+    @abstractmethod
+    def ask(self, work: Callable[[Reader], T], nothing: T) -> T:
+        """Return what queries find, or `nothing` if there is no archive. Raises MemoryFault."""
 
-    def close(self) -> None:
-        """Release the file until its next use."""
-        if not self._writer.close(CLOSE_S):
-            log.warning("%s is still being written; it is left open", self.path.name)
-            return
-        self._reader.close(CLOSE_S)
+    def look(self, terms: Sequence[str], visible: Visible, asked: Sequence[float] | None = None) -> Looked:
+        """Return what matches terms, and what is near a question's vector. Raises MemoryFault."""
+        return self.ask(lambda reader: look(reader, terms, visible, asked), Looked())
 
-    def change(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        """Return what work on the writing connection returns; `nothing` if there is no archive.
+    def holding(self, text: str, visible: Visible, *, limit: int) -> list[Entry]:
+        """Return the newest entries that contain a literal text, among the newest that may be seen.
 
         Raises MemoryFault.
         """
-        return self._alone(work) if self._there() else nothing
+        if not text or not visible.places:
+            return []
+        nothing: list[Entry] = []
+        return self.ask(lambda reader: reader.holding(text, visible.places, limit), nothing)
 
-    # ------------------------------------------------------------------ the file
+    def speakers(self, visible: Visible) -> set[str]:
+        """Return the names of those who spoke lately, where that may be seen. Raises MemoryFault."""
+        return self.ask(lambda reader: reader.speakers(visible.places), set[str]())
 
-    def _there(self) -> bool:
-        return self.path.exists()
+    def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the channels that have any entries. Raises MemoryFault."""
+        wanted = frozenset(channel_ids)
+        return self.ask(lambda reader: reader.present(wanted), frozenset[str]())
 
-    def _alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work on the writing connection; if the file is damaged, repeat it once on a new one."""
-
-        def watched(connection: sqlite3.Connection) -> T:
-            try:
-                return work(connection)
-            finally:
-                self.watch(connection)
-
-        try:
-            return self._writer.run(watched)
-        except (*FAULTS, OSError) as error:
-            raise MemoryFault(f"{self.path.name} cannot be used: {error}") from error
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        check_ours(connection, VERSION, self.path.name)
-
-    def _open_to_write(self) -> sqlite3.Connection:
-        def prepare(connection: sqlite3.Connection) -> None:
-            make_tables(connection, SCHEMA, VERSION)
-
-        return connect(self.path, check=self._check, prepare=prepare)
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        if not self._there():
-            raise _NoArchive
-
-        def prepare(connection: sqlite3.Connection) -> None:
-            connection.execute("PRAGMA query_only = ON")
-            if not version_of(connection):  # it is just being made
-                raise _NoArchive
-
-        return connect(self.path, check=self._check, prepare=prepare, cache_kib=CACHE_KIB)
-
-    def _set_aside(self, error: Exception) -> None:
-        """Rename a damaged file. The caller has the writer's lock. Raises OSError."""
-        self.close()
-        aside = set_aside(self.path, stamp_of(self._clock()))
-        self._files += 1
-        log.error(
-            "%s is damaged (%s); it is kept as %s, and a new one is begun", self.path, error, aside.name
-        )
-
-    def _has(self, remains: Iterable[bytes]) -> bool:
-        """Whether the file has any of these bytes. It mostly has not, and `VACUUM` costs far more."""
-        with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-            return any(content.find(one) >= 0 for one in remains)
-
-    def _remove_copies(self, before_ms: int | None = None) -> None:
-        """Remove damaged files that were kept; with a time (ms), only those from before it."""
-        try:
-            for path in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
-                if before_ms is None or path.stat().st_mtime_ns < before_ms * 1_000_000:
-                    path.unlink(missing_ok=True)
-        except OSError as error:
-            raise MemoryFault(f"a damaged archive that was kept cannot be removed: {error}") from error
-
-
-def _destroy(connection: sqlite3.Connection) -> None:
-    """Destroy all remains of deleted rows. Raises sqlite3.Error if some may be left.
-
-    Rows are overwritten in place, but the index has words of them until its parts are merged, and a
-    rearranged page may contain a second copy of a row.
-    """
-    forget_words(connection)
-    connection.execute("VACUUM")
-    if not checkpoint(connection):
-        raise sqlite3.OperationalError("somebody reads the archive, so its log cannot be emptied")
-
-
-class _NoArchive(Exception):
-    """There is no archive, because nothing was ever written."""
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is open until its next use."""

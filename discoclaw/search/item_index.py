@@ -36,7 +36,7 @@ from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.memory.disk.database import remove, rows_of
 from discoclaw.memory.disk.files import in_thread, safe_id
-from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable
 from discoclaw.search.item_rows import Candidates, Instead, Row, links_of, nothing_instead, stamp_of
 
@@ -88,6 +88,7 @@ class ItemIndex(PersonalData):
     """The indices of all subjects, below `folder`. What is in RAM about them is dropped after `idle_ms`."""
 
     name = "item index"
+    local = True
 
     def __init__(
         self,

@@ -74,6 +74,7 @@ class VectorCache(PersonalData):
     """Vectors as bytes (float32 in the machine's order) by their text's hash. `path` None: in RAM alone."""
 
     name = "vectors"
+    local = True
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

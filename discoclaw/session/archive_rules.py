@@ -1,5 +1,6 @@
 """What the archive stores of the talk, and how: rules and values, independent of files and Discord."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -8,6 +9,7 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place, Said
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.recall.document import indexed, of_entry
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
@@ -98,3 +100,20 @@ def joined(before: Change, after: Change) -> Change:
     if isinstance(before, Put) and isinstance(after, Put) and after.fresh:
         return before
     return after
+
+
+def cleaned(waiting: Mapping[str, Change], withdrawal: Withdrawal) -> dict[str, Change]:
+    """The changes that wait, without what a person took back."""
+    return {key: _amended(change, withdrawal) for key, change in waiting.items()}
+
+
+def _amended(change: Change, withdrawal: Withdrawal) -> Change:
+    """A change, or the deletion of its message if a person took back what it would store."""
+    if isinstance(change, Put):
+        entry = change.entry
+        covered = withdrawal.covers(said_of(entry), in_private=is_private(entry))
+        return Drop(entry.id) if covered else change
+    if isinstance(change, Amend) and change.author_id == withdrawal.user_id:
+        covered = withdrawal.everything or withdrawal.words.hold(change.text)
+        return Drop(change.id) if covered else change
+    return change

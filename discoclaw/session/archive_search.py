@@ -1,4 +1,4 @@
-"""One search of the archive: candidates from the file, ranked as talk. Blocking; run it in its own thread.
+"""One search of the archive: candidates from the archive, ranked as talk. Blocking; run it in its own thread.
 
 With the vector of the query, what was meant is found beside what was said in so many words.
 
@@ -6,7 +6,6 @@ If no term of a query occurs in the archive (a single letter, an emoji, the midd
 falls back to the literal text, newest first. The caller decides what may be seen.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +23,8 @@ from discoclaw.recall.document import Document
 from discoclaw.recall.query import parse
 from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Looked, Visible, holding, look
+from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Indexed
-from discoclaw.search.archive_vectors import Asked
 from discoclaw.show.words import quoted
 
 LONGEST_LITERAL = 200
@@ -57,7 +55,7 @@ def find(
     limit: int,
     consent: Consent,
     without: Collection[str] = (),
-    asked: Asked | None = None,
+    asked: Sequence[float] | None = None,
     weights: Meant = NOTHING_MEANT,
 ) -> list[ArchiveHit]:
     """Return the best `limit` messages for a query, with its vector if there is one. Raises MemoryFault.
@@ -67,10 +65,7 @@ def find(
     query = scrub(query)
     wanted = parse(query, search=True)
 
-    def looked(connection: sqlite3.Connection) -> Looked:
-        return look(connection, wanted.wanted, visible, asked)
-
-    found = archive.read(looked, Looked())
+    found = archive.look(wanted.wanted, visible, asked)
     entries = [entry for entry in found.entries if entry.allowed(consent)]
     ids = {entry.id for entry in entries}
     cosines = {key: value for key, value in found.cosines.items() if key in ids}
@@ -112,8 +107,7 @@ def _holding(archive: Archive, query: str, visible: Visible) -> list[Entry]:
     text = query.strip()
     if not text or len(text) > LONGEST_LITERAL:
         return []
-    nothing: list[Entry] = []
-    found = archive.read(lambda connection: holding(connection, text, visible, limit=MOST_HELD), nothing)
+    found = archive.holding(text, visible, limit=MOST_HELD)
     whole = regex.compile(rf"(?<!\w){regex.escape(text)}(?!\w)", regex.IGNORECASE)
     return sorted(found, key=lambda entry: whole.search(entry.text) is None)
 

@@ -9,8 +9,9 @@ Discord and of how talk is ranked.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
+from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -18,20 +19,20 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible, present, speakers
+from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
 from discoclaw.session.archive_rules import (
     Rules,
+    cleaned,
     entry_of,
     id_of,
-    is_private,
     joined,
     people_of,
-    said_of,
     words_of,
 )
 from discoclaw.session.archive_search import ArchiveHit, find
@@ -57,12 +58,15 @@ MOST_ASKING = 32
 
 NO_MEANING = NoTalkMeaning()
 _WRITING = "writing"
+_TIDYING = "archive"
+"""The lease of the process that removes what is too old."""
 
 
 class Archiving(PersonalData):
     """Receives what is said, and searches it. Nothing is stored before `start`."""
 
     name = "talk that waits for the archive"
+    local = True  # the archive may be of several processes, but what waits is this one's
 
     def __init__(
         self,
@@ -71,8 +75,10 @@ class Archiving(PersonalData):
         *,
         clock: Clock,
         meaning: TalkMeaning | NoTalkMeaning = NO_MEANING,
+        processes: Processes = ALONE,
     ) -> None:
         self._archive = archive
+        self._processes = processes
         self._rules = rules
         self._clock = clock
         self._meaning = meaning
@@ -154,7 +160,7 @@ class Archiving(PersonalData):
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         if self._taken_back is not None:
             self._taken_back.append(withdrawal)
-        kept = _without(self._waiting, withdrawal)
+        kept = cleaned(self._waiting, withdrawal)
         gone = sum(kept[key] is not change for key, change in self._waiting.items())
         self._waiting = kept
         return Withdrawn(archived=gone)
@@ -216,9 +222,7 @@ class Archiving(PersonalData):
             return []
 
         async def speaking() -> Collection[str]:
-            return await self._soon(
-                lambda: self._archive.read(partial(speakers, visible=visible), set[str]())
-            )
+            return await self._soon(partial(self._archive.speakers, visible))
 
         asked = await self._meaning.asked(query, by, speaking) if by is not None else None
         work = partial(
@@ -236,14 +240,13 @@ class Archiving(PersonalData):
 
     async def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
         """Those of the given channels that have anything in the archive. Raises MemoryFault."""
-        ids = list(channel_ids)
-        return await self._soon(
-            lambda: self._archive.read(lambda connection: present(connection, ids), frozenset())
-        )
+        return await self._soon(partial(self._archive.present, list(channel_ids)))
 
     async def _soon(self, work: Callable[[], T]) -> T:
         if self._asking >= MOST_ASKING or self._closed:
             raise MemoryFault("the archive is asked too much at once, or we are about to stop")
+        if not self._processes.in_touch:
+            raise MemoryFault("the store of the archive cannot be reached")
         asking = asyncio.get_running_loop().run_in_executor(self._reader, work)
         self._asking += 1
         asking.add_done_callback(self._asked)
@@ -288,14 +291,18 @@ class Archiving(PersonalData):
     async def _look_after(self) -> MemoryFault | None:
         """Remove what must be gone (once after a start), and at intervals what is too old.
 
-        Returns the failure instead of raising it, because it must not prevent the writing.
+        While another process does it, it waits for the next time. Returns the failure instead of raising it,
+        because it must not prevent the writing.
         """
+        if self._swept and self._clock() - self._purged < PURGE_EVERY_MS:
+            return None
         try:
-            if not self._swept:
-                await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
-                self._swept = True
-            if self._clock() - self._purged >= PURGE_EVERY_MS:
-                await self.purge(self._clock())
+            async with self._processes.free(_TIDYING) as ours:
+                if ours and not self._swept:
+                    await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
+                    self._swept = True
+                if ours and self._clock() - self._purged >= PURGE_EVERY_MS:
+                    await self.purge(self._clock())
         except MemoryFault as fault:
             return fault
         return None
@@ -312,7 +319,7 @@ class Archiving(PersonalData):
             await self._in(self._writer, work)
         except MemoryFault:
             for withdrawal in taken:
-                batch = _without(batch, withdrawal)
+                batch = cleaned(batch, withdrawal)
             for key, change in self._waiting.items():
                 batch[key] = joined(batch.pop(key), change) if key in batch else change
             self._waiting = batch
@@ -324,23 +331,7 @@ class Archiving(PersonalData):
     @staticmethod
     async def _in(executor: Executor, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(executor, work)
+            known = partial(copy_context().run, work)  # with the leases under which it is written
+            return await asyncio.get_running_loop().run_in_executor(executor, known)
         except RuntimeError as error:  # it was shut down
             raise MemoryFault(f"the archive is closed: {error}") from error
-
-
-def _without(waiting: Mapping[str, Change], withdrawal: Withdrawal) -> dict[str, Change]:
-    """The changes that wait, without what a person took back."""
-    return {key: _amended(change, withdrawal) for key, change in waiting.items()}
-
-
-def _amended(change: Change, withdrawal: Withdrawal) -> Change:
-    """A change, or the deletion of its message if a person took back what it would store."""
-    if isinstance(change, Put):
-        entry = change.entry
-        covered = withdrawal.covers(said_of(entry), in_private=is_private(entry))
-        return Drop(entry.id) if covered else change
-    if isinstance(change, Amend) and change.author_id == withdrawal.user_id:
-        covered = withdrawal.everything or withdrawal.words.hold(change.text)
-        return Drop(change.id) if covered else change
-    return change

@@ -9,7 +9,9 @@ from typing import Self
 from discoclaw.core.consent import Consent, Permission
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
 from discoclaw.core.policy import PlacePersonas, Policy
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.memory.live import LiveConfig
+from discoclaw.session.texts import texts_of
 from discoclaw.session.window import Window, Windows
 
 
@@ -88,11 +90,30 @@ class Arrival:
 class Arrivals:
     """Resolves a message once into everything that is decided when it arrives."""
 
-    def __init__(self, live: LiveConfig, consent: Consent, windows: Windows, personas: PlacePersonas) -> None:
+    def __init__(
+        self,
+        live: LiveConfig,
+        consent: Consent,
+        windows: Windows,
+        personas: PlacePersonas,
+        processes: Processes = ALONE,
+    ) -> None:
         self._live = live
+        self._processes = processes
         self._consent = consent
         self._windows = windows
         self._personas = personas
+
+    async def claim(self, message: Inbound) -> bool:
+        """Whether this process is to handle a message. What others changed of what its turn reads is dropped.
+
+        The one question to the store that a message costs.
+        """
+        return await self._processes.claim(message.id, texts_of(message))
+
+    async def look(self, message: Inbound) -> None:
+        """The same for a message that is to be handled here in any case."""
+        await self._processes.look(texts_of(message))
 
     async def of(self, message: Inbound) -> Arrival:
         """The arrival of a message, under the current configuration."""

@@ -54,6 +54,7 @@ class CatchUp:
         asked: dict[str, tuple[Arrival, Missed]] = {}
         for one in missed:
             if one.open:
+                await self._talk.arrivals.look(one.message)
                 arrival: Arrival | None = await self._talk.arrivals.of(one.message)
             else:
                 arrival = await self._talk.hear(one.message)

@@ -7,12 +7,13 @@ from discoclaw.core.ports import Recall
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.changes import Listener
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.window import Windows
 
 
-class TalkInRam(PersonalData):
+class TalkInRam(PersonalData, Listener):
     """Windows, backlogs, the interview, the reasons for answers, and ranking."""
 
     name = "talk in memory"
@@ -48,6 +49,10 @@ class TalkInRam(PersonalData):
         self._ranker.forget()
         self._hatchery.erase(user_id)
         self._loops.tracks.erase(user_id, touched, erasure.at)
+
+    def out_of_touch(self) -> None:
+        """Answer from no talk that others may take back or erase meanwhile; what is to be learned waits."""
+        self._windows.out_of_touch()
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         """Drop the messages that somebody took back, from what is shown and from what is to be learned."""

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import NotNow, Refused
 from discoclaw.core.message import Inbound, Place
@@ -55,13 +56,24 @@ class Talk:
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.refusals = Refusals(lambda: STOPPED if desk.closed else BUSY)
 
-    def first_time(self, message: Inbound) -> bool:
-        """Whether a message was never handled before; Discord repeats some after a lost connection."""
+    async def first_time(self, message: Inbound) -> bool:
+        """Whether a message was never handled before, here or by another process.
+
+        Discord repeats some after a lost connection. What others changed of what a turn reads is read anew.
+        """
         if message.place.kind == "dm" and not message.author.allowed:
             return True  # nothing is kept about strangers, not even that they wrote
-        return self.inboxes.take(message.place, message.session_key, message.id)
+        if not self.inboxes.take(message.place, message.session_key, message.id):
+            return False
+        turn = self._turns.setdefault(message.session_key, asyncio.Lock())
+        async with turn:  # else a message could overtake another one while the store is asked about both
+            if await self.arrivals.claim(message):
+                return True
+        self.inboxes.heard(message.session_key, message.id)
+        return False
 
     async def receive(self, message: Inbound, reply: MakeReply) -> None:
         """Take in a message of an allowed channel, and answer it if the policy says so."""

@@ -4,7 +4,7 @@ A question of the model's search tool is embedded once, for memories and talk al
 `Meaning` does, and without an answer talk is found by its words.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.message import Place
 from discoclaw.loops.talk_embedding import TalkEmbedding
 from discoclaw.recall.talk import NOTHING_MEANT, Meant
-from discoclaw.search.archive_vectors import Asked
 from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.session.meaning import Meaning, Question
 
@@ -69,7 +68,7 @@ class TalkMeaning:
         """Embed what is new. Never blocks."""
         self._embedding.touch()
 
-    async def asked(self, query: str, by: Asker, speakers: Speakers) -> Asked | None:
+    async def asked(self, query: str, by: Asker, speakers: Speakers) -> Sequence[float] | None:
         """What to search the archive with; None if the query has no vector, or not in time.
 
         The names of `speakers` are left out of what is embedded. Raises what that raises.

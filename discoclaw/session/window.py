@@ -126,6 +126,13 @@ class Windows:
             if (window := self._windows.peek(key)) is not None:
                 window.refilled = False
 
+    def out_of_touch(self) -> None:
+        """Use only what is said from now on; later, windows are filled from the chat's history again."""
+        for key in self._windows:
+            if (window := self._windows.peek(key)) is not None:
+                window.clear()
+                window.refilled = False
+
     def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
         """Remove messages that were deleted in the chat. Returns those that were here.
 

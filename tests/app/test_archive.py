@@ -1,10 +1,12 @@
 """The archive in the whole bot: opt in, /search, what follows Discord, and what people have removed."""
 
 import logging
+from functools import partial
 from typing import Any
 
 import discord
 import pytest
+from pydantic import SecretStr
 
 from discoclaw.app.archive import Archived
 from discoclaw.bot.texts.search import BESIDE, found
@@ -18,6 +20,17 @@ from tests.memory.leftovers import traces
 
 CANARY = "Kanarie-Ü🐦-4711"
 NOTHING = "I found nothing like that in the messages I kept and you can read."
+
+
+@pytest.fixture(params=["files", "postgresql"])
+def start(start: Start, request: pytest.FixtureRequest) -> Start:
+    """The same with each kind of archive."""
+    if request.param == "files":
+        return start
+    return partial(start, store=SecretStr(request.getfixturevalue("prepared_database")))
+
+
+in_a_file = pytest.mark.parametrize("start", ["files"], indirect=True)
 
 
 async def search(world: World, person: Any, query: str, *, in_dm: bool = False) -> str:
@@ -41,8 +54,7 @@ async def kept(world: World) -> list[str]:
     """All texts in the archive."""
     await world.settle()
     archive = world.app.feature(Archived).archiving._archive  # type: ignore[union-attr]
-    rows = archive.read(lambda one: one.execute("SELECT text FROM entries ORDER BY id").fetchall(), [])
-    return [text for (text,) in rows]
+    return [one.text for one in sorted(archive.readable(), key=lambda one: int(one.message))]
 
 
 class TestOptIn:
@@ -163,6 +175,7 @@ class TestSearch:
             await inside.remove_user(discord.Object(world.ann.id))  # type: ignore[union-attr]
             assert "zebra closed" not in await search(world, world.ann, "zebra")
 
+    @in_a_file
     async def test_an_archive_that_can_not_be_read_is_said_and_costs_no_reply(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -177,6 +190,7 @@ class TestSearch:
             assert len(warnings) == 1
             path.rmdir()
 
+    @in_a_file
     async def test_a_damaged_archive_is_kept_aside_and_said(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -190,6 +204,22 @@ class TestSearch:
             assert [one.levelno for one in caplog.records if "is damaged" in one.getMessage()] == [
                 logging.ERROR
             ]
+
+
+class TestAnotherStore:
+    @in_a_file
+    async def test_what_it_left_is_found_no_more_but_still_erased(
+        self, start: Start, prepared_database: str
+    ) -> None:
+        async with start(Scripted(), auto_save="all", respond_mode="mention") as world:
+            await world.ann.send(world.general, f"{CANARY} zebra")
+            assert await kept(world) == [f"{CANARY} zebra"]
+            await world.restart(store=SecretStr(prepared_database))
+            path = world.folder / "data" / "memory" / "archive.sqlite"
+            assert CANARY.encode() in path.read_bytes()
+            await world.ann.send(world.general, "!memory erase --yes")
+            await world.settle()
+            assert CANARY.encode() not in path.read_bytes()
 
 
 class TestItFollowsDiscord:
@@ -225,6 +255,7 @@ class TestItFollowsDiscord:
             await world.env.bot.get_channel(world.dev.id).delete()  # type: ignore[union-attr]
             assert await kept(world) == ["zebra in general"]
 
+    @in_a_file
     async def test_what_a_crash_lost_comes_back_from_the_history(self, start: Start) -> None:
         async with start(Scripted("Striped, a zebra is."), auto_save="all") as world:
             await world.ann.send(world.general, "what is a zebra like?")

@@ -62,7 +62,7 @@ async def takes_back(world: World) -> None:
 
 
 class TestAfterNormalUse:
-    @pytest.mark.parametrize("store", ["files", "sqlite"])
+    @pytest.mark.every_store
     async def test_nothing_is_found(self, start: Start, store: str) -> None:
         async with start(store=store, **FULL) as world:
             await talk(world)
@@ -77,7 +77,7 @@ class TestAfterNormalUse:
         result = run(folder, store=store)
         assert (result.exit_code, result.stdout) == (0, "Nothing is readable that shouldn't be.\n")
 
-    @pytest.mark.parametrize("store", ["files", "sqlite"])
+    @pytest.mark.every_store
     async def test_nothing_is_found_of_who_was_erased(self, start: Start, store: str) -> None:
         async with start(store=store, **FULL) as world:
             await talk(world)

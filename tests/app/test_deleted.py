@@ -68,9 +68,6 @@ class Interrupted(ScriptedModel):
             yield event
 
 
-BOTH_STORES = pytest.mark.parametrize("store", ["files", "sqlite"])
-
-
 async def known(world: World, person: Any, branch: str | None = None) -> list[str]:
     """What is remembered about a person, sorted."""
     await world.settle()
@@ -97,7 +94,7 @@ async def delete_at_once(world: World, channel: Any, messages: list[discord.Mess
 
 
 class TestOneMessage:
-    @BOTH_STORES
+    @pytest.mark.every_store
     async def test_what_only_it_said_is_not_remembered_any_more(self, start: Start, store: str) -> None:
         async with start(store=store, summary_every=1) as world:
             said = await world.ann.send(world.general, "I like zebras.")

@@ -13,7 +13,7 @@ import simcord.components
 
 from discoclaw.core.errors import ModelNotFound, ModelUnreachable
 from discoclaw.core.live import GLOBAL, Scope
-from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.live import FILE
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted

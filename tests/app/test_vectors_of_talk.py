@@ -19,6 +19,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
 from tests.app.test_live_fields import here
+from tests.memory.archives import rows
 from tests.servers.embeddings_api import EmbeddingsServer, Shaped, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use
 from tests.session.scene import until
@@ -104,7 +105,7 @@ def bytes_of(world: World) -> bytes:
 
 def vectors(world: World) -> dict[int, bytes]:
     archive = world.app.feature(Archived).archiving._archive
-    return dict(archive.read(lambda db: db.execute("SELECT id, vector FROM vectors").fetchall(), []))
+    return dict(rows(archive, "SELECT id, vector FROM vectors"))  # type: ignore[arg-type]
 
 
 class TestSearch:

@@ -10,6 +10,7 @@ import pytest
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS, ROLLING
+from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
@@ -26,6 +27,13 @@ def house(shell: Shell) -> Shell:
     return shell
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def other(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The setting of a store that is not plain files."""
+    store = request.getfixturevalue("prepared_database") if request.param == "postgres" else request.param
+    return {"DISCOCLAW_STORE": store}
+
+
 async def _furnish(root: Path) -> None:
     clock = Clock()
     kept = disks("files", root)
@@ -34,7 +42,7 @@ async def _furnish(root: Path) -> None:
     memory = Memory(kept, clock=clock, cursors=cursors)
     memory.join(rolling)
     memory.open()
-    choices = Choices(kept.used.documents(""))
+    choices = Choices(kept.used)
     choices.load()
     await memory.change("bot", "why", remember("I am a heron"))
     await memory.change("user-9", "why", remember("goes away"))
@@ -57,21 +65,33 @@ def tree(folder: Path) -> dict[str, bytes]:
     }
 
 
+def held(database: Shell, store: dict[str, str], word: bytes) -> bool:
+    """Whether a store has a word anywhere."""
+    disk = disks(store["DISCOCLAW_STORE"], database.memory_folder).used
+    if not isinstance(disk, PostgresDisk):
+        return word in (database.memory_folder / "memory.sqlite").read_bytes()
+    texts = "SELECT content FROM documents UNION ALL SELECT line FROM lines"
+    rows = disk.database.read(lambda db: db.execute(texts, binary=True).fetchall())
+    disk.close()
+    return any(word in text for (text,) in rows)
+
+
 Moved = Callable[[str, str, str], Shell]
 
 
 class TestFromFilesToTheDatabaseAndBack:
     @pytest.mark.parametrize("form", ["json", "objects"])
-    def test_every_file_has_the_bytes_it_had(self, house: Shell, tmp_path: Path, form: str) -> None:
+    def test_every_file_has_the_bytes_it_had(
+        self, house: Shell, tmp_path: Path, form: str, other: dict[str, str]
+    ) -> None:
         database, back = Shell(tmp_path / "database"), Shell(tmp_path / "back")
-        sqlite = {"DISCOCLAW_STORE": "sqlite"}
         out, again = str(tmp_path / "out"), str(tmp_path / "again")
         assert house.says("export", "--all", "--format", form, "-o", out) == (
             f"Exported 5 memories of 3 subjects to {out}.\n"
         )
-        database.says("import", out, **sqlite)
-        assert set(tree(database.memory_folder)) == {"memory.sqlite"}
-        database.says("export", "--all", "--format", form, "-o", again, **sqlite)
+        database.says("import", out, **other)
+        assert set(tree(database.memory_folder)) <= {"memory.sqlite"}
+        database.says("export", "--all", "--format", form, "-o", again, **other)
         told = back.says("import", again).splitlines()
         assert told[0] == "bot: 1 record imported (1 commit)."
         assert told[-1] == "2 summaries of conversations and 3 cursors imported."
@@ -80,7 +100,6 @@ class TestFromFilesToTheDatabaseAndBack:
         after = tree(back.memory_folder)
         assert {name: after[name] for name in before} == before
         assert {name.rpartition("-")[0] for name in after.keys() - before} == {
-            "cursors/follow",
             "cursors/withdrawn-user",
         }
 
@@ -103,6 +122,25 @@ class TestFromFilesToTheDatabaseAndBack:
         assert not (house.memory_folder / "choices.json").exists()
         both = [house.says("show", ANN, DISCOCLAW_STORE=store) for store in ("files", "sqlite")]
         assert both[0] == both[1]
+
+
+class TestAnAdminOnAnotherMachine:
+    """Somebody whose data folder is empty, because the memories are in a database."""
+
+    def test_erases_people_and_an_old_export_does_not_bring_them_back(
+        self, house: Shell, tmp_path: Path, prepared_database: str
+    ) -> None:
+        out, store = str(tmp_path / "out"), {"DISCOCLAW_STORE": prepared_database}
+        house.says("export", "--all", "-o", out)
+        Shell(tmp_path / "bot").says("import", out, **store)
+        admin, later = Shell(tmp_path / "admin"), Shell(tmp_path / "later")
+        admin.says("erase", ANN, "--yes", **store)
+        assert ANN not in later.says("list", **store)
+        told = later.says("import", out, **store)
+        assert f"{ANN}: nothing new; 11 left out, because they were erased here" in told
+        known = later.says("list", **store)
+        assert BOB in known
+        assert ANN not in known
 
 
 class TestWhatIsLeftOutAndRefused:
@@ -211,10 +249,10 @@ class TestWhatIsLeftOutAndRefused:
 
 class TestTheCommandsOnTheDatabase:
     @pytest.fixture
-    def database(self, house: Shell, tmp_path: Path) -> Shell:
+    def database(self, house: Shell, tmp_path: Path, other: dict[str, str]) -> Shell:
         house.says("export", "--all", "-o", str(tmp_path / "out"))
         there = Shell(tmp_path / "database")
-        there.says("import", str(tmp_path / "out"), DISCOCLAW_STORE="sqlite")
+        there.says("import", str(tmp_path / "out"), **other)
         return there
 
     @pytest.mark.parametrize(
@@ -230,21 +268,30 @@ class TestTheCommandsOnTheDatabase:
         ],
         ids=" ".join,
     )
-    def test_say_what_they_say_on_files(self, house: Shell, database: Shell, words: list[str]) -> None:
-        said = database.run(*words, DISCOCLAW_STORE="sqlite")
+    def test_say_what_they_say_on_files(
+        self, house: Shell, database: Shell, words: list[str], other: dict[str, str]
+    ) -> None:
+        said = database.run(*words, **other)
         assert (said.exit_code, said.stderr) == (0, "")
         assert said.stdout_bytes == house.run(*words).stdout_bytes
 
-    def test_change_it(self, database: Shell) -> None:
-        sqlite = {"DISCOCLAW_STORE": "sqlite"}
-        assert b"Acme" in (database.memory_folder / "memory.sqlite").read_bytes()
-        database.says("edit", "123", "5793b1ae", "User works at Ajax.", **sqlite)
-        assert "User works at Ajax." in database.says("show", "123", **sqlite)
-        database.says("erase", "123", "--yes", **sqlite)
-        content = (database.memory_folder / "memory.sqlite").read_bytes()
-        assert b"Acme" not in content
-        assert b"Ajax" not in content
-        assert "Checked 2 memories with 2 commits: no problems" in database.says("verify", **sqlite)
+    def test_change_it(self, database: Shell, other: dict[str, str]) -> None:
+        assert held(database, other, b"Acme")
+        database.says("edit", "123", "5793b1ae", "User works at Ajax.", **other)
+        assert "User works at Ajax." in database.says("show", "123", **other)
+        database.says("erase", "123", "--yes", **other)
+        assert not held(database, other, b"Acme")
+        assert not held(database, other, b"Ajax")
+        assert "Checked 2 memories with 2 commits: no problems" in database.says("verify", **other)
+
+
+class TestADamagedDatabase:
+    @pytest.fixture
+    def database(self, house: Shell, tmp_path: Path) -> Shell:
+        house.says("export", "--all", "-o", str(tmp_path / "out"))
+        there = Shell(tmp_path / "database")
+        there.says("import", str(tmp_path / "out"), DISCOCLAW_STORE="sqlite")
+        return there
 
     def test_a_damaged_one_is_said_by_all_and_mended_by_verify(self, database: Shell) -> None:
         sqlite = {"DISCOCLAW_STORE": "sqlite"}
@@ -310,7 +357,19 @@ class TestNone:
         assert tree(house.memory_folder) == before
 
 
+def test_an_empty_database_is_named_without_its_password(tmp_path: Path, prepared_database: str) -> None:
+    shell = Shell(tmp_path)
+    secret = prepared_database.replace("discoclaw@", "discoclaw:Geheim@")
+    said = shell.says("list", DISCOCLAW_STORE=secret)
+    assert said.replace("\n", "").startswith("Nothing is remembered in postgresql:/127.0.0.1:")
+    assert "Geheim" not in said
+    assert not shell.memory_folder.exists()
+    assert "there was nothing to remove" in shell.says("erase", "123", "--yes", DISCOCLAW_STORE=secret)
+
+
 @pytest.mark.design(117)
 def test_an_unknown_store_is_named_with_what_is_allowed(shell: Shell) -> None:
     said = shell.refuses("list", DISCOCLAW_STORE="postgres")
-    assert said == "DISCOCLAW_STORE=postgres: must be 'files', 'sqlite' or 'none'"
+    assert said == (
+        "DISCOCLAW_STORE=postgres: must be 'files', 'sqlite', 'none' or postgresql://user:password@host/database"
+    )

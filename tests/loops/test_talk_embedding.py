@@ -15,8 +15,8 @@ from discoclaw.loops.batches import BATCH
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.talk_embedding import LONGEST, TalkEmbedding
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.search.archive import Archive
 from discoclaw.search.archive_rows import Drop, Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.archive_vectors import Provider
 from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.search.vectors import VectorCache
@@ -42,7 +42,7 @@ class Bench:
         self.server = server
         self.memory = Memory(folder / "memory", clock=Clock())
         self.memory.open()
-        self.archive = Archive(folder / "archive.sqlite", clock=Clock())
+        self.archive = SqliteArchive(folder / "archive.sqlite", clock=Clock())
         cache = VectorCache(folder / "cache" / "vectors.sqlite")
         for part in (self.memory, self.archive, cache):
             stack.callback(part.close)

@@ -235,13 +235,13 @@ def summarise_full(folder: str) -> None:
 
 def choose_full(folder: str) -> None:
     """Choose on a disk that has no room for it, then again when there is."""
-    path = Path(folder) / "choices.json"
+    root = Path(folder)
 
     def told(choices: Choices) -> list[bool]:
         return [choices.opted_out("1"), choices.opted_out("2")]
 
     async def work() -> dict[str, Any]:
-        choices, later = Choices(path), Choices(path)
+        choices, later = Choices(root), Choices(root)
         choices.load()
         await choices.choose("1", opted_out=True)
         fault = ""

@@ -1,15 +1,24 @@
 """A clock moved by hand and a memory on a real folder, for every test of this folder."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
-from discoclaw.memory.stores import Disks, Store, disks
+from discoclaw.memory.stores import POSTGRES, Disks, Store, disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_sqlite import SqliteArchive
+from tests.memory.archives import archive_at
 from tests.memory.kit import Clock
 from tests.memory.leftovers import Shelves, shelves
+from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
+
+if TYPE_CHECKING:
+    from tests.servers.postgres import Postgres
 
 
 @pytest.fixture
@@ -21,18 +30,6 @@ def clock() -> Clock:
 def root(tmp_path: Path) -> Path:
     """What `data/memory` is to the bot."""
     return tmp_path / "memory"
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """What is marked `every_store` runs on each; the rest needs no more than the port promises."""
-    if "store" in metafunc.fixturenames and metafunc.definition.get_closest_marker("every_store"):
-        metafunc.parametrize("store", ["files", "sqlite"])
-
-
-@pytest.fixture
-def store() -> Store:
-    """Which store."""
-    return "files"
 
 
 @pytest.fixture
@@ -71,10 +68,30 @@ def restart(clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Callable[[], M
         one.close()
 
 
+@pytest.fixture(scope="session")
+def filled() -> dict[Callable[[Store], Path], Store]:
+    """The databases that a module's `templates` filled once."""
+    return {}
+
+
 @pytest.fixture
-def template(templates: Callable[[Store], Path], store: Store) -> Path:
-    """A full data folder, to be copied; a module's own `templates` fill it."""
-    return templates(store)
+def template(
+    templates: Callable[[Store], Path],
+    store: Store,
+    filled: dict[Callable[[Store], Path], Store],
+    request: pytest.FixtureRequest,
+) -> Path:
+    """A full data folder, to be copied; a module's own `templates` fill it. A database is full by then."""
+    if not store.startswith(POSTGRES):
+        return templates(store)
+    postgres: Postgres = request.getfixturevalue("postgres")
+    if templates not in filled:
+        filled[templates] = postgres.new_database(like=request.getfixturevalue("prepared"))
+    folder = templates(filled[templates])
+    name, source = (urlsplit(one).path.lstrip("/") for one in (store, filled[templates]))
+    postgres.drop_database(store)
+    postgres.execute(f"CREATE DATABASE {name} OWNER discoclaw TEMPLATE {source} STRATEGY file_copy")
+    return folder
 
 
 @pytest.fixture
@@ -85,3 +102,43 @@ def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
     opened.memory.open()
     yield opened
     opened.memory.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
+    """An archive that has nothing in it, of each kind."""
+    in_file = request.param == "sqlite"
+    where = tmp_path / "archive.sqlite" if in_file else request.getfixturevalue("prepared_database")
+    made = archive_at(where)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def in_file(tmp_path: Path) -> Iterator[SqliteArchive]:
+    """An archive that has nothing in it, in a file."""
+    made = SqliteArchive(tmp_path / "archive.sqlite", clock=Clock())
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["in RAM", "on PostgreSQL"])
+def shared(request: pytest.FixtureRequest) -> Shared:
+    """A store that several processes share."""
+    if request.param == "in RAM":
+        return InRam()
+    return OnPostgres(request.getfixturevalue("prepared_database"))
+
+
+@pytest.fixture
+async def two(tmp_path: Path, shared: Shared, clock: Clock) -> AsyncIterator[list[Process]]:
+    """Two processes on it."""
+    async with sharing(tmp_path, shared, clock, 2) as processes:
+        yield processes
+
+
+@pytest.fixture
+async def three(tmp_path: Path, shared: Shared, clock: Clock) -> AsyncIterator[list[Process]]:
+    """Three processes on it."""
+    async with sharing(tmp_path, shared, clock, 3) as processes:
+        yield processes

@@ -21,7 +21,8 @@ from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import keep_aside, session_file, session_name
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk
+from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
@@ -48,6 +49,10 @@ class Shelves:
     memory: Memory
     rolling: RollingMemory
     cursors: Cursors
+
+    def traces(self, *words: str) -> list[str]:
+        """The files and the rows that have one of the words; see `traces`."""
+        return [*traces(self.data, *words), *rows_with(self.memory.disk, *words)]
 
     def summary_loop(self, model: ScriptedModel) -> SummaryLoop:
         consent = erased_from(self.memory)
@@ -138,6 +143,7 @@ async def _talk(house: Shelves, subject: str, word: str) -> None:
         model.summaries.append(lambda prompt: Summary(summary=f"They said: {prompt[-400:]}"))
         await house.summary_loop(model).run(place.session_key(message.author_id), waiting)
     follower = Follower("board", _seen, ledgers=house.memory.ledgers, cursors=house.cursors)
+    await follower.start()
     await follower.catch_up()
     await follower.settle()
     await house.cursors.put(f"tidied-{subject}", {"heads": {word: "abc"}})
@@ -192,6 +198,18 @@ def traces(data: Path, *words: str) -> list[str]:
         if any(form in str(path.relative_to(data)).encode() for form in forms)
         or (path.is_file() and any(form in path.read_bytes() for form in forms))
     ]
+
+
+def rows_with(disk: Disk, *words: str) -> list[str]:
+    """The names of the texts in PostgreSQL, if that is the store, that have one of the words."""
+    if not isinstance(disk, PostgresDisk):
+        return []
+    forms = {form for word in words for form in _forms(word)}
+    texts = (
+        "SELECT name, content FROM documents UNION ALL SELECT name, line FROM logs, lines WHERE log = logs.id"
+    )
+    rows = disk.database.read(lambda db: db.execute(texts, binary=True).fetchall())
+    return sorted({name for name, text in rows if any(one in name.encode() + text for one in forms)})
 
 
 def _forms(word: str) -> set[bytes]:

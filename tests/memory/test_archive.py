@@ -2,7 +2,7 @@
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,11 @@ from discoclaw.core.personal import Erasure
 from discoclaw.memory.disk import database
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Looked, Visible, holding, look, present
+from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.session.archive_rules import words_of
+from tests.memory.archives import emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
 
 CANARY = "Kanarienvogel4711"
@@ -55,19 +57,8 @@ def write(archive: Archive, *changes: Change) -> None:
 
 def found(archive: Archive, *terms: str, visible: Visible = GENERAL) -> list[str]:
     """The texts that terms bring, with what stands beside them."""
-    looked = archive.read(lambda connection: look(connection, terms, visible), Looked())
+    looked = archive.look(terms, visible)
     return [entry.text for entry in looked.entries]
-
-
-def sound(path: Path) -> tuple[int, int]:
-    """Check the index against the rows; returns the totals as they are kept, checked against the rows too."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
-        totals = connection.execute("SELECT entries, terms FROM totals").fetchone()
-        counted = connection.execute("SELECT count(*), coalesce(sum(length), 0) FROM entries").fetchone()
-        assert totals == counted
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return int(totals[0]), int(totals[1])
 
 
 def files_with(folder: Path, word: str) -> list[str]:
@@ -79,17 +70,10 @@ def files_with(folder: Path, word: str) -> list[str]:
     ]
 
 
-@pytest.fixture
-def archive(tmp_path: Path) -> Iterator[Archive]:
-    made = Archive(tmp_path / "archive.sqlite", clock=Clock())
-    yield made
-    made.close()
-
-
-def with_archive(folder: Path) -> tuple[Memory, Archive]:
+def with_archive(folder: Path) -> tuple[Memory, SqliteArchive]:
     """An open memory, and the archive that goes with an erasing."""
     memory = Memory(folder / "memory", clock=Clock())
-    archive = Archive(folder / "memory" / "archive.sqlite", clock=Clock())
+    archive = SqliteArchive(folder / "memory" / "archive.sqlite", clock=Clock())
     memory.join(archive)
     memory.open()
     return memory, archive
@@ -100,7 +84,7 @@ class TestRowsAndIndex:
         assert found(archive, "tea") == []
         assert archive.purge(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
         assert archive.sweep(Consent(lambda user: NOW)) == 0
-        assert not archive.path.exists()
+        assert not isinstance(archive, SqliteArchive) or not archive.path.exists()
 
     def test_what_is_written_is_found_edited_and_gone(self, archive: Archive) -> None:
         write(archive, Put(said(1, "I like zebras")))
@@ -110,7 +94,7 @@ class TestRowsAndIndex:
         assert found(archive, "lion") == ["I like lions"]
         write(archive, Drop("1"))
         assert found(archive, "lion") == []
-        assert sound(archive.path) == (0, 0)
+        assert sound(archive) == (0, 0)
 
     def test_nobody_edits_somebody_elses_words(self, archive: Archive) -> None:
         write(archive, Put(said(1, "I like zebras")))
@@ -130,7 +114,7 @@ class TestRowsAndIndex:
         """A thread's history begins with the message it grew out of, which is of the channel."""
         write(archive, Put(said(1, "a plan")))
         write(archive, Put(said(1, "a better plan", session_key="discord:thread:1", channel_id="1")))
-        looked = archive.read(lambda connection: look(connection, ["plan"], GENERAL), Looked())
+        looked = archive.look(["plan"], GENERAL)
         assert [(one.text, one.channel_id) for one in looked.entries] == [("a better plan", "55")]
 
     def test_what_has_no_id_is_left_out_and_the_others_are_kept(self, archive: Archive) -> None:
@@ -152,7 +136,7 @@ class TestRowsAndIndex:
             "zebra*",
         ]
         write(archive, *[Put(said(number, text)) for number, text in enumerate(odd, start=1)])
-        assert sound(archive.path)[0] == len(odd)
+        assert sound(archive)[0] == len(odd)
         assert len(found(archive, "zebra")) == len(odd)  # those without are near one that has it
 
     def test_one_that_may_not_be_kept_any_more_is_not(self, archive: Archive) -> None:
@@ -195,9 +179,9 @@ class TestRowsAndIndex:
         )
     )
     def test_rows_and_index_are_one_after_anything(
-        self, tmp_path: Path, batches: Sequence[list[Change] | str]
+        self, archive: Archive, batches: Sequence[list[Change] | str]
     ) -> None:
-        archive = Archive(tmp_path / "any.sqlite", clock=Clock())
+        emptied(archive)
         write(archive, Drop("1"))
         archive.drop_channel("55")
         kept: dict[str, Entry] = {}
@@ -217,12 +201,10 @@ class TestRowsAndIndex:
                     refusing(lambda user_id: user_id == ANN)
                 )
                 kept = {key: one for key, one in kept.items() if one.author_id != ANN}
-        there = archive.path.exists()  # there is no file before the first message
-        assert (sound(archive.path)[0] if there else 0) == len(kept)
-        rows = archive.read(lambda one: one.execute("SELECT id, text FROM entries").fetchall(), [])
+        assert sound(archive)[0] == len(kept)
+        found = rows(archive, "SELECT id, text FROM entries")
         clean = {key: one.text.replace("\x00", "").replace("\ud800", "\ufffd") for key, one in kept.items()}
-        assert {str(key): text for key, text in rows} == clean
-        archive.close()
+        assert {str(key): text for key, text in found} == clean
 
 
 def _expect(kept: dict[str, Entry], change: Change) -> None:
@@ -263,7 +245,7 @@ class TestWhoSeesWhat:
         ):
             wanted = [f"zebra {one}" for one in expected]
             assert sorted(found(archive, "zebra", visible=visible)) == wanted
-            held = archive.read(lambda one, seen=visible: holding(one, "zebra", seen, limit=9), [])  # type: ignore[misc]
+            held = archive.holding("zebra", visible, limit=9)
             assert sorted(entry.text for entry in held) == wanted
 
     @pytest.mark.parametrize(
@@ -272,7 +254,7 @@ class TestWhoSeesWhat:
     def test_a_hostile_id_opens_nothing(self, archive: Archive, hostile: str) -> None:
         self.everywhere(archive)
         assert found(archive, "zebra", visible=Visible(frozenset({hostile}), dm_of=hostile)) == []
-        assert archive.read(lambda connection: present(connection, [hostile, "58"]), frozenset()) == {"58"}
+        assert archive.present([hostile, "58"]) == {"58"}
 
     def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive) -> None:
         """What is said everywhere must not fill all places of what may be seen."""
@@ -300,7 +282,7 @@ class TestWhoSeesWhat:
             Put(said(50, "far away")),
             Put(said(25, "elsewhere", session_key="discord:thread:56", channel_id="56")),
         )
-        looked = archive.read(lambda connection: look(connection, ["concert"], GENERAL), Looked())
+        looked = archive.look(["concert"], GENERAL)
         assert {entry.id for entry in looked.entries} == {"10", "20", "30", "40"}
         beside = {key: sorted(others) for key, others in looked.neighbours.items()}
         assert beside == {"10": ["20"], "20": ["10", "30"], "30": ["20", "40"], "40": ["30"]}
@@ -310,10 +292,10 @@ class TestWhoSeesWhat:
 class TestBytes:
     """What is erased is in no file any more, however it got there."""
 
-    def full(self, archive: Archive) -> None:
+    def full(self, in_file: SqliteArchive) -> None:
         for begin in range(0, 600, 100):  # many parts of the index, and pages that are split
             write(
-                archive,
+                in_file,
                 *[
                     Put(said(number, f"{CANARY} {number} " + "x" * (number % 90), ANN if number % 3 else BOB))
                     if number % 3
@@ -321,53 +303,53 @@ class TestBytes:
                     for number in range(begin + 1, begin + 101)
                 ],
             )
-        write(archive, *[Amend(str(number), ANN, f"again {CANARY}") for number in range(1, 200, 7)])
-        write(archive, Put(in_dm(900, CANARY)), Put(in_dm(901, CANARY, author=US, by_us=True, to_id=ANN)))
-        write(archive, Put(said(902, f"you like {CANARY}", US, by_us=True, to_id=ANN)))
-        write(archive, *[Drop(str(number)) for number in range(1, 300, 5)])
+        write(in_file, *[Amend(str(number), ANN, f"again {CANARY}") for number in range(1, 200, 7)])
+        write(in_file, Put(in_dm(900, CANARY)), Put(in_dm(901, CANARY, author=US, by_us=True, to_id=ANN)))
+        write(in_file, Put(said(902, f"you like {CANARY}", US, by_us=True, to_id=ANN)))
+        write(in_file, *[Drop(str(number)) for number in range(1, 300, 5)])
 
     @pytest.mark.parametrize("reopened", [False, True], ids=["while it is used", "by another process later"])
-    def test_erasing_leaves_no_byte_of_a_person(self, archive: Archive, reopened: bool) -> None:
-        self.full(archive)
-        folder = archive.path.parent
-        assert found(archive, CANARY.lower())  # a reader is open too
+    def test_erasing_leaves_no_byte_of_a_person(self, in_file: SqliteArchive, reopened: bool) -> None:
+        self.full(in_file)
+        folder = in_file.path.parent
+        assert found(in_file, CANARY.lower())  # a reader is open too
         assert files_with(folder, CANARY) and files_with(folder, ANN)
         if reopened:
-            archive.close()
-            archive = Archive(archive.path, clock=Clock())
-        assert archive.erase_person(ANN) > 300
+            in_file.close()
+            in_file = SqliteArchive(in_file.path, clock=Clock())
+        assert in_file.erase_person(ANN) > 300
         assert files_with(folder, CANARY) == []
         assert files_with(folder, ANN) == []
         kept = {f"other words {n}" for n in range(3, 601, 3) if n > 300 or n % 5 != 1}
-        assert found(archive, "word")
-        assert set(found(archive, "word")) <= kept
-        archive.close()
-        sound(archive.path)
+        assert found(in_file, "word")
+        assert set(found(in_file, "word")) <= kept
+        in_file.close()
+        sound(in_file)
 
-    def test_again_is_fine_and_nothing_more(self, archive: Archive) -> None:
-        self.full(archive)
-        archive.erase_person(ANN)
-        before = sound(archive.path)
-        assert archive.erase_person(ANN) == 0
-        assert sound(archive.path) == before
+    def test_again_is_fine_and_nothing_more(self, in_file: SqliteArchive) -> None:
+        self.full(in_file)
+        in_file.erase_person(ANN)
+        before = sound(in_file)
+        assert in_file.erase_person(ANN) == 0
+        assert sound(in_file) == before
 
-    def test_one_cut_off_behind_its_deleting_is_completed(self, archive: Archive) -> None:
-        self.full(archive)
-        archive.close()
-        with closing(sqlite3.connect(archive.path)) as connection:  # a process that is killed right here
+    def test_one_cut_off_behind_its_deleting_is_completed(self, in_file: SqliteArchive) -> None:
+        self.full(in_file)
+        in_file.close()
+        with closing(sqlite3.connect(in_file.path)) as connection:  # a process that is killed right here
             connection.execute(
                 "DELETE FROM entries WHERE author_id = ? OR to_id = ? OR place = ?", (ANN, ANN, f"@d{ANN}")
             )
             connection.commit()
-        assert files_with(archive.path.parent, CANARY)
-        archive.erase_person(ANN)
-        assert files_with(archive.path.parent, CANARY) == []
+        assert files_with(in_file.path.parent, CANARY)
+        in_file.erase_person(ANN)
+        assert files_with(in_file.path.parent, CANARY) == []
 
-    def test_purging_takes_words_out_of_the_index_too(self, archive: Archive) -> None:
-        write(archive, Put(said(1, f"old {CANARY}")), Put(said(100, "new words")))
-        assert archive.purge(NOW + 100) == 1
-        assert files_with(archive.path.parent, CANARY) == []
-        assert found(archive, "word") == ["new words"]
+    def test_purging_takes_words_out_of_the_index_too(self, in_file: SqliteArchive) -> None:
+        write(in_file, Put(said(1, f"old {CANARY}")), Put(said(100, "new words")))
+        assert in_file.purge(NOW + 100) == 1
+        assert files_with(in_file.path.parent, CANARY) == []
+        assert found(in_file, "word") == ["new words"]
 
     async def test_a_whole_erasing_takes_the_archive_along(self, tmp_path: Path) -> None:
         memory, archive = with_archive(tmp_path)
@@ -398,16 +380,16 @@ class TestBytes:
             one.close()
         assert files_with(tmp_path, CANARY) == []
 
-    def test_sweeping_removes_what_was_said_until_then(self, archive: Archive) -> None:
+    def test_sweeping_removes_what_was_said_until_then(self, in_file: SqliteArchive) -> None:
         write(
-            archive,
+            in_file,
             Put(said(1, "zebra old")),
             Put(said(2, "zebra answer", US, by_us=True, to_id=ANN)),
             Put(said(3, "zebra bob", BOB)),
             Put(said(9, "zebra new")),
         )
-        assert archive.sweep(Consent(lambda user: NOW + 5 if user == ANN else NEVER)) == 2
-        assert sorted(found(archive, "zebra")) == ["zebra bob", "zebra new"]
+        assert in_file.sweep(Consent(lambda user: NOW + 5 if user == ANN else NEVER)) == 2
+        assert sorted(found(in_file, "zebra")) == ["zebra bob", "zebra new"]
 
 
 class TestFaults:
@@ -417,7 +399,7 @@ class TestFaults:
     ) -> None:
         path = tmp_path / "archive.sqlite"
         path.write_bytes(b"no database at all. " * size)
-        archive = Archive(path, clock=Clock())
+        archive = SqliteArchive(path, clock=Clock())
         write(archive, Put(said(1, "zebra")))
         assert found(archive, "zebra") == ["zebra"]
         copies = [one.name for one in tmp_path.glob("*.corrupt-*")]
@@ -427,40 +409,40 @@ class TestFaults:
         archive.close()
 
     def test_one_that_is_damaged_meanwhile_is_a_fault_to_who_reads_and_then_new(
-        self, archive: Archive, caplog: pytest.LogCaptureFixture
+        self, in_file: SqliteArchive, caplog: pytest.LogCaptureFixture
     ) -> None:
-        write(archive, *[Put(said(number, f"zebra {number}")) for number in range(1, 400)])
-        archive.purge(0)
-        archive.close()
-        content = bytearray(archive.path.read_bytes())
+        write(in_file, *[Put(said(number, f"zebra {number}")) for number in range(1, 400)])
+        in_file.purge(0)
+        in_file.close()
+        content = bytearray(in_file.path.read_bytes())
         content[4096:] = b"\xa5" * (len(content) - 4096)
-        archive.path.write_bytes(content)
+        in_file.path.write_bytes(content)
         with pytest.raises(MemoryFault, match="cannot be read"):
-            found(archive, "zebra")
-        assert found(archive, "zebra") == []
-        write(archive, Put(said(1, "zebra again")))
-        assert found(archive, "zebra") == ["zebra again"]
+            found(in_file, "zebra")
+        assert found(in_file, "zebra") == []
+        write(in_file, Put(said(1, "zebra again")))
+        assert found(in_file, "zebra") == ["zebra again"]
         assert caplog.text.count("is damaged") == 1
 
     def test_one_of_which_even_the_names_of_its_tables_are_damaged_is_damaged(
-        self, archive: Archive, caplog: pytest.LogCaptureFixture
+        self, in_file: SqliteArchive, caplog: pytest.LogCaptureFixture
     ) -> None:
-        write(archive, Put(said(1, "zebra")))
-        archive.close()
-        content = archive.path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE")
-        for act in (lambda: archive.sweep(UNLIMITED), lambda: archive.erase_person(ANN)):
-            archive.path.write_bytes(content)
+        write(in_file, Put(said(1, "zebra")))
+        in_file.close()
+        content = in_file.path.read_bytes().replace(b"CREATE TABLE", b"CR\xc8ATE TABLE")
+        for act in (lambda: in_file.sweep(UNLIMITED), lambda: in_file.erase_person(ANN)):
+            in_file.path.write_bytes(content)
             act()
-            archive.close()
-        archive.path.write_bytes(content)
+            in_file.close()
+        in_file.path.write_bytes(content)
         with pytest.raises(MemoryFault, match="cannot be read"):
-            found(archive, "zebra")
-        write(archive, Put(said(2, "zebra again")))
-        assert found(archive, "zebra") == ["zebra again"]
+            found(in_file, "zebra")
+        write(in_file, Put(said(2, "zebra again")))
+        assert found(in_file, "zebra") == ["zebra again"]
         assert caplog.text.count("is damaged") == 3
 
     def test_damaged_copies_go_with_an_erasing_and_with_age(self, tmp_path: Path) -> None:
-        archive = Archive(tmp_path / "archive.sqlite", clock=Clock())
+        archive = SqliteArchive(tmp_path / "archive.sqlite", clock=Clock())
         copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
         for act in (lambda: archive.erase_person(ANN), lambda: archive.purge(2**45)):
             copy.write_text(f"damaged {CANARY}")
@@ -472,32 +454,32 @@ class TestFaults:
         assert copy.exists()
         archive.close()
 
-    def test_a_newer_file_is_left_as_it_is(self, archive: Archive) -> None:
-        write(archive, Put(said(1, "zebra")))
-        archive.close()
-        with closing(sqlite3.connect(archive.path)) as connection:
+    def test_a_newer_file_is_left_as_it_is(self, in_file: SqliteArchive) -> None:
+        write(in_file, Put(said(1, "zebra")))
+        in_file.close()
+        with closing(sqlite3.connect(in_file.path)) as connection:
             connection.execute("PRAGMA user_version = 9")
-        before = archive.path.read_bytes()
+        before = in_file.path.read_bytes()
         with pytest.raises(NewerSchema):
-            write(archive, Put(said(2, "zebra")))
+            write(in_file, Put(said(2, "zebra")))
         with pytest.raises(NewerSchema):
-            found(archive, "zebra")
-        assert archive.erase(Erasure(f"user-{ANN}", NOW)).left != ()
-        assert archive.path.read_bytes() == before
+            found(in_file, "zebra")
+        assert in_file.erase(Erasure(f"user-{ANN}", NOW)).left != ()
+        assert in_file.path.read_bytes() == before
 
     def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        archive = Archive(tmp_path / "file" / "archive.sqlite", clock=Clock())
+        archive = SqliteArchive(tmp_path / "file" / "archive.sqlite", clock=Clock())
         with pytest.raises(MemoryFault):
             write(archive, Put(said(1, "zebra")))
 
-    def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, archive: Archive) -> None:
-        write(archive, Put(said(1, "zebra")))
-        connection = archive._writer.open()  # the limit is a setting of this very connection
+    def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, in_file: SqliteArchive) -> None:
+        write(in_file, Put(said(1, "zebra")))
+        connection = in_file._writer.open()  # the limit is a setting of this very connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(MemoryFault, match="full"):
-            write(archive, *[Put(said(number, "zebra " * 900)) for number in range(2, 99)])
-        assert found(archive, "zebra") == ["zebra"]
-        write(archive, Put(said(2, "zebra two")))
-        assert len(found(archive, "zebra")) == 2
+            write(in_file, *[Put(said(number, "zebra " * 900)) for number in range(2, 99)])
+        assert found(in_file, "zebra") == ["zebra"]
+        write(in_file, Put(said(2, "zebra two")))
+        assert len(found(in_file, "zebra")) == 2

@@ -1,39 +1,24 @@
 """What people take back leaves the archive: its rows, its index and its bytes, and nothing else does."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.message import Place, Said
 from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
+from tests.memory.archives import sound, texts
 from tests.memory.kit import NOW, Clock
-from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, said, sound, write
+from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, said, write
 
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Iterator[Archive]:
-    made = Archive(tmp_path / "archive.sqlite", clock=Clock())
-    yield made
-    made.close()
 
 
 def taken_back(text: str, **given: object) -> Withdrawal:
     words = Words(frozenset(terms_of(text)))
     return Withdrawal(f"user-{ANN}", **{"at": NOW + 500, "words": words, "texts": (text,), **given})  # type: ignore[arg-type]
-
-
-def texts(archive: Archive) -> list[str]:
-    rows = archive.read(lambda db: db.execute("SELECT text FROM entries ORDER BY id").fetchall(), [])
-    return [text for (text,) in rows]
 
 
 class TestWhatGoes:
@@ -46,7 +31,7 @@ class TestWhatGoes:
         )
         assert archive.take_out(taken_back("espresso")) == 2
         assert texts(archive) == ["Espresso for me too", "hi", "Now I like espresso again"]
-        sound(archive.path)
+        sound(archive)
         assert archive.take_out(taken_back("espresso")) == 0
 
     def test_the_messages_it_rested_on_whatever_their_words(self, archive: Archive) -> None:
@@ -92,25 +77,25 @@ class TestWhatGoes:
 
 
 class TestTheBytes:
-    def test_not_one_is_left_among_many_rows(self, archive: Archive) -> None:
+    def test_not_one_is_left_among_many_rows(self, in_file: SqliteArchive) -> None:
         noise = "lorem ipsum dolor sit amet consetetur sadipscing elitr sed diam nonumy eirmod"
         for start in range(0, 3000, 100):
             rows = (
                 said(n, f"Zanzibarkanarie {n}" if n % 97 == 0 else f"{noise} {n}")
                 for n in range(start, start + 100)
             )
-            write(archive, *map(Put, rows))
-        assert archive.take_out(taken_back("Zanzibarkanarie", at=NOW + 9_000)) == 31
-        assert files_with(archive.path.parent, "zanzibarkanarie") == []
-        assert found(archive, "zanzibarkanari") == []
-        sound(archive.path)
+            write(in_file, *map(Put, rows))
+        assert in_file.take_out(taken_back("Zanzibarkanarie", at=NOW + 9_000)) == 31
+        assert files_with(in_file.path.parent, "zanzibarkanarie") == []
+        assert found(in_file, "zanzibarkanari") == []
+        sound(in_file)
 
-    def test_nor_in_a_damaged_file_that_was_kept(self, archive: Archive) -> None:
-        aside = archive.path.with_name("archive.sqlite.corrupt-20260101T000000Z")
+    def test_nor_in_a_damaged_file_that_was_kept(self, in_file: SqliteArchive) -> None:
+        aside = in_file.path.with_name("archive.sqlite.corrupt-20260101T000000Z")
         aside.write_bytes(b"espresso")
-        archive.take_out(taken_back("espresso", open_only=True))
-        write(archive, Put(said(1, "tea")))
-        archive.take_out(taken_back("espresso"))
+        in_file.take_out(taken_back("espresso", open_only=True))
+        write(in_file, Put(said(1, "tea")))
+        in_file.take_out(taken_back("espresso"))
         assert not aside.exists()
 
 

@@ -24,7 +24,7 @@ class Home:
         self.clock = Clock()
         self.cursors = Cursors(folder / "cursors")
         self.memory = Memory(folder, clock=self.clock, cursors=self.cursors)
-        choices = Choices(folder / "choices.json", self.memory.changes)
+        choices = Choices(folder, self.memory.changes)
         choices.load()
         self.asked = AskedBack(self.memory, self.cursors, choices, clock=self.clock)
 

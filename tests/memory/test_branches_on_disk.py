@@ -457,7 +457,7 @@ class TestADamagedLedgerMovesNoBranch:
     async def test_nothing_is_created_switched_or_deleted(
         self, coding: Memory, restart: Restart, root: Path
     ) -> None:
-        lines_of(coding).append(b"{}\n", expected_size=lines_of(coding).size())
+        lines_of(coding).append(b"{}\n", after=lines_of(coding).head())
         before = fingerprint(root)
         later = restart()
         for act in (

@@ -25,7 +25,7 @@ def start(root: Path, store: Store) -> Start:
     """Choices as the next start reads them."""
 
     def load() -> Choices:
-        choices = Choices(disks(store, root).used.documents(""))
+        choices = Choices(disks(store, root).used)
         choices.load()
         return choices
 
@@ -79,7 +79,7 @@ class TestAChoiceIsKept:
         await choices.choose("1", asks_first=False)
         await choices.choose("2", asks_first=True)
         for asks in (True, False):
-            one = Choices(path, asks=lambda user_id, place, asks=asks: asks)
+            one = Choices(path.parent, asks=lambda user_id, place, asks=asks: asks)
             one.load()
             assert [one.asks_first(user) for user in ("1", "2", "3")] == [False, True, asks]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk, Log, drop
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
 from discoclaw.memory.stores import Disks, disks
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
@@ -38,17 +38,18 @@ class TestALog:
         assert not root.exists()
 
     def test_is_read_whole_and_by_others(self, log: Log, again: Disk) -> None:
-        log.append(b"one\ntwo\n", expected_size=0)
-        log.append(b"three\n", expected_size=8)
+        log.append(b"one\ntwo\n", after=log.head())
+        log.append(b"three\n", after=log.head())
         for one in (log, again.ledgers.log(ANN)):
             assert (one.read(), one.size()) == (b"one\ntwo\nthree\n", 14)
 
     def test_of_another_length_takes_nothing(self, log: Log, again: Disk) -> None:
-        log.append(b"one\n", expected_size=0)
-        again.ledgers.log(ANN).append(b"theirs\n", expected_size=4)
-        for expected in (0, 4, 12):
+        log.append(b"one\n", after=log.head())
+        again.ledgers.log(ANN).append(b"theirs\n", after=log.head())
+        now = log.head()
+        for size in (0, 4, 12):
             with pytest.raises(MemoryFault, match=r"user-123\.jsonl was changed by somebody else \(11 bytes"):
-                log.append(b"ours\n", expected_size=expected)
+                log.append(b"ours\n", after=now._replace(size=size))
         assert log.read() == b"one\ntheirs\n"
 
     @pytest.mark.parametrize(
@@ -56,18 +57,18 @@ class TestALog:
     )
     def test_any_line_comes_back_as_it_was(self, log: Log, again: Disk, line: bytes) -> None:
         content = b"before\n" + line + b"\nbehind\n"
-        log.append(content, expected_size=0)
+        log.append(content, after=log.head())
         assert again.ledgers.log(ANN).read() == content
         assert log.size() == len(content)
-        log.append(b"more\n", expected_size=len(content))
+        log.append(b"more\n", after=log.head())
 
     def test_is_cut_and_written_anew(self, log: Log, again: Disk) -> None:
-        log.append(b"one\ntwo\nthree\n", expected_size=0)
+        log.append(b"one\ntwo\nthree\n", after=log.head())
         log.cut(8)
         assert again.ledgers.log(ANN).read() == b"one\ntwo\n"
         log.replace(b"other\n")
         assert again.ledgers.log(ANN).read() == b"other\n"
-        log.append(b"more\n", expected_size=6)
+        log.append(b"more\n", after=log.head())
         log.replace(b"")
         assert (log.read(), log.size()) == (b"", 0)
 
@@ -82,21 +83,21 @@ class TestALog:
         assert disk.ledgers.by_age() == [(ANN, 4)]
 
     def test_a_log_is_removed_by_its_name(self, log: Log, disk: Disk) -> None:
-        log.append(b"one\n", expected_size=0)
+        log.append(b"one\n", after=log.head())
         assert disk.documents(LEDGERS).remove(["user-123.jsonl", "user-9.jsonl"]) == (1, [])
         assert (log.read(), disk.ledgers.by_age()) == (b"", [])
-        log.append(b"anew\n", expected_size=0)
+        log.append(b"anew\n", after=log.head())
 
 
 class TestLedgersByAge:
     def test_what_changed_last_comes_last(self, disk: Disk) -> None:
         for subject in (ANN, BOB, "bot"):
-            disk.ledgers.log(subject).append(b"one\n", expected_size=0)
-        disk.ledgers.log(ANN).append(b"two\n", expected_size=4)
+            disk.ledgers.log(subject).append(b"one\n", after=NO_LOG)
+        disk.ledgers.log(ANN).append(b"two\n", after=disk.ledgers.log(ANN).head())
         assert disk.ledgers.by_age() == [(BOB, 4), ("bot", 4), (ANN, 8)]
 
     def test_nothing_but_ledgers_is_among_them(self, disk: Disk) -> None:
-        disk.log("tombstones.jsonl").append(b"{}\n", expected_size=0)
+        disk.log("tombstones.jsonl").append(b"{}\n", after=NO_LOG)
         disk.documents(CURSORS).write("x.json", b"{}")
         assert disk.ledgers.by_age() == []
 
@@ -121,6 +122,14 @@ class TestDocuments:
         assert folder.names() == names
         assert folder.remove([names[0], "nothing", names[2]]) == (2, [])
         assert folder.names() == [names[1], *names[3:]]
+
+    def test_are_read_all_at_once_as_they_are_one_by_one(self, disk: Disk) -> None:
+        texts = disk.documents(CURSORS)
+        assert texts.read_all() == {}
+        for name in ("b.json", "a.json", "aa.json"):
+            texts.write(name, f"\0{name}".encode())
+        disk.documents("").write("beside.json", b"not there")
+        assert list(texts.read_all().items()) == [(name, texts.read(name)) for name in texts.names()]
 
     def test_a_copy_is_kept_beside(self, disk: Disk) -> None:
         folder = disk.documents(ROLLING)
@@ -164,7 +173,7 @@ def _do(disk: Disk, what: str, subject: str, lines: list[bytes]) -> None:
     log, folder = disk.ledgers.log(subject), disk.documents(CURSORS)
     content = b"".join(line + b"\n" for line in lines)
     if what == "append":
-        log.append(content, expected_size=log.size())
+        log.append(content, after=log.head())
     elif what == "cut" and log.size():
         log.cut(log.read().find(b"\n") + 1)
     elif what == "replace":

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, BOB, Clock, remember, texts
 
-Follow = Callable[..., Follower]
+Follow = Callable[..., Awaitable[Follower]]
 
 
 class Board:
@@ -45,7 +45,7 @@ class Board:
 def follow(memory: Memory) -> Follow:
     """A follower of the memory as a start makes it: it knows only the cursors on disk."""
 
-    def start(board: Board, *, retry_s: float = 0.01) -> Follower:
+    async def start(board: Board, *, retry_s: float = 0.01) -> Follower:
         follower = Follower(
             "board",
             board.mirror,
@@ -55,6 +55,7 @@ def follow(memory: Memory) -> Follow:
         )
         memory.changes = Changes()  # another one before it hears nothing any more
         memory.join(follower)
+        await follower.start()
         return follower
 
     return start
@@ -69,7 +70,7 @@ async def until(done: Callable[[], bool]) -> None:
 class TestWhatChangesIsMirrored:
     async def test_each_subject_that_was_touched(self, memory: Memory, follow: Follow) -> None:
         board = Board(memory)
-        follower = follow(board)
+        follower = await follow(board)
         await memory.change(ANN, "why", remember("likes tea"))
         await memory.change(BOB, "why", remember("likes mate"))
         await follower.settle()
@@ -79,7 +80,7 @@ class TestWhatChangesIsMirrored:
         self, memory: Memory, follow: Follow
     ) -> None:
         board = Board(memory)
-        follower = follow(board)
+        follower = await follow(board)
         await asyncio.gather(*(memory.change(ANN, "why", remember(f"thing {n}")) for n in range(20)))
         await follower.settle()
         assert set(board.shown[ANN]) == {f"thing {n}" for n in range(20)}
@@ -98,6 +99,7 @@ class TestWhatChangesIsMirrored:
         cursors = Cursors(memory.disk.documents(CURSORS))
         follower = Follower("board", slow, ledgers=memory.ledgers, cursors=cursors)
         memory.join(follower)
+        await follower.start()
         await memory.change(ANN, "why", remember("likes tea"))
         await follower.settle()
         assert board.shown == {ANN: ["likes tea", "likes mate"]}
@@ -106,7 +108,7 @@ class TestWhatChangesIsMirrored:
 class TestAFailureIsTriedAgain:
     async def test_until_it_works_with_longer_and_longer_pauses(self, memory: Memory, follow: Follow) -> None:
         board = Board(memory, failures=4)
-        follow(board, retry_s=0.02)
+        await follow(board, retry_s=0.02)
         await memory.change(ANN, "why", remember("likes tea"))
         await until(lambda: ANN in board.shown)
         moments = [moment for _, moment in board.tried]
@@ -115,7 +117,7 @@ class TestAFailureIsTriedAgain:
             assert pause >= least * 0.9
 
     async def test_the_writer_never_learns_of_it(self, memory: Memory, follow: Follow) -> None:
-        follower = follow(Board(memory, failures=1000), retry_s=30)
+        follower = await follow(Board(memory, failures=1000), retry_s=30)
         for number in range(3):
             await memory.change(ANN, "why", remember(f"thing {number}"))
             await follower.settle()
@@ -126,7 +128,7 @@ class TestAFailureIsTriedAgain:
         for subject in (ANN, BOB):
             await memory.change(subject, "why", remember("likes tea"))
         board = Board(memory, failures=1)
-        await follow(board).catch_up()
+        await (await follow(board)).catch_up()
         await until(lambda: len(board.shown) == 2)
         failed, other, again = board.subjects
         assert failed == again != other
@@ -134,21 +136,21 @@ class TestAFailureIsTriedAgain:
     async def test_closing_during_a_pause_is_quick_and_nothing_is_forgotten(
         self, memory: Memory, follow: Follow
     ) -> None:
-        follower = follow(Board(memory, failures=1), retry_s=30)
+        follower = await follow(Board(memory, failures=1), retry_s=30)
         await memory.change(ANN, "why", remember("likes tea"))
         await follower.settle()
         started = time.monotonic()
         await follower.close()
         assert time.monotonic() - started < 1
         board = Board(memory)
-        later = follow(board)
+        later = await follow(board)
         await later.catch_up()
         await later.settle()
         assert board.subjects == [ANN]
 
     async def test_nothing_starts_after_closing(self, memory: Memory, follow: Follow) -> None:
         board = Board(memory)
-        follower = follow(board)
+        follower = await follow(board)
         await follower.close()
         await memory.change(ANN, "why", remember("likes tea"))
         await follower.settle()
@@ -159,7 +161,8 @@ class TestARestartCatchesUp:
     @pytest.fixture
     async def mirrored(self, memory: Memory, follow: Follow) -> None:
         """Two subjects were mirrored; then the program stopped."""
-        follower = follow(Board(memory))
+        follower = await follow(Board(memory))
+        await follower.catch_up()
         await memory.change(ANN, "why", remember("likes tea"))
         await memory.change(BOB, "why", remember("likes mate"))
         await follower.settle()
@@ -202,17 +205,18 @@ class TestARestartCatchesUp:
         slow_to_save = json.dumps({f"group-{number}": 1 for number in range(100_000)})
         memory.disk.documents(CURSORS).write("follow-board.json", slow_to_save.encode())
         board = Board(memory)
-        follower = follow(board)
+        follower = await follow(board)
+        await follower.catch_up()
         await memory.change(ANN, "why", remember("likes tea"))
         await until(lambda: ANN in board.shown)
         await follower.settle()
         await follower.close()
-        assert ANN in await Cursors(memory.disk.documents(CURSORS)).get("follow-board")
+        assert ANN in json.dumps(await Cursors(memory.disk.documents(CURSORS)).get("follow-board"))
 
     async def caught_up(self, memory: Memory, follow: Follow) -> list[str]:
         """Which subjects a new start mirrors."""
         board = Board(memory)
-        follower = follow(board)
+        follower = await follow(board)
         await follower.catch_up()
         await follower.settle()
         await follower.close()

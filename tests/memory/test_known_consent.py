@@ -16,7 +16,7 @@ ID = ANN.removeprefix("user-")
 
 @pytest.fixture
 def choices(memory: Memory, root: Path) -> Choices:
-    choices = Choices(root / "choices.json", memory.changes)
+    choices = Choices(root, memory.changes)
     choices.load()
     return choices
 

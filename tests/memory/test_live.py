@@ -21,7 +21,8 @@ from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Effective, Scope, SourcedO
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Overrides, Policy
 from discoclaw.memory import live, live_signed
-from discoclaw.memory.disk.port import Documents, FileDocuments
+from discoclaw.memory.disk.plain import FileDocuments
+from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, read_file
 from discoclaw.memory.live_signed import AHEAD_S, SIGNED
 from discoclaw.memory.stores import Disks
@@ -445,7 +446,7 @@ class TestChangingTheLocalFile:
     def test_a_program_that_is_killed_at_it_leaves_the_old_file_or_the_new_one(self, root: Path) -> None:
         loop = (
             "import sys; from pathlib import Path; from discoclaw.core.live import GLOBAL\n"
-            "from discoclaw.memory.disk.port import FileDocuments; from discoclaw.memory.live import *\n"
+            "from discoclaw.memory.disk.plain import FileDocuments; from discoclaw.memory.live import *\n"
             "root = Path(sys.argv[1]); n = 0\n"
             "while True:\n"
             "    n = n % 200 + 1\n"

@@ -32,7 +32,7 @@ from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, NOW, Clock, remember
 
-OF_THE_FOLDER = {"open", "close", "rescue", "bring_decisions", "finish_step", "join"}
+OF_THE_FOLDER = {"open", "close", "rescue", "catch_up", "bring_decisions", "finish_step", "join"}
 """What only the real memory does, which is there also where nobody is remembered."""
 STAND_INS: list[tuple[type, type]] = [
     (Memory, NoMemory),

@@ -14,7 +14,8 @@ import pytest
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS, ROLLING, FilesDisk
+from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.memory.disk.port import CURSORS, ROLLING
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Disks, Store, disks
@@ -43,7 +44,7 @@ async def closed(root: Path, clock: Clock, file: Path) -> Path:
     for number in range(60):
         await memory.change(ANN, "why", remember(f"thing {number}"))
     await memory.change(BOB, "why", remember("likes mate"))
-    choices = Choices(memory.disk.documents(""))
+    choices = Choices(memory.disk)
     await choices.choose("77", opted_out=True)
     memory.close()
     return file
@@ -242,7 +243,7 @@ class TestWhatARescueSaves:
         assert "thing 30" not in saved
         with pytest.raises(MemoryFault, match="repair"):  # commits are missing, which is damage of the ledger
             await later.change(ANN, "why", remember("more"))
-        choices = Choices(later.disk.documents(""))
+        choices = Choices(later.disk)
         choices.load()
         assert choices.opted_out("77")
         later.close()
@@ -353,7 +354,7 @@ class TestTheStoreIsSwitched:
             memory = Memory(disks(store, root), clock=clock)
             memory.open()
             opened.append(memory)
-            choices = Choices(memory.disk.documents(""))
+            choices = Choices(memory.disk)
             choices.load()
             return memory, choices
 

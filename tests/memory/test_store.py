@@ -168,7 +168,7 @@ class TestManyAtOnceLoseNothing:
 
 
 class TestAFaultLosesNothing:
-    @pytest.mark.every_store
+    @pytest.mark.own_store
     def test_a_full_disk_is_a_fault_until_there_is_space(self, tmp_path: Path, store: Store) -> None:
         rooms = ["0", "1", "100", "400"]  # of the nearly 700 bytes the line needs
         outcomes = dict(zip(rooms, run_child("commit_full", store, tmp_path, *rooms), strict=True))
@@ -191,7 +191,7 @@ class TestAFaultLosesNothing:
         (root / "ledger").unlink()
         assert await memory.view(ANN) == EMPTY
 
-    @pytest.mark.every_store
+    @pytest.mark.own_store
     async def test_a_ledger_that_grew_behind_our_back_takes_nothing(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         content = lines_of(memory).read() + b"mine\n"

@@ -14,7 +14,8 @@ from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk, FilesDisk
+from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
@@ -243,7 +244,7 @@ class TestClears:
         one = Clear("0" * 16, NOW, GENERAL, None)
         assert clears.add(lines, [one]) == 1
         bad = [b"torn", b'{"id": 1}', b'{"id":"%s","at":1,"session":"\\ud800","by":null}' % (b"1" * 16)]
-        lines.append(b"\n".join(bad) + b"\n", expected_size=lines.size())
+        lines.append(b"\n".join(bad) + b"\n", after=lines.head())
         assert clears.add(lines, [one, one]) == 0
         assert clears.read(lines) == [one]
 

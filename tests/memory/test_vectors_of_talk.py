@@ -3,13 +3,13 @@
 import math
 import random
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
@@ -18,13 +18,15 @@ from discoclaw.core.taken_back import Withdrawal, Words, terms_of
 from discoclaw.memory.disk import database
 from discoclaw.memory.disk.database import checkpoint
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Looked, Visible, look
+from discoclaw.search.archive_queries import Looked, Visible
 from discoclaw.search.archive_rows import Amend, Drop, Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.archive_vectors import NEAR, Batch, Provider
 from discoclaw.search.signatures import Signatures, cosines, quantised
 from discoclaw.search.talk_vectors import TalkVectors
-from tests.memory.kit import NOW, Clock
-from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, sound, write
+from tests.memory.archives import again, emptied, rows, sound
+from tests.memory.kit import NOW
+from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, write
 
 DIMS = 384
 MODEL = Provider("a model", here=True)
@@ -46,8 +48,8 @@ def near_to(text: str, apart: float = 0.2) -> list[float]:
 class Desk:
     """An archive and its vectors."""
 
-    def __init__(self, path: Path, provider: Provider = MODEL, consent: Consent = UNLIMITED) -> None:
-        self.archive = Archive(path, clock=Clock())
+    def __init__(self, archive: Archive, provider: Provider = MODEL, consent: Consent = UNLIMITED) -> None:
+        self.archive = archive
         self.vectors = TalkVectors(self.archive, provider, consent=consent)
 
     def embed(self, dims: int = DIMS) -> list[str]:
@@ -64,15 +66,16 @@ class Desk:
 
     def rows(self) -> dict[str, bytes]:
         """The vectors on disk, by text."""
-        sql = "SELECT text, vector FROM vectors JOIN entries USING (id)"
-        return dict(self.archive.read(lambda db: db.execute(sql).fetchall(), []))
+        found = rows(self.archive, "SELECT text, vector FROM vectors v JOIN entries USING (id)")
+        return dict(found)  # type: ignore[arg-type]
 
     def count(self) -> int:
-        return self.archive.read(lambda db: db.execute("SELECT count(*) FROM vectors").fetchone()[0], 0)
+        ((found,),) = rows(self.archive, "SELECT count(*) FROM vectors")
+        return int(found)  # type: ignore[call-overload]
 
     def near(self, question: Sequence[float], visible: Visible = GENERAL) -> Looked:
         asked = self.vectors.asked(question)
-        return self.archive.read(lambda db: look(db, ["nothing"], visible, asked), Looked())
+        return self.archive.look(["nothing"], visible, asked)
 
     def found(self, question: Sequence[float], visible: Visible = GENERAL) -> Mapping[str, float]:
         """The texts near a question, with their cosines."""
@@ -81,7 +84,7 @@ class Desk:
         return {by_id[key]: value for key, value in looked.cosines.items()}
 
     def content(self) -> bytes:
-        paths = self.archive.path.parent.glob(f"{self.archive.path.name}*")
+        paths = path_of(self).parent.glob("archive.sqlite*")
         return b"".join(path.read_bytes() for path in paths)
 
     def close(self) -> None:
@@ -89,10 +92,24 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path / "archive.sqlite")
-    yield made
-    made.close()
+def desk(archive: Archive) -> Desk:
+    return Desk(archive)
+
+
+@pytest.fixture
+def file(in_file: SqliteArchive) -> Desk:
+    """The same with an archive in a file."""
+    return Desk(in_file)
+
+
+def path_of(desk: Desk) -> Path:
+    assert isinstance(desk.archive, SqliteArchive)
+    return desk.archive.path
+
+
+def signatures_of(desk: Desk) -> Signatures:
+    assert isinstance(desk.archive, SqliteArchive)
+    return desk.archive.vectors.signatures
 
 
 def crowd(count: int = 60, author: str = BOB) -> list[Put]:
@@ -123,46 +140,57 @@ GOES: dict[str, Callable[[Archive], object]] = {
 
 class TestWhatLeaves:
     @pytest.mark.parametrize("why", GOES)
-    def test_goes_from_the_file_and_from_ram_in_the_same_change(self, desk: Desk, why: str) -> None:
+    def test_goes_with_its_message(self, desk: Desk, why: str) -> None:
         write(desk.archive, Put(said(7, TEXT, channel_id="77", group_id="77")), *crowd())
         desk.embed()
         visible = Visible(frozenset({"55", "77"}))
         assert TEXT in desk.found(near_to(TEXT), visible)
-        size = desk.vectors.size
         GOES[why](desk.archive)
         assert (desk.count(), len(desk.rows())) == (60, 60)
-        assert desk.vectors.size < size
         assert TEXT not in desk.found(near_to(TEXT), visible)
-        sound(desk.archive.path)
+        sound(desk.archive)
+
+    @pytest.mark.parametrize("why", GOES)
+    def test_goes_from_the_file_and_from_ram_in_the_same_change(self, file: Desk, why: str) -> None:
+        write(file.archive, Put(said(7, TEXT, channel_id="77", group_id="77")), *crowd())
+        file.embed()
+        visible = Visible(frozenset({"55", "77"}))
+        assert TEXT in file.found(near_to(TEXT), visible)
+        size = file.vectors.size
+        GOES[why](file.archive)
+        assert (file.count(), len(file.rows())) == (60, 60)
+        assert file.vectors.size < size
+        assert TEXT not in file.found(near_to(TEXT), visible)
+        sound(file.archive)
 
     @pytest.mark.parametrize("dims", [DIMS, 1536])
     @pytest.mark.parametrize("why", GOES)
-    def test_no_piece_of_its_vector_is_left_in_the_file(self, desk: Desk, why: str, dims: int) -> None:
-        write(desk.archive, *crowd(), Put(said(7, TEXT, channel_id="77", group_id="77")), *crowd(200)[60:])
-        desk.embed(dims)
-        gone = desk.rows()[TEXT]
-        assert gone in desk.content()
-        GOES[why](desk.archive)
-        desk.archive.change(checkpoint, False)  # of what is erased or taken back the log is empty already
-        content = desk.content()
+    def test_no_piece_of_its_vector_is_left_in_the_file(self, file: Desk, why: str, dims: int) -> None:
+        write(file.archive, *crowd(), Put(said(7, TEXT, channel_id="77", group_id="77")), *crowd(200)[60:])
+        file.embed(dims)
+        gone = file.rows()[TEXT]
+        assert gone in file.content()
+        GOES[why](file.archive)
+        file.archive.change(checkpoint, False)  # of what is erased or taken back the log is empty already
+        content = file.content()
         assert not [at for at in range(0, dims, 16) if gone[at : at + 16] in content]
-        assert all(one in content for one in desk.rows().values())
+        assert all(one in content for one in file.rows().values())
 
     @pytest.mark.parametrize("why", ["opted out", "erased", "taken back"])
-    def test_of_a_person_none_is_left_in_the_log_either(self, desk: Desk, why: str) -> None:
-        write(desk.archive, *crowd(), Put(said(7, TEXT)))
-        desk.embed()
-        gone = desk.rows()[TEXT]
-        GOES[why](desk.archive)
-        assert gone not in desk.content()
+    def test_of_a_person_none_is_left_in_the_log_either(self, file: Desk, why: str) -> None:
+        write(file.archive, *crowd(), Put(said(7, TEXT)))
+        file.embed()
+        gone = file.rows()[TEXT]
+        GOES[why](file.archive)
+        assert gone not in file.content()
 
-    def test_it_goes_if_an_older_version_deletes_the_message(self, desk: Desk) -> None:
-        write(desk.archive, Put(said(7, TEXT)), *crowd())
-        desk.embed()
-        desk.close()
-        with closing(sqlite3.connect(desk.archive.path, isolation_level=None)) as older:
+    def test_it_goes_if_an_older_version_deletes_the_message(self, file: Desk) -> None:
+        write(file.archive, Put(said(7, TEXT)), *crowd())
+        file.embed()
+        file.close()
+        with closing(sqlite3.connect(path_of(file), isolation_level=None)) as older:
             older.execute("DELETE FROM entries WHERE id = 7")
-        assert desk.count() == 60
+        assert file.count() == 60
 
     def test_what_is_at_the_provider_meanwhile_is_not_stored(self, desk: Desk) -> None:
         write(desk.archive, Put(said(7, TEXT)), Put(said(8, "the milk boils over")))
@@ -172,10 +200,10 @@ class TestWhatLeaves:
         assert desk.count() == 0
         assert desk.embed() == ["the milk boils again"]
 
-    def test_nor_of_who_opts_out_meanwhile(self, tmp_path: Path) -> None:
+    def test_nor_of_who_opts_out_meanwhile(self, archive: Archive) -> None:
         out: set[str] = set()
         consent = Consent(lambda user: ALWAYS if user in out else NEVER)
-        desk = Desk(tmp_path / "archive.sqlite", consent=consent)
+        desk = Desk(archive, consent=consent)
         write(desk.archive, Put(said(7, TEXT)), Put(said(8, "the milk boils over", BOB)))
         taken = desk.vectors.take(9, NOW)
         out.add(ANN)
@@ -184,44 +212,45 @@ class TestWhatLeaves:
         assert desk.embed() == []
         desk.close()
 
-    def test_with_the_last_one_its_length_goes_too(self, desk: Desk) -> None:
-        write(desk.archive, Put(said(7, TEXT)))
-        desk.embed()
-        write(desk.archive, Drop("7"))
-        assert (desk.vectors.size, desk.vectors.dims) == (0, 0)
+    def test_with_the_last_one_its_length_goes_too(self, file: Desk) -> None:
+        write(file.archive, Put(said(7, TEXT)))
+        file.embed()
+        write(file.archive, Drop("7"))
+        assert (file.vectors.size, file.vectors.dims) == (0, 0)
 
-    def test_of_an_erased_person_not_even_the_place_stays_in_ram(self, desk: Desk) -> None:
-        write(desk.archive, Put(in_dm(7, TEXT)), *crowd(9), Put(said(900, "far away", group_id="77")))
-        desk.embed()
-        assert f"@d{ANN}" in desk.vectors._signatures._places
-        desk.archive.erase_person(ANN)
-        assert set(desk.vectors._signatures._places) == {"@g55"}
-        write(desk.archive, Put(said(901, TEXT, BOB, group_id="78")))
-        desk.embed()
-        assert set(desk.found(near_to(TEXT), Visible(frozenset({"78"})))) == {TEXT}
-        assert TEXT not in desk.found(near_to(TEXT))
+    def test_of_an_erased_person_not_even_the_place_stays_in_ram(self, file: Desk) -> None:
+        write(file.archive, Put(in_dm(7, TEXT)), *crowd(9), Put(said(900, "far away", group_id="77")))
+        file.embed()
+        assert f"@d{ANN}" in signatures_of(file)._places
+        file.archive.erase_person(ANN)
+        assert set(signatures_of(file)._places) == {"@g55"}
+        write(file.archive, Put(said(901, TEXT, BOB, group_id="78")))
+        file.embed()
+        assert set(file.found(near_to(TEXT), Visible(frozenset({"78"})))) == {TEXT}
+        assert TEXT not in file.found(near_to(TEXT))
 
-    def test_of_a_file_that_is_replaced_no_sign_stays_in_ram(self, desk: Desk) -> None:
-        write(desk.archive, *crowd(9))
-        desk.embed()
-        desk.close()
-        for path in desk.archive.path.parent.glob("archive.sqlite*"):
+    def test_of_a_file_that_is_replaced_no_sign_stays_in_ram(self, file: Desk) -> None:
+        write(file.archive, *crowd(9))
+        file.embed()
+        file.close()
+        for path in path_of(file).parent.glob("archive.sqlite*"):
             path.unlink()
-        with closing(Desk(desk.archive.path)) as other:  # another process
+        with closing(Desk(again(file.archive))) as other:  # another process
             write(other.archive, Put(said(7, TEXT)))
-        assert desk.embed() == [TEXT]
-        assert list(desk.found(near_to(TEXT))) == [TEXT]
-        assert len(desk.vectors._signatures) == 1
+        assert file.embed() == [TEXT]
+        assert list(file.found(near_to(TEXT))) == [TEXT]
+        assert len(signatures_of(file)) == 1
 
 
 class TestWhoSeesWhat:
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(
         seen=st.lists(st.integers(0, 40), max_size=12),
         unseen=st.lists(st.integers(0, 40), max_size=12),
         question=st.integers(0, 40),
     )
     def test_what_may_not_be_seen_changes_nothing(
-        self, tmp_path_factory: pytest.TempPathFactory, seen: list[int], unseen: list[int], question: int
+        self, archive: Archive, seen: list[int], unseen: list[int], question: int
     ) -> None:
         mine = [Put(said(number + 1, f"words of number {one}")) for number, one in enumerate(seen)]
         other = {"channel_id": "77", "group_id": "77", "session_key": "discord:channel:77"}
@@ -230,7 +259,7 @@ class TestWhoSeesWhat:
         ]
         looked = []
         for changes in (mine, [*theirs, *mine]):
-            desk = Desk(tmp_path_factory.mktemp("one") / "archive.sqlite")
+            desk = Desk(emptied(archive))
             write(desk.archive, *changes)
             desk.embed()
             found = desk.near(near_to(f"words of number {question}"))
@@ -238,13 +267,12 @@ class TestWhoSeesWhat:
             desk.close()
         assert looked[0] == looked[1]
 
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(order=st.permutations(range(12)))
-    def test_the_order_of_storing_changes_nothing(
-        self, tmp_path_factory: pytest.TempPathFactory, order: list[int]
-    ) -> None:
+    def test_the_order_of_storing_changes_nothing(self, archive: Archive, order: list[int]) -> None:
         looked = []
         for numbers in (range(12), order):
-            desk = Desk(tmp_path_factory.mktemp("one") / "archive.sqlite")
+            desk = Desk(emptied(archive))
             for number in numbers:
                 write(desk.archive, Put(said(number + 1, f"words of number {number % 5}")))
                 desk.embed()
@@ -270,19 +298,19 @@ class TestMaking:
         write(desk.archive, *crowd(9))
         desk.vectors.take(5, NOW)  # and then the process is killed
         desk.close()
-        again = Desk(desk.archive.path)
-        assert len(again.embed()) == 9
-        again.close()
+        other = Desk(again(desk.archive))
+        assert len(other.embed()) == 9
+        other.close()
 
     def test_they_are_there_after_a_restart(self, desk: Desk) -> None:
         write(desk.archive, Put(said(7, TEXT)), *crowd())
         desk.embed()
         before = desk.found(near_to(TEXT))
         desk.close()
-        again = Desk(desk.archive.path)
-        assert again.embed() == []
-        assert again.found(near_to(TEXT)) == before
-        again.close()
+        other = Desk(again(desk.archive))
+        assert other.embed() == []
+        assert other.found(near_to(TEXT)) == before
+        other.close()
 
     def test_what_a_replaced_model_made_is_not_kept(self, desk: Desk) -> None:
         write(desk.archive, *crowd(3))
@@ -299,7 +327,7 @@ class TestMaking:
         write(desk.archive, *crowd(9))
         desk.embed()
         desk.close()
-        other = Desk(desk.archive.path, Provider("another model", here=True))
+        other = Desk(again(desk.archive), Provider("another model", here=True))
         assert len(other.embed()) == 9
         write(other.archive, Put(said(7, TEXT)))
         assert other.embed(dims=64) == [TEXT, *(one.entry.text for one in sorted_newest(crowd(9)))]
@@ -316,8 +344,8 @@ class TestMaking:
         assert list(desk.rows()) == ["the milk boils over"]
         assert desk.embed() == []
 
-    def test_a_provider_elsewhere_gets_open_talk_and_so_much_a_day(self, tmp_path: Path) -> None:
-        desk = Desk(tmp_path / "archive.sqlite", Provider("far", most=3))
+    def test_a_provider_elsewhere_gets_open_talk_and_so_much_a_day(self, archive: Archive) -> None:
+        desk = Desk(archive, Provider("far", most=3))
         desk.vectors.saw("@g55", open_=True)
         desk.vectors.saw("@g78", open_=True)
         desk.vectors.saw("@g78", open_=False)
@@ -335,8 +363,8 @@ class TestMaking:
         assert TEXT not in desk.rows()
         desk.close()
 
-    def test_what_a_provider_fails_to_answer_counts_as_sent_too(self, tmp_path: Path) -> None:
-        desk = Desk(tmp_path / "archive.sqlite", Provider("far", most=5))
+    def test_what_a_provider_fails_to_answer_counts_as_sent_too(self, archive: Archive) -> None:
+        desk = Desk(archive, Provider("far", most=5))
         desk.vectors.saw("@g55", open_=True)
         write(desk.archive, *crowd(20))
         sent = 0
@@ -351,39 +379,39 @@ class TestMaking:
         write(desk.archive, Put(said(7, TEXT)))
         assert [one.text for one in desk.vectors.take(5, NOW, range(1_000, 300_000)).entries] == [TEXT]
 
-    def test_a_full_disk_is_a_fault_and_loses_nothing(self, desk: Desk) -> None:
-        write(desk.archive, *crowd(9))
-        taken = desk.vectors.take(5, NOW)
-        connection = desk.archive._writer.open()  # the limit is a setting of this very connection
+    def test_a_full_disk_is_a_fault_and_loses_nothing(self, file: Desk) -> None:
+        write(file.archive, *crowd(9))
+        taken = file.vectors.take(5, NOW)
+        connection = file.archive._writer.open()  # the limit is a setting of this very connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(MemoryFault, match="full"):
-            desk.keep(taken, 8_000)
-        assert desk.count() == 0
-        assert len(desk.embed()) == 9
-        assert len(desk.found(near_to(taken.entries[0].text))) == 9
+            file.keep(taken, 8_000)
+        assert file.count() == 0
+        assert len(file.embed()) == 9
+        assert len(file.found(near_to(taken.entries[0].text))) == 9
 
-    def test_a_damaged_file_is_begun_anew(self, desk: Desk) -> None:
-        write(desk.archive, *crowd(9))
-        desk.embed()
-        desk.close()
+    def test_a_damaged_file_is_begun_anew(self, file: Desk) -> None:
+        write(file.archive, *crowd(9))
+        file.embed()
+        file.close()
         for beside in database.BESIDE:
-            Path(f"{desk.archive.path}{beside}").unlink(missing_ok=True)
-        desk.archive.path.write_bytes(b"nonsense" * 1000)
-        write(desk.archive, Put(said(7, TEXT)))
-        assert desk.embed() == [TEXT]
-        assert list(desk.found(near_to(TEXT))) == [TEXT]
+            Path(f"{path_of(file)}{beside}").unlink(missing_ok=True)
+        path_of(file).write_bytes(b"nonsense" * 1000)
+        write(file.archive, Put(said(7, TEXT)))
+        assert file.embed() == [TEXT]
+        assert list(file.found(near_to(TEXT))) == [TEXT]
 
-    def test_a_row_of_another_length_is_passed_over(self, desk: Desk) -> None:
-        write(desk.archive, Put(said(7, TEXT)), *crowd(3))
-        desk.embed()
-        desk.close()
-        with closing(sqlite3.connect(desk.archive.path, isolation_level=None)) as db:
+    def test_a_row_of_another_length_is_passed_over(self, file: Desk) -> None:
+        write(file.archive, Put(said(7, TEXT)), *crowd(3))
+        file.embed()
+        file.close()
+        with closing(sqlite3.connect(path_of(file), isolation_level=None)) as db:
             db.execute("UPDATE vectors SET vector = x'00ff' WHERE id = 7")
-        again = Desk(desk.archive.path)
-        again.embed()
-        assert TEXT not in again.found(near_to(TEXT))
-        again.close()
+        other = Desk(again(file.archive))
+        other.embed()
+        assert TEXT not in other.found(near_to(TEXT))
+        other.close()
 
 
 def sorted_newest(changes: Sequence[Put]) -> list[Put]:

@@ -284,9 +284,8 @@ async def _derive(house: Storage, text: str) -> None:
 
 async def _holding(house: Storage) -> dict[str, set[str]]:
     """Which of the names each derived thing has."""
-    rows = house.conversations.archive.read(lambda db: db.execute("SELECT text FROM entries").fetchall(), [])
     said = {
-        "archive": " ".join(text for (text,) in rows),
+        "archive": " ".join(one.text for one in house.conversations.archive.readable()),
         "summary": (await house.conversations.rolling.get("discord:channel:55")).summary,
         "answers": "".join(path.read_text() for path in house.conversations.responses.folder.glob("*.json")),
     }

@@ -42,8 +42,9 @@ from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.off import NoGroups
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
@@ -55,7 +56,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
-from discoclaw.search.archive import Archive
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
@@ -391,7 +392,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     memory = Memory(root, clock=clock, max_items=given.pop("max_items", 200))
     rolling = RollingMemory(root / "rolling", clock=clock)
     cursors = Cursors(root / "cursors")
-    choices = Choices(root / "choices.json", memory.changes)
+    choices = Choices(root, memory.changes)
     choices.load()
     consent = KnownConsent(choices, memory)
     memory.join(consent)
@@ -425,12 +426,14 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     use_memory = given.pop("use_memory", memory)
     use_rolling = given.pop("use_rolling", rolling)
     archive = given.pop("archive", None) or Archiving(
-        Archive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent), clock=clock
+        SqliteArchive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent), clock=clock
     )
     tool_log = given.pop("tool_log", None) or ToolLog(memory.disk, clock=clock)
     last_used = given.pop("last_used", None) or LastUsed(memory, cursors, clock=clock)
     profiles = Profiles(root / "profiles", use_memory, clock=clock, consent=consent)
-    groups = Groups(root / "groups", use_memory, clock=clock, consent=consent)
+    groups = NoGroups()
+    if use_memory is memory:
+        groups = Groups(root / "groups", memory, clock=clock, consent=consent)
     memory.join(profiles, groups, last_used)
     redactor: Redactor = given.pop("redactor", PLAIN)
     answering = given.pop("answers_with", model)

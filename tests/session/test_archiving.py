@@ -21,10 +21,14 @@ from discoclaw.memory.people.choices import Choices
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Drop, Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.session.archive_rules import Rules, entry_of, joined, visible_at, words_of
 from discoclaw.session.archive_search import HEADING, section
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.tools.search import TALK_NOT_SEARCHED
+from tests.memory.archives import archive_at, texts
+from tests.memory.test_archive import write
+from tests.memory.together import Together
 from tests.session.scene import (
     ANN,
     BOB,
@@ -53,12 +57,14 @@ DAY_MS = 86_400_000
 class Room:
     """An archive with its rules; `erased` says when (ms) somebody was erased."""
 
-    def __init__(self, folder: Path, auto: AutoSave, max_age_s: int = 604_800) -> None:
+    def __init__(
+        self, folder: Path, auto: AutoSave, max_age_s: int = 604_800, archive: Archive | None = None
+    ) -> None:
         self.clock = Clock()
-        self.choices = Choices(folder / "choices.json")
+        self.choices = Choices(folder)
         self.choices.load()
         self.erased: dict[str, int] = {}
-        self.archive = Archive(folder / "archive.sqlite", clock=self.clock)
+        self.archive = archive or SqliteArchive(folder / "archive.sqlite", clock=self.clock)
         consent = Consent(self.choices.refused_until, lambda user: self.erased.get(user, -1))
         rules = Rules(auto, max_age_s * 1000, consent)
         self.archiving = Archiving(self.archive, rules, clock=self.clock)
@@ -76,9 +82,19 @@ class Room:
         self.archive.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
+    if request.param == "sqlite":
+        return archive_at(tmp_path / "archive.sqlite")
+    return archive_at(request.getfixturevalue("prepared_database"))
+
+
+in_a_file = pytest.mark.parametrize("archive", ["sqlite"], indirect=True)
+
+
 @pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    made = Room(tmp_path, AutoSave(everywhere=True))
+async def room(tmp_path: Path, archive: Archive) -> AsyncIterator[Room]:
+    made = Room(tmp_path, AutoSave(everywhere=True), archive=archive)
     await made.archiving.start()
     for _ in range(2):  # behind what is done at the start, while there is no file
         await asyncio.sleep(0)
@@ -224,8 +240,7 @@ class TestWhatIsKept:
 
 
 async def rows(room: Room) -> list[str]:
-    found = room.archive.read(lambda one: one.execute("SELECT text FROM entries ORDER BY id").fetchall(), [])
-    return [text for (text,) in found]
+    return texts(room.archive)
 
 
 class TestEdits:
@@ -292,16 +307,50 @@ class TestEdits:
             return  # an answer of ours is never edited
         outcomes = []
         for number, steps in enumerate(([one, two], [joined(one, two)])):
-            room = Archive(tmp_path / f"{number}.sqlite", clock=Clock())
+            room = SqliteArchive(tmp_path / f"{number}.sqlite", clock=Clock())
             start = [Put(entry_of(said(1, ANN, "old"), HERE, "discord:channel:10"))] if known else []
             for step in ([Drop("1")], start, *([step] for step in steps)):
                 room.write(step, words=words_of, consent=UNLIMITED)  # type: ignore[arg-type]
-            outcomes.append(room.read(lambda c: c.execute("SELECT text FROM entries").fetchall(), []))
+            outcomes.append(texts(room))
             room.close()
         assert outcomes[0] == outcomes[1]
 
 
+class TestOtherProcesses:
+    async def test_only_one_of_them_removes_what_is_too_old(self, archive: Archive) -> None:
+        store = Together()
+        mine, other = store.join(), store.join()
+        write(archive, Put(entry_of(said(1, ANN, "zebra old"), HERE, "discord:channel:10")))
+        rules, clock = Rules(AutoSave(everywhere=True), DAY_MS, UNLIMITED), Clock()
+        clock.now += 9 * DAY_MS
+        archiving = Archiving(archive, rules, clock=clock, processes=mine)
+        async with other.lease("archive"):
+            await archiving.start()
+            await archiving.settle()
+            assert texts(archive) == ["zebra old"]
+        archiving.hear(said(10 * DAY_MS, ANN, "zebra new"), HERE, "discord:channel:10")
+        await archiving.settle()
+        assert texts(archive) == ["zebra new"]
+        await archiving.close()
+        archive.close()
+
+    async def test_without_the_store_nobody_waits_for_a_search(
+        self, tmp_path: Path, archive: Archive
+    ) -> None:
+        mine = Together().join()
+        rules = Rules(AutoSave(everywhere=True), 0, UNLIMITED)
+        archiving = Archiving(archive, rules, clock=Clock(), processes=mine)
+        mine.in_touch = False
+        with pytest.raises(MemoryFault, match="cannot be reached"):
+            await archiving.search("zebra", ALL, limit=9)
+        mine.in_touch = True
+        assert await archiving.search("zebra", ALL, limit=9) == []
+        await archiving.close()
+        archive.close()
+
+
 class TestTheDisk:
+    @in_a_file
     async def test_that_refuses_is_said_once_and_what_waited_is_written_later(
         self, room: Room, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -325,6 +374,7 @@ class TestTheDisk:
         assert sorted(await room.found("zebra")) == ["zebra 2", "zebra 4", "zebra 5", "zebra one"]
         assert "archive: writing works again" in caplog.text
 
+    @in_a_file
     async def test_that_is_locked_by_somebody_holds_up_no_search(self, room: Room) -> None:
         room.hear(said(1, ANN, "zebra"))
         await room.archiving.settle()
@@ -495,6 +545,7 @@ class TestTheTool:
         assert HEADING not in await self.answered(room, tmp_path / "2", HERE, scope="work")
         assert HEADING in await self.answered(room, tmp_path / "3", HERE, category="conversation")
 
+    @in_a_file
     async def test_an_archive_that_fails_is_said_beside_what_memory_has(
         self, room: Room, tmp_path: Path
     ) -> None:

@@ -76,7 +76,7 @@ class TestStopping:
         assert (two.text, two.ending) == ("Hello Bob.", "whole")
         lines = [one.text for one in home.windows.use(KEY).recent()]
         assert lines == ["Count sheep", "Hello", "One sheep", "Hello Bob."]
-        assert home.talk.inboxes.reach(KEY, GENERAL.channel_id).open == {}
+        assert home.talk.inboxes.reach(KEY, GENERAL).open == {}
 
     async def test_is_for_its_own_person_and_only_while_there_is_something_to_stop(
         self, tmp_path: Path
@@ -197,7 +197,7 @@ class TestGoingOn:
     async def test_is_no_message_that_somebody_wrote(self, tmp_path: Path) -> None:
         model = Endless("Three sheep")
         home = house(tmp_path, model)
-        inbox, reply = home.talk.inboxes.reach(KEY, GENERAL.channel_id), Recorder(id="2001")
+        inbox, reply = home.talk.inboxes.reach(KEY, GENERAL), Recorder(id="2001")
         assert await home.talk.go_on(inbound(2000, "go on"), lambda shown: reply)
         await model.waits.wait()
         assert inbox.open == {}

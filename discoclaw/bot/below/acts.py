@@ -82,7 +82,8 @@ class Anew:
             return False
         ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
         forget = partial(client.retractions.deleted, ids, str(channel.id), key)
-        if not await client.talk.again(heard, partial(client.answer, asked), ids[0], forget):
+        make = partial(client.answer, asked, turn_id=str(press.id))
+        if not await client.talk.again(heard, make, ids[0], forget):
             return False
         for message_id in answer:
             try:
@@ -122,7 +123,8 @@ class Anew:
         )
         below = Below(heard.author.id, asked_id, wanted.id)
         within = channel if channel.id != asked.channel.id else None
-        if not await client.talk.go_on(wanted, partial(client.answer, asked, below=below, within=within)):
+        make = partial(client.answer, asked, below=below, within=within, turn_id=wanted.id)
+        if not await client.talk.go_on(wanted, make):
             return False
         try:
             with discord_errors():

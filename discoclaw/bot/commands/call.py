@@ -5,8 +5,9 @@ one. Answers to slash commands are seen by that person alone; answers to text co
 memories stay out of them outside direct messages.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -43,6 +44,7 @@ class Call:
     context: CommandContext
     asked: Asked | None = None
     page: int = 1
+    _sent: Iterator[int] = field(default_factory=lambda: itertools.count(1), compare=False, repr=False)
 
     # ------------------------------------------------------------------ who and where
 
@@ -115,7 +117,9 @@ class Call:
         if isinstance(self.source, discord.Interaction):
             await self.source.followup.send(ephemeral=True, **message)
         else:
-            await self.source.reply(mention_author=False, **message)
+            # As in `bot/sending`: another process that carries it out too then says nothing more.
+            nonce = f"{self.source.id}.{next(self._sent)}"
+            await self.source.reply(mention_author=False, nonce=nonce, **message)
 
     # ------------------------------------------------------------------ the memory it is about
 

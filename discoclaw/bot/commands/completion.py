@@ -55,6 +55,7 @@ class Completion:
         try:
             if what != "model":
                 self._context.require("memory")
+            await interaction.client.look(interaction)
             found = await in_time(self._of[what](interaction, typed))
         except (MemoryFault, Refused):
             return []

@@ -108,7 +108,8 @@ class Commands:
     async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
         call = Call(interaction, self._client, self._context)
         # Discord waits 3 s for a sign of life, and everything below may take longer.
-        if await self._begun(call, interaction.response.defer(ephemeral=True)):
+        begun = await self._begun(call, interaction.response.defer(ephemeral=True))
+        if begun and await self._client.claims(interaction):
             await self._run(call, command, values)
 
     async def _menu(self, command: Command, interaction: Interaction, message: discord.Message) -> None:
@@ -124,7 +125,8 @@ class Commands:
         """Carry out a command of a message's menu, with what was typed into its form."""
         call = Call(press, self._client, self._context)
         command = next((one for one in self._catalogue.menus if one.path == name), None)
-        if not await self._begun(call, press.response.defer(ephemeral=True, thinking=True)):
+        begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
+        if not (begun and await self._client.claims(press)):
             return
         if command is None:  # the form was opened before an update
             await self._answer(call, NO_FORM)

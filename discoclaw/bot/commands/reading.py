@@ -13,6 +13,7 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import channel_of
 from discoclaw.core.errors import ChatError, Refused
 
 DM = "dm"
@@ -58,7 +59,8 @@ async def named(call: Call, wanted: str | None) -> Somewhere:
     name = (wanted or "").strip()
     if name.lower() == DM or (not name and call.place.kind == "dm"):
         return await _dm_of(call)
-    found = [one for channel in _meant(call, name) if (one := await _as_read(call, channel)) is not None]
+    meant = await _meant(call, name)
+    found = [one for channel in meant if (one := await _as_read(call, channel)) is not None]
     if len(found) != 1:
         raise Refused(SEVERAL if found else NO_CHANNEL)
     return found[0]
@@ -76,12 +78,18 @@ async def _dm_of(call: Call) -> Somewhere:
         raise Refused("Discord doesn't let me write to you in a direct message") from error
 
 
-def _meant(call: Call, name: str) -> Sequence[object]:
-    """The channels that a text may mean, readable or not."""
+async def _meant(call: Call, name: str) -> Sequence[object]:
+    """The channels that a text may mean, readable or not. By its name only those that the client knows."""
     if not name:
         return [call.channel]
     if found := _ID.fullmatch(name):
-        return [call.client.get_channel(int(found[1] or found[2]))]
+        known = call.client.get_channel(int(found[1] or found[2]))
+        if known is not None or call.client.elsewhere.knows_all:
+            return [known]
+        try:
+            return [await channel_of(call.client, found[1] or found[2])]
+        except (ChatError, discord.InvalidData):
+            return []
     wanted = name.removeprefix("#").casefold()
     guild = call.source.guild
     return [
@@ -101,7 +109,9 @@ async def _as_read(call: Call, channel: object) -> Somewhere | None:
     person = await _member(call, channel.guild)
     if person is None or not await can_read(channel, person):
         return None
-    ours = channel.permissions_for(channel.guild.me).view_channel
+    # Of a server that Discord was asked for, we aren't told who we are there; but it let us read the channel.
+    me: discord.Member | None = channel.guild.me
+    ours = me is None or channel.permissions_for(me).view_channel
     return Somewhere(cast("wire.Channel", channel), person) if ours else None
 
 

@@ -112,10 +112,11 @@ async def take(call: Call, file: discord.Attachment) -> str:
     most = call.client.settings.max_items
     if len(found.items) > most:
         raise Refused(f"the file has {len(found.items)} memories, and I keep at most {most}")
-    done: Counter[str] = Counter(rejected=len(found.rejected))
     presumed: list[str] = []  # filled below, before the commit is made
 
     def make(draft: Draft) -> str:
+        done: Counter[str] = Counter(rejected=len(found.rejected))
+        presumed.clear()  # another process may have overtaken the first try
         for item in found.items:
             if found.skips_known and _is_known(draft, item):
                 done["unchanged"] += 1

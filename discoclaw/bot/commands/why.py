@@ -8,7 +8,7 @@ from discoclaw.bot.cards import reasons as cards
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import the_one
-from discoclaw.bot.links import message_link, source_link, source_words
+from discoclaw.bot.links import message_address, source_link, source_words
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.view import EMPTY, View
@@ -55,7 +55,10 @@ async def _last_answer(call: Call) -> Answer:
         return text
     view = await call.memory.view(call.subject, last.branch)
     used = [(view.items.get(item_id), chosen) for item_id, chosen in last.items]
-    link, turn = message_link(call.client, call.place.channel_id, last.answer_id), Turn(call.user_id, "why")
+    link, turn = (
+        message_address(call.place.guild_id, call.place.channel_id, last.answer_id),
+        Turn(call.user_id, "why"),
+    )
     return Carded(cards.of_answer(used, f"Also {_also(last)}", link, call.where, turn, page=call.page), text)
 
 
@@ -69,7 +72,7 @@ def _last(call: Call) -> Shown | None:
 async def explained(call: Call, last: Shown, which: str) -> str:
     """What an answer to somebody was based on."""
     view = await call.memory.view(call.subject, last.branch)
-    answer = message_link(call.client, call.place.channel_id, last.answer_id)
+    answer = message_address(call.place.guild_id, call.place.channel_id, last.answer_id)
     lines = [f"For [{which}](<{answer}>) I had:"]
     lines += [_used(call, view, item_id, chosen) for item_id, chosen in last.items] or [
         "- nothing I remember about you"

@@ -140,10 +140,13 @@ def settled(before: str, conflict: Conflict, how: Resolution) -> str:
 
 def erased(done: Erased, *, own: bool) -> str:
     """What an erasing did, and what is still to come."""
-    text = (
-        f"I erased everything I remembered about {'you' if own else 'them'}. "
-        "Messages in Discord itself are still there."
-    )
+    text = f"I erased everything I remembered about {'you' if own else 'them'}."
+    if done.waiting:
+        text = (
+            f"I'm erasing everything I remember about {'you' if own else 'them'}, but I'm not done yet: "
+            "another part of me doesn't answer. I keep trying, and remember nothing until then."
+        )
+    text += " Messages in Discord itself are still there."
     if done.soul:
         text += f" My personality is gone too, because it was based on what {'you' if own else 'they'} said."
     if done.left:

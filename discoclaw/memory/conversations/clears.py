@@ -14,7 +14,7 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -22,8 +22,9 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.lines import append, line_of, values_in
+from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
 from discoclaw.memory.disk.port import Disk, Log
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
     return at <= cleared.get(session_key, -1)
 
 
-class Clears(PersonalData):
+class Clears(PersonalData, Listener):
     """The clears of a disk: reads them and records new ones."""
 
     name = "clears in RAM"
@@ -119,6 +120,12 @@ class Clears(PersonalData):
         """Whether a clear hides a conversation's content of a time (ms)."""
         return at <= await self.last(session_key)
 
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have the clears read again before they are next asked about."""
+        if FILE in names:
+            async with self._alone:
+                self._newest = None
+
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Keep everybody from recording a clear meanwhile; afterwards they are read from disk again."""
@@ -134,25 +141,29 @@ class Clears(PersonalData):
 
 def read(lines: Log) -> list[Clear]:
     """Return the clears in the order of the file, without duplicates."""
+    return _clears(lines.read())
+
+
+def _clears(content: bytes) -> list[Clear]:
     found: dict[str, Clear] = {}
-    for value in values_in(lines.read()):
+    for value in values_in(content):
         if (one := clear_of(value)) is not None:
             found.setdefault(one.id, one)
     return list(found.values())
 
 
 def add(lines: Log, clears: Iterable[Clear]) -> int:
-    """Add the clears that are missing. Returns how many. Raises MemoryFault too, if somebody else writes."""
-    before, known = lines.read(), read(lines)
-    ids = {one.id for one in known}
-    new = [one for one in clears if one.id not in ids]
-    if not new:
-        return 0
-    content = b"".join(map(_line, new))
-    if len(before) + len(content) > MOST_BYTES:
-        lines.replace(b"".join(map(_line, _needed([*known, *new]))))
-    else:
-        append(lines, content, before=before)
+    """Add the clears that are missing. Returns how many. Raises MemoryFault too."""
+    wanted, new = list(clears), list[Clear]()
+
+    def more(before: bytes) -> bytes:
+        known = _clears(before)
+        ids = {one.id for one in known}
+        new[:] = [one for one in wanted if one.id not in ids]
+        after = joined(before, b"".join(map(_line, new)))
+        return after if len(after) <= MOST_BYTES else b"".join(map(_line, _needed([*known, *new])))
+
+    rewrite(lines, more)
     return len(new)
 
 
@@ -161,11 +172,12 @@ def erase(lines: Log, user_id: str, session_key: str) -> None:
 
     An unreadable line is removed too: it hides nothing, and may name anybody.
     """
-    before = lines.read()
-    kept = [one for one in read(lines) if one.session != session_key]
-    after = b"".join(_line(replace(one, by=None) if one.by == user_id else one) for one in kept)
-    if after != before:
-        lines.replace(after)
+
+    def without(before: bytes) -> bytes:
+        kept = [one for one in _clears(before) if one.session != session_key]
+        return b"".join(_line(replace(one, by=None) if one.by == user_id else one) for one in kept)
+
+    rewrite(lines, without)
 
 
 def _needed(clears: Iterable[Clear]) -> list[Clear]:

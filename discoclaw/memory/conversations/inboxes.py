@@ -1,27 +1,31 @@
 """The inboxes of all conversations: in RAM, and on disk as the one cursor `inbox`.
 
-It is written after a message was handled, never before: at once if the message is to be answered, every few
-messages if people only talked. What was not written before a crash is read again from the chat. On disk are
-ids of messages and channels, and for direct messages the person's id, unless they opted out.
+In a store that several processes share there is a cursor for each shard (`inbox_shards`). It is written after
+a message was handled, never before: at once if the message is to be answered, every few messages if people
+only talked. What was not written before a crash is read again from the chat. On disk are ids of messages,
+channels and servers, and for direct messages the person's id, unless they opted out.
 """
 
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
 from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.files import in_thread
 from discoclaw.work import GRACE_S, Worker
 
-NAME: Final = "inbox"
 MOST: Final = 1_000
-"""The most conversations on disk: those with the newest messages."""
+"""The most conversations on disk, of each shard: those with the newest messages."""
 MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
 
@@ -30,13 +34,20 @@ class Inboxes(PersonalData):
     """Which messages were handled, by conversation. It is a `core.service.Service`.
 
     `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
-    direct messages may be written down, which name their person.
+    direct messages may be written down, which name their person. `shared`: nothing is read or written until
+    `serve` says which shards are ours.
     """
 
     name = "inboxes"
 
     def __init__(
-        self, cursors: Cursors, consent: Consent, *, catches_up: bool, names_people: bool = True
+        self,
+        cursors: Cursors,
+        consent: Consent,
+        *,
+        catches_up: bool,
+        names_people: bool = True,
+        shared: bool = False,
     ) -> None:
         self._cursors = cursors
         self._names_people = names_people
@@ -44,8 +55,11 @@ class Inboxes(PersonalData):
         self._catches_up = catches_up
         self._inboxes: dict[str, Inbox] = {}
         self._working: set[int] = set()
-        self._since = 0
-        self._unwritten = 0
+        self._shards = EVERY
+        self._shared = shared
+        self._names: dict[int, str] = {} if shared else {0: NAME}
+        self._since: dict[int, int] = {}
+        self._unwritten: dict[str, int] = {}
         self._lines: dict[str, tuple[int, str]] = {}
         self._worker = Worker("inboxes", self._write)
 
@@ -53,13 +67,33 @@ class Inboxes(PersonalData):
 
     async def start(self) -> None:
         """Read what was written; whatever was said since then is a gap."""
-        for session_key, value in (await self._cursors.get(NAME)).items():
+        if not self._shared:
+            self._load(await self._cursors.get(NAME))
+            self._cursors.forget(NAME)
+
+    async def serve(self, shards: Shards) -> None:
+        """Serve these shards, whose leases we have, and read what was written for them. Raises OSError."""
+        self._shards = shards
+        if self._shared:
+            self._inboxes.clear()
+            self._names, found = await in_thread(moved_in, self._cursors.documents, shards)
+            self._load(found)
+        else:  # one process has all shards, and one cursor for them
+            self._names = dict.fromkeys(shards.ids, NAME)
+            self._since.clear()
+            self.fall_behind(shards)
+
+    def leave(self) -> None:
+        """Write nothing more: the shards are another process's, which has read what was written for them."""
+        self._names = {}
+
+    def _load(self, conversations: Mapping[str, object]) -> None:
+        for session_key, value in conversations.items():
             if (inbox := Inbox.of_json(value)) is not None:
                 self._inboxes[session_key] = inbox
                 if not self._catches_up:
                     inbox.open.clear()  # nobody would ever answer these
-        self._cursors.forget(NAME)
-        self.fall_behind()
+        self.fall_behind(self._shards)
 
     async def settle(self) -> None:
         """Write what is waiting."""
@@ -72,26 +106,53 @@ class Inboxes(PersonalData):
         await self._worker.close(grace_s)
 
     def _write_rest(self) -> None:
-        if self._unwritten:
-            self._worker.note(NAME)
+        for name, unwritten in self._unwritten.items():
+            if unwritten:
+                self._worker.note(name)
+
+    def _note(self, inbox: Inbox | None) -> None:
+        """Have the text written soon that a conversation is in; without one, that of direct messages."""
+        if (name := self._name_of(inbox)) is not None:
+            self._worker.note(name)
+
+    def _count(self, inbox: Inbox) -> None:
+        """Note that something was handled that needs no answer: it may wait until more is to be written."""
+        if (name := self._name_of(inbox)) is not None:
+            self._unwritten[name] = self._unwritten.get(name, 0) + 1
+            if self._unwritten[name] >= MOST_UNWRITTEN:
+                self._worker.note(name)
+
+    def _name_of(self, inbox: Inbox | None) -> str | None:
+        return self._names.get(self._shard(inbox.guild_id if inbox is not None else None))
+
+    def _shard(self, guild_id: str | None) -> int:
+        return shard_of(guild_id, self._shards.count)
 
     # ------------------------------------------------------------------ gaps
 
-    def fall_behind(self) -> None:
-        """Note a gap: the connection was lost, and what is said meanwhile has to be read later."""
-        if self._catches_up and self._inboxes:
-            self._since = max(inbox.newest for inbox in self._inboxes.values())
-            for inbox in self._inboxes.values():
+    def fall_behind(self, shards: Shards = EVERY) -> None:
+        """Note a gap: a connection was lost, and what is said meanwhile has to be read later."""
+        if not (self._catches_up and self._inboxes):
+            return
+        # Where nothing was heard of a shard, the gap begins where we last heard anything at all.
+        newest = dict.fromkeys(shards.ids, 0)
+        for inbox in self._inboxes.values():
+            if shards.have(inbox.guild_id):
+                shard = self._shard(inbox.guild_id)
+                newest[shard] = max(newest[shard], inbox.newest)
                 inbox.behind = True
+        last = max(inbox.newest for inbox in self._inboxes.values())
+        self._since.update({shard: number or last for shard, number in newest.items()})
 
     def is_behind(self, session_key: str) -> bool:
         """Whether a conversation has a gap."""
         inbox = self._inboxes.get(session_key)
         return inbox is not None and inbox.behind
 
-    def behind(self) -> Mapping[str, Inbox]:
-        """The conversations with a gap, by session key."""
-        return {key: inbox for key, inbox in self._inboxes.items() if inbox.behind}
+    def behind(self, shards: Shards = EVERY) -> Mapping[str, Inbox]:
+        """The conversations of these shards with a gap, by session key."""
+        inboxes = self._inboxes.items()
+        return {key: inbox for key, inbox in inboxes if inbox.behind and shards.have(inbox.guild_id)}
 
     def interrupted(self, session_key: str) -> Mapping[int, Open]:
         """The unanswered messages of a conversation that nobody is working on, oldest first."""
@@ -108,21 +169,25 @@ class Inboxes(PersonalData):
         known = {key for key, inbox in self._inboxes.items() if inbox.channel_id == channel_id}
         return known or {f"discord:channel:{channel_id}", f"discord:thread:{channel_id}"}
 
-    def reach(self, session_key: str, channel_id: str) -> Inbox:
+    def reach(self, session_key: str, place: Place) -> Inbox:
         """The inbox of a conversation. A new one begins at the newest message before the gap."""
         inbox = self._inboxes.get(session_key)
         if inbox is None:
-            inbox = self._inboxes[session_key] = Inbox(channel_id, self._since, behind=self._since > 0)
+            since = self.since(place.guild_id)
+            inbox = Inbox(place.channel_id, since, behind=since > 0, guild_id=place.guild_id)
+            self._inboxes[session_key] = inbox
+        elif inbox.guild_id is None and place.guild_id is not None:  # it was written by an older version
+            inbox.guild_id = place.guild_id
         return inbox
 
-    @property
-    def since(self) -> int:
-        """The newest message of any conversation before the gap; 0 when there is none."""
-        return self._since
+    def since(self, guild_id: str | None) -> int:
+        """The newest message of a server's shard before the gap; 0 when there is none."""
+        return self._since.get(self._shard(guild_id), 0)
 
-    def all_reached(self) -> None:
+    def all_reached(self, shards: Shards) -> None:
         """Note that all conversations with a gap are known now: new ones begin with their first message."""
-        self._since = 0
+        for shard in shards.ids:
+            self._since.pop(shard, None)
 
     def knows(self, session_key: str) -> bool:
         """Whether anything was handled in a conversation."""
@@ -132,7 +197,7 @@ class Inboxes(PersonalData):
         """Note that a conversation's gap was read."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.caught_up()
-            self._worker.note(NAME)
+            self._note(inbox)
 
     # ------------------------------------------------------------------ messages
 
@@ -140,7 +205,7 @@ class Inboxes(PersonalData):
         """Begin to handle a message. Returns False if it was handled before, whatever has happened since."""
         number = int(message_id)
         known = session_key in self._inboxes
-        inbox = self.reach(session_key, place.channel_id)
+        inbox = self.reach(session_key, place)
         if not known and not inbox.behind:
             inbox.floor = number
             inbox.hearing.add(number)
@@ -151,12 +216,12 @@ class Inboxes(PersonalData):
         """Ignore messages that are not for the bot, now and later. Nothing that waits there is answered."""
         for number in message_ids:
             known = session_key in self._inboxes
-            inbox = self.reach(session_key, place.channel_id)
+            inbox = self.reach(session_key, place)
             if not known and not inbox.behind:
                 inbox.floor = number - 1
-            self._unwritten += 1
-            if inbox.pass_over(number) or self._unwritten >= MOST_UNWRITTEN:
-                self._worker.note(NAME)
+            if inbox.pass_over(number):
+                self._note(inbox)
+            self._count(inbox)
         self.end(session_key, map(str, self.interrupted(session_key)), True)
 
     def passed(self, session_key: str, message_id: int) -> bool:
@@ -169,7 +234,7 @@ class Inboxes(PersonalData):
         inbox = self._inboxes.get(session_key)
         if inbox is not None and int(message_id) in inbox.hearing:
             inbox.changes += 1
-            self._worker.note(NAME)
+            self._note(inbox)
 
     def waits(self, session_key: str, message_id: int) -> bool:
         """Whether a message is still to be handled, or is being handled."""
@@ -182,9 +247,7 @@ class Inboxes(PersonalData):
         """Note that a message was handled. If it is to be answered, `begin` was called before."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.heard(int(message_id))
-        self._unwritten += 1
-        if self._unwritten >= MOST_UNWRITTEN:
-            self._worker.note(NAME)
+            self._count(inbox)
 
     def give_back(self, session_key: str, message_ids: Iterable[str]) -> None:
         """Note that messages were not handled after all."""
@@ -198,7 +261,7 @@ class Inboxes(PersonalData):
             inbox.open.setdefault(int(message_id), Open(command))
             inbox.changes += 1
             self._working.add(int(message_id))
-            self._worker.note(NAME)
+            self._note(inbox)
 
     def show(self, session_key: str, message_id: str, shown_id: str) -> None:
         """Note that a message of its answer was sent."""
@@ -207,7 +270,7 @@ class Inboxes(PersonalData):
         if inbox is not None and waits is not None:
             waits.shown.append(shown_id)
             inbox.changes += 1
-            self._worker.note(NAME)
+            self._note(inbox)
 
     def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
         """Note that nobody works on these messages any more. Unless `done`, they are answered later."""
@@ -217,13 +280,13 @@ class Inboxes(PersonalData):
             if inbox is not None and done:
                 inbox.open.pop(number, None)
                 inbox.changes += 1
-                self._worker.note(NAME)
+                self._note(inbox)
 
     async def written(self, within_s: float) -> None:
         """Wait until the unanswered messages are on disk, but at most `within_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._worker.settle(NAME)
+                await self._worker.settle(*set(self._names.values()))
 
     # ------------------------------------------------------------------ personal data and the disk
 
@@ -232,16 +295,17 @@ class Inboxes(PersonalData):
         if (user_id := user_of(erasure.subject)) is not None:
             self._inboxes.pop(dm_of(user_id), None)
             self._lines.pop(dm_of(user_id), None)
-            self._worker.note(NAME)
+            self._note(None)
 
-    async def _write(self, _: str) -> None:
-        unwritten = self._unwritten
-        if not await self._cursors.put_rendered(NAME, self._rendered):
+    async def _write(self, name: str) -> None:
+        unwritten = self._unwritten.get(name, 0)
+        if not await self._cursors.put_rendered(name, partial(self._rendered, name)):
             raise OSError("the inbox could not be written")
-        self._unwritten -= unwritten
+        self._unwritten[name] = self._unwritten.get(name, 0) - unwritten
 
-    def _rendered(self) -> bytes:
-        kept = [pair for pair in self._inboxes.items() if self._may_keep(pair[0])]
+    def _rendered(self, name: str) -> bytes:
+        ours = [pair for pair in self._inboxes.items() if self._name_of(pair[1]) == name]
+        kept = [pair for pair in ours if self._may_keep(pair[0])]
         if len(kept) > MOST:
             kept = sorted(kept, key=lambda pair: pair[1].newest, reverse=True)[:MOST]
         lines = ",\n".join(self._line(key, inbox) for key, inbox in kept)

@@ -28,7 +28,7 @@ from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, write_atomic
-from discoclaw.memory.disk.port import FileDocuments
+from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.erasing.files import remove_named
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,7 @@ class Responses(PersonalData):
     """
 
     name = "answers"
+    local = True
 
     def __init__(
         self,

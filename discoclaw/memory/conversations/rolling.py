@@ -9,11 +9,11 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS, IdleMap
@@ -21,13 +21,16 @@ from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.changes import SESSION, Changes
+from discoclaw.memory.changes import SESSION, Changes, Listener
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.disk.files import in_thread, render_json, session_name, stamp_of
-from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.disk.plain import documents_at
+from discoclaw.memory.disk.port import ROLLING, Documents, drop
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
+T = TypeVar("T")
+_OURS = f"{ROLLING}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,11 @@ class _Entry:
     generation: int = 0
 
 
-class RollingMemory(PersonalData):
+class RollingMemory(PersonalData, Listener):
     """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears."""
 
     name = "summaries in RAM"
+    local = True
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class RollingMemory(PersonalData):
     def in_ram(self, session_key: str) -> Rolling | None:
         """The summary if it is in RAM, else None."""
         entry = self._entries.peek(session_key)
-        if entry is None or entry.value is None:
+        if entry is None or entry.value is None or not self.documents.in_touch:
             return None
         return NOTHING if self.paused(session_key) else entry.value
 
@@ -124,12 +128,28 @@ class RollingMemory(PersonalData):
             before = max((entry.value or NOTHING).updated_at, await self.cleared_at(session_key))
             value = Rolling(summary, max(self._clock(), before + 1))
             content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
-            name = session_name(session_key)
-            await self._on_disk(name, self.documents.write, name, content)
+            known = entry.value or NOTHING
+            try:
+                written = await self._replaced(session_name(session_key), known, content)
+            except asyncio.CancelledError:
+                entry.value = None  # it may be written
+                raise
+            if not written:
+                entry.value, entry.generation = None, next(self._generations)
+                return False
             entry.value, entry.generation = value, next(self._generations)
             self._hidden.discard(session_key)
             self._changes.written(f"{SESSION}{session_key}")
             return True
+
+    async def _replaced(self, name: str, known: Rolling, content: bytes) -> bool:
+        """Write a summary, unless another process wrote one, or removed it, since it was `known`."""
+
+        def work(before: bytes | None) -> bytes | None:
+            there = _rolling(before) if before is not None else NOTHING
+            return content if there is None or there.updated_at <= known.updated_at else None
+
+        return await self._on_disk(name, self.documents.change, name, work) == content
 
     def counted(self, session_key: str) -> None:
         """Tell listeners that what is recorded beside the summary (its last message, its length) changed."""
@@ -152,6 +172,15 @@ class RollingMemory(PersonalData):
             entry.value, entry.generation = NOTHING, next(self._generations)
             self._hidden.discard(session_key)
             self._changes.written(f"{SESSION}{session_key}")
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Drop from RAM what another process wrote. A summary being made now will not be stored."""
+        changed = {name for name in names if name.startswith(_OURS)}
+        for key in self._entries if changed else ():
+            entry = self._entries.peek(key)
+            if entry is not None and f"{_OURS}{session_name(key)}" in changed:
+                entry.value, entry.generation = None, next(self._generations)
+        self._hidden -= {key for key in self._hidden if f"{_OURS}{session_name(key)}" in changed}
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
@@ -185,9 +214,9 @@ class RollingMemory(PersonalData):
         now = self._clock()
         self._entries.evict_idle(now, busy=lambda entry: entry.lock.locked())
         entry = self._entries.use(session_key, now)
-        if entry.value is None:
+        if entry.value is None or not self.documents.in_touch:
             async with entry.lock:
-                if entry.value is None:
+                if entry.value is None or not self.documents.in_touch:
                     entry.value = await self._from_disk(session_key, now)
         return entry
 
@@ -206,9 +235,9 @@ class RollingMemory(PersonalData):
         """When (ms) this session was last cleared; -1 for never, as far as is known."""
         return await self._clears.last(session_key) if self._clears is not None else -1
 
-    async def _on_disk(self, name: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    async def _on_disk(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            await in_thread(work, *args, **kwargs)
+            return await in_thread(work, *args, **kwargs)
         except OSError as error:
             raise MemoryFault(f"{self.folder / name} cannot be written: {error}") from error
 
@@ -219,17 +248,24 @@ def _read(folder: Documents, name: str, now_ms: int) -> Rolling:
         content = folder.read(name)
     except FileNotFoundError:
         return NOTHING
+    if (found := _rolling(content)) is not None:
+        return found
+    aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
+    log.error("%s is no rolling summary; it is kept as %s", folder.folder / name, aside.name)
+    drop(folder, name)
+    return NOTHING
+
+
+def _rolling(content: bytes) -> Rolling | None:
+    """The summary in a file's content; None if it is none."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
-        value = None
+        return None
     if (
         isinstance(value, Mapping)
         and isinstance(value.get("summary"), str)
         and valid_ms(value.get("updatedAt"))
     ):
         return Rolling(scrub(value["summary"]), value["updatedAt"])
-    aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
-    log.error("%s is no rolling summary; it is kept as %s", folder.folder / name, aside.name)
-    drop(folder, name)
-    return NOTHING
+    return None

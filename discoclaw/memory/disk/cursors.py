@@ -2,62 +2,73 @@
 
 A lost cursor costs repeated work, never memory: loops and followers can safely repeat everything. The name of
 a cursor about one subject or person ends with "-" and their id, by which an erasing finds it. Only one writer
-at a time, so that the later of two values is the one on disk, and an erasing meets no writer (`alone`).
+at a time, so that the later of two values is the one on disk, and an erasing meets no writer (`alone`). What
+another process wrote in between is never overwritten by `update`.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, session_name
-from discoclaw.memory.disk.port import Documents, documents_at
+from discoclaw.core.errors import MemoryFault
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.files import Linked, in_thread, read_in_thread, render_json, session_name
+from discoclaw.memory.disk.plain import documents_at
+from discoclaw.memory.disk.port import CURSORS, Documents
 
 log = logging.getLogger(__name__)
 
 
 MOST_KNOWN = 10_000
+MOST_TRIES = 20
+"""How often a change is tried that other processes overtake each time."""
+_OURS = f"{CURSORS}/"
 
 
-class Cursors:
+class Cursors(Listener):
     """Cursors by name, each a map of text to text, numbers, or lists or maps of texts.
 
-    Read once, then in RAM.
+    Read once, then in RAM until another process changes it.
     """
 
     def __init__(self, where: Path | Documents) -> None:
         self.documents = documents_at(where)
         self.folder = self.documents.folder
         self._known: dict[str, Mapping[str, object]] = {}
-        self._readings: dict[str, asyncio.Future[Mapping[str, object]]] = {}
+        self._readings: dict[str, asyncio.Future[Mapping[str, object] | None]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
         """How many erasings there were: a value read before one may be outdated."""
+        self._renewals = 0
+        """The same for what other processes wrote."""
 
     async def get(self, name: str) -> Mapping[str, object]:
         """Return the cursor; empty if there is none or it cannot be read."""
         if len(self._known) > MOST_KNOWN:
             self._known.clear()  # all of them are on disk
-        while (known := self._known.get(name)) is None:
-            erasings = self.erasings
+        while (known := self._known.get(name)) is None or not self.documents.in_touch:
+            as_of = self.erasings, self._renewals
             value = await asyncio.shield(self._read(name))
-            if erasings == self.erasings:
+            if value is None or not self.documents.in_touch:
+                return value or {}  # which may be none because it cannot be read now
+            if as_of == (self.erasings, self._renewals):
                 self._known.setdefault(name, value)
         return known
 
-    def _read(self, name: str) -> asyncio.Future[Mapping[str, object]]:
+    def _read(self, name: str) -> asyncio.Future[Mapping[str, object] | None]:
         """The task that reads a cursor: one for all who wait, so that a file that hangs takes one thread."""
         reading = self._readings.get(name)
         if reading is None:
-            reading = asyncio.ensure_future(read_in_thread(read, self.documents, session_name(name)))
+            reading = asyncio.ensure_future(read_in_thread(_read, self.documents, session_name(name)))
             self._readings[name] = reading
             reading.add_done_callback(partial(self._was_read, name))
         return reading
 
-    def _was_read(self, name: str, reading: asyncio.Future[Mapping[str, object]]) -> None:
+    def _was_read(self, name: str, reading: asyncio.Future[Mapping[str, object] | None]) -> None:
         if self._readings.get(name) is reading:
             del self._readings[name]
         reading.cancelled() or reading.exception()  # retrieved, also if all who waited have given up
@@ -77,12 +88,48 @@ class Cursors:
     ) -> bool:
         """Change a cursor; `change` gets its current value, and may return None to leave it.
 
-        No other writer and no erasing comes in between. Returns False when the disk fails (with a warning),
-        or when `change` returned None.
+        No other writer and no erasing comes in between: `change` is called again if another process was
+        faster. Returns False when the disk fails (with a warning), or when `change` returned None.
         """
         async with self._writing:
-            value = change(await self.get(name))
-            return value is not None and await self._store(name, value)
+            for _ in range(MOST_TRIES):
+                known = await self.get(name)
+                if (value := change(known)) is None:
+                    return False
+                content = render_json(value)
+                if (after := await self._replace(name, known, content)) is None:
+                    return False
+                self._known[name] = value if after == content else parsed(after)
+                if after == content:
+                    return True
+        log.warning("the cursor %s could not be written: others change it all the time", name)
+        return False
+
+    async def _replace(self, name: str, known: Mapping[str, object], content: bytes) -> bytes | None:
+        """Write a cursor if it is as known. Returns what it is then; None, with a warning, on failure."""
+
+        def work(before: bytes | None) -> bytes | None:
+            same = before == render_json(known) or parsed(before or b"") == known
+            return content if same else None
+
+        try:
+            after = await in_thread(self.documents.change, session_name(name), work)
+        except (OSError, MemoryFault) as error:
+            log.warning("the cursor %s could not be written: %s", name, error)
+            return None
+        return after or b""
+
+    async def remove(self, names: Collection[str]) -> None:
+        """Remove cursors; what the disk refuses stays, with a warning."""
+        async with self._writing:
+            for name in names:
+                self._known.pop(name, None)
+            try:
+                _, left = await in_thread(self.documents.remove, list(map(session_name, names)))
+            except (OSError, MemoryFault) as error:
+                left = [str(error)]
+        if left:
+            log.warning("cursors could not be removed: %s", "; ".join(left))
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -94,6 +141,14 @@ class Cursors:
                 self.erasings += 1
                 self._known.clear()
                 self._readings.clear()  # a reading may have begun before
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Drop from RAM what another process wrote."""
+        if changed := {name for name in names if name.startswith(_OURS)}:
+            for name in [one for one in self._known if f"{_OURS}{session_name(one)}" in changed]:
+                del self._known[name]
+            self._renewals += 1  # what is being read may be older, also for whoever asks from now on
+            self._readings.clear()
 
     def forget(self, name: str) -> None:
         """Drop a cursor from RAM; its file stays."""
@@ -107,7 +162,7 @@ class Cursors:
     async def _write(self, name: str, content: bytes) -> bool:
         try:
             await in_thread(self.documents.write, session_name(name), content)
-        except OSError as error:
+        except (OSError, MemoryFault) as error:
             log.warning("the cursor %s could not be written: %s", name, error)
             return False
         return True
@@ -116,7 +171,34 @@ class Cursors:
 def read(folder: Documents, name: str) -> Mapping[str, object]:
     """The cursor in a text; empty if there is none or it cannot be read. Blocking."""
     try:
-        value = json.loads(folder.read(name))
-    except (OSError, ValueError, RecursionError):
+        return read_surely(folder, name)
+    except OSError:
+        return {}
+
+
+def read_surely(folder: Documents, name: str) -> Mapping[str, object]:
+    """The same, unless the store cannot be reached: nobody knows then what is in it. Raises OSError."""
+    try:
+        return parsed(folder.read(name))
+    except (FileNotFoundError, Linked):
+        return {}
+    except OSError as error:
+        if error.errno is None:  # not this text alone, as with a file
+            raise
+        return {}
+
+
+def _read(folder: Documents, name: str) -> Mapping[str, object] | None:
+    try:
+        return read_surely(folder, name)
+    except OSError:
+        return None
+
+
+def parsed(content: bytes) -> Mapping[str, object]:
+    """The cursor in these bytes; empty if they are none."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk import private, temporary
@@ -149,13 +149,13 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
     """Append `content`, durably, to a file of exactly `expected_size` bytes (0: it may not exist yet).
 
-    If the disk takes only a part, the file is cut back. Raises OSError, or MemoryFault if the file has
-    another length, because somebody else wrote.
+    If the disk takes only a part, the file is cut back. Raises OSError, or Overtaken if the file has another
+    length, because somebody else wrote.
     """
     fresh = expected_size == 0 and not path.exists()
     with _opened(path, os.O_APPEND) as handle:
         if (size := os.fstat(handle).st_size) != expected_size:
-            raise MemoryFault(f"{path} was changed by somebody else ({size} bytes, not {expected_size})")
+            raise Overtaken(f"{path} was changed by somebody else ({size} bytes, not {expected_size})")
         try:
             _write(handle, content)
             os.fsync(handle)

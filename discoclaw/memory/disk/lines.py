@@ -4,7 +4,7 @@ Independent of what the lines mean.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from discoclaw.memory.disk.port import Log
 
@@ -24,10 +24,25 @@ def values_in(content: bytes) -> Iterator[object]:
                 continue
 
 
-def append(log: Log, lines: bytes, *, before: bytes) -> None:
-    """Append whole lines to a log that contains `before`; an unfinished last line stays on a line of its own.
-
-    Raises OSError, and MemoryFault if somebody else has written meanwhile.
-    """
+def joined(before: bytes, lines: bytes) -> bytes:
+    """A log with more lines; an unfinished last line stays on a line of its own."""
     torn = before and not before.endswith(b"\n")
-    log.append(b"\n" + lines if torn else lines, expected_size=len(before))
+    return before + (b"\n" if torn and lines else b"") + lines
+
+
+def rewrite(log: Log, change: Callable[[bytes], bytes]) -> None:
+    """Let `change` make a log's new content of the old one, while nobody else writes to it, durably.
+
+    What only adds lines is appended. Raises OSError and MemoryFault.
+    """
+    held = log.hold()
+    try:
+        before, head = held.load()
+        after = change(before)
+        if after != before:
+            if after.startswith(before):
+                held.append(after[len(before) :], after=head)
+            else:
+                held.replace(after)
+    finally:
+        held.release()

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 from discoclaw.core.times import iso_ms, valid_ms
 from discoclaw.memory.disk.files import render_json, write_atomic
@@ -17,6 +18,15 @@ from discoclaw.memory.disk.files import render_json, write_atomic
 log = logging.getLogger(__name__)
 
 ANOTHER = "another discoclaw process"
+
+
+class Holder(NamedTuple):
+    """A process that has the folder: its number, its machine, and since when (ms since 1970, by that one's
+    clock)."""
+
+    pid: int
+    host: str
+    since: int
 
 
 def note(root: Path, now_ms: int) -> None:
@@ -35,22 +45,29 @@ def leave(root: Path) -> None:
         (root / ".holder").unlink()
 
 
-def who(root: Path, now_ms: int) -> str:
-    """A description of who has the folder: "process 4242 (since 14:03Z)"."""
+def read(root: Path) -> Holder | None:
+    """The process that has the folder, as far as the record says; None if it ended or is unknown."""
     try:
         value = json.loads((root / ".holder").read_bytes())
         pid, host, since = value["pid"], value["host"], value["since"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return ANOTHER
+        return None
     if type(pid) is not int or pid <= 0 or not isinstance(host, str) or not valid_ms(since):
+        return None
+    if host == socket.gethostname() and not _lives(pid):
+        return None  # a leftover record, which its writer could not remove
+    return Holder(pid, host, since)
+
+
+def who(root: Path, now_ms: int) -> str:
+    """A description of who has the folder: "process 4242 (since 14:03Z)"."""
+    if (holder := read(root)) is None:
         return ANOTHER
-    here = host == socket.gethostname()
-    if here and not _lives(pid):
-        return ANOTHER  # a leftover record, which its writer could not remove
-    at, today = iso_ms(since), iso_ms(now_ms)[:10]
+    at, today = iso_ms(holder.since), iso_ms(now_ms)[:10]
     when = at[11:16] if at[:10] == today else f"{at[:10]} {at[11:16]}"
-    where = "" if here else f" on {' '.join(host.split())[:80]}"
-    return f"process {pid}{where} (since {when}Z)"
+    here = holder.host == socket.gethostname()
+    where = "" if here else f" on {' '.join(holder.host.split())[:80]}"
+    return f"process {holder.pid}{where} (since {when}Z)"
 
 
 def _lives(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Where memory lies: the narrow port through which this room touches a disk, and its form as plain files.
+"""Where memory lies: the narrow port through which this room touches a store.
 
     Log        the lines of one ledger: read whole, appended to behind a known length
     Ledgers    the logs of all subjects
@@ -6,33 +6,57 @@
     Disk       all of it
 
 Names and bytes are the same in every store, so moving from one to another means copying. A `path` says in
-messages where something lies; only here is there a file of that name. Everything blocks, and raises OSError,
-the text of which says what is wrong; `append` raises MemoryFault where somebody else wrote. Knows nothing
+messages where something lies; only in plain files (`plain`) is there a file of that name. Everything blocks,
+and raises OSError, the text of which says what is wrong; `append` raises Overtaken where somebody else wrote.
+In a store that several processes share, every write raises LeaseLost where `fence` says so. Knows nothing
 about what the bytes mean.
 """
 
-import os
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from discoclaw.memory.disk.files import (
-    append_synced,
-    keep_aside,
-    open_plain,
-    read_plain,
-    sync_folder,
-    write_atomic,
-)
+from pydantic import JsonValue
 
 LEDGERS, ROLLING, CURSORS, INTENTS = "ledger", "rolling", "cursors", "erasing"
 """The folders of a disk; what belongs to no single subject is in ""."""
 PROFILES, GROUPS = "profiles", "groups"
 """The folders of `<user id>.json` and `<channel id>.json`: who somebody is, and what a channel is about."""
+CHOICES = "choices"
+"""The folder of `<user id>.json`, what each person chose, in a store that several processes share."""
 TOOLS = "tools"
 """The folder of logs about the tools that were called, `<subject>.jsonl`."""
+
+_LEDGER = re.compile(rf"{LEDGERS}/([A-Za-z0-9_-]+)\.jsonl")
+
+Change = Callable[[bytes | None], bytes | None]
+
+Mark: TypeAlias = JsonValue
+"""A moment of a store, of which only the store knows what it means; JSON, so that a cursor can keep it."""
+
+
+class Head(NamedTuple):
+    """How far a log reaches: its length in bytes, and which log it is.
+
+    The generation changes when a log is written anew: what follows an equal length is then something else.
+    Files keep 0, because only one process uses them.
+    """
+
+    size: int = 0
+    generation: int = 0
+
+    def reaches(self, other: "Head") -> bool:
+        """Whether the log of this head begins with all that another head had."""
+        return self.size >= other.size and (self.generation == other.generation or not other.size)
+
+    def as_json(self) -> JsonValue:
+        """What a cursor keeps to see that a log changed; 0 for an empty one."""
+        return [self.size, self.generation] if self.generation and self.size else self.size
+
+
+NO_LOG = Head()
+"""The head of a log that does not exist."""
 
 
 class Log(Protocol):
@@ -51,8 +75,23 @@ class Log(Protocol):
         """Return the length in bytes; 0 if the log does not exist."""
         ...
 
-    def append(self, content: bytes, *, expected_size: int) -> None:
-        """Append lines durably, all or nothing, to a log of exactly that many bytes."""
+    def head(self) -> Head:
+        """Return how far it reaches."""
+        ...
+
+    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+        """Return the lines after a head, and the head as of the same moment.
+
+        All lines, if the log no longer begins with what that head had (`Head.reaches`).
+        """
+        ...
+
+    def append(self, content: bytes, *, after: Head) -> Head:
+        """Append lines durably, all or nothing, to a log of exactly that head; return the new one."""
+        ...
+
+    def hold(self) -> "Held":
+        """The same log, while no other process can append to it. Waits for one that does."""
         ...
 
     def cut(self, size: int) -> None:
@@ -68,6 +107,15 @@ class Log(Protocol):
         ...
 
 
+@runtime_checkable
+class Held(Log, Protocol):
+    """A log that no other process appends to, until the first append here or `release`."""
+
+    def release(self) -> None:
+        """Let others append again; may be called again."""
+        ...
+
+
 class Ledgers(Protocol):
     """The ledgers of all subjects."""
 
@@ -79,9 +127,21 @@ class Ledgers(Protocol):
         """The subjects that have a ledger, with its size (bytes), in the order in which they changed."""
         ...
 
+    def since(self, mark: Mark) -> tuple[list[str], Mark]:
+        """The subjects whose ledgers changed since a mark, in that order, and the mark for the next time.
+
+        None stands for the beginning: all of them. One that is gone by now may be among them.
+        """
+        ...
+
 
 class Documents(Protocol):
     """The named texts of one folder."""
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether what was read before may be used: others may change it while the store is out of reach."""
+        ...
 
     @property
     def folder(self) -> Path:
@@ -96,8 +156,20 @@ class Documents(Protocol):
         """Return one text. Raises FileNotFoundError if it does not exist."""
         ...
 
+    def read_all(self) -> dict[str, bytes]:
+        """Return all texts in the folder by their names, in the order of these."""
+        ...
+
     def write(self, name: str, content: bytes) -> None:
         """Replace a text durably, all or nothing. Only the bot's user reads it."""
+        ...
+
+    def change(self, name: str, work: Change) -> bytes | None:
+        """Replace a text by what `work` makes of it, while nobody else writes it. Returns what is there then.
+
+        `work` gets None for a text that does not exist, and returns None to leave it as it is. It may run
+        more than once. In files, which one process uses, its callers have to keep each other out.
+        """
         ...
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
@@ -120,6 +192,16 @@ class Disk(Protocol):
     @property
     def remembers(self) -> bool:
         """Whether it stores anything about people at all."""
+        ...
+
+    @property
+    def in_touch(self) -> bool:
+        """As `Documents.in_touch`."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes may use it at the same time."""
         ...
 
     @property
@@ -158,156 +240,41 @@ class Disk(Protocol):
         ...
 
 
+def ledger_name(subject: str) -> str:
+    """The path in the store of a subject's ledger."""
+    return f"{LEDGERS}/{subject}.jsonl"
+
+
+def subject_of(name: str) -> str | None:
+    """The subject of a ledger's path in the store; None for the path of anything else."""
+    found = _LEDGER.fullmatch(name)
+    return found[1] if found is not None else None
+
+
+def changed(by_age: Iterable[tuple[str, int]], mark: Mark) -> tuple[list[str], Mark]:
+    """`Ledgers.since` for a store that looks at all its ledgers."""
+    known = mark if isinstance(mark, dict) else {}
+    sizes: dict[str, JsonValue] = dict(by_age)
+    gone = sorted(known.keys() - sizes.keys())
+    return [*gone, *(subject for subject in sizes if known.get(subject) != sizes[subject])], sizes
+
+
+def change_alone(folder: Documents, name: str, work: Change) -> bytes | None:
+    """`Documents.change` for a store that one process uses."""
+    try:
+        before: bytes | None = folder.read(name)
+    except FileNotFoundError:
+        before = None
+    after = work(before)
+    if after is None or after == before:
+        return before
+    folder.write(name, after)
+    return after
+
+
 def drop(folder: Documents, name: str) -> bool:
     """Remove one text durably. Returns whether it existed. Raises OSError if it could not be removed."""
     removed, left = folder.remove([name])
     if left:
         raise OSError("; ".join(left))
     return removed > 0
-
-
-# ---------------------------------------------------------------------- files
-
-
-@dataclass(frozen=True, slots=True)
-class FileLog:
-    """A log as one file."""
-
-    path: Path
-
-    def read(self) -> bytes:
-        try:
-            return read_plain(self.path)
-        except FileNotFoundError:
-            return b""
-
-    def size(self) -> int:
-        try:
-            return self.path.lstat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def append(self, content: bytes, *, expected_size: int) -> None:
-        append_synced(self.path, content, expected_size=expected_size)
-
-    def cut(self, size: int) -> None:
-        with open(self.path, "r+b", opener=open_plain) as file:
-            file.truncate(size)
-            os.fsync(file.fileno())
-
-    def replace(self, content: bytes) -> None:
-        write_atomic(self.path, content)
-
-    def keep_aside(self, label: str, stamp: str) -> Path:
-        return keep_aside(self.path, label, stamp)
-
-
-@dataclass(frozen=True, slots=True)
-class FileLedgers:
-    """A folder of ledgers: `<subject>.jsonl`."""
-
-    folder: Path
-
-    def log(self, subject: str) -> Log:
-        return FileLog(self.folder / f"{subject}.jsonl")
-
-    def by_age(self) -> list[tuple[str, int]]:
-        found = []
-        for path in self.folder.glob("*.jsonl"):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime_ns, path.stem, status.st_size))
-        return [(subject, size) for _, subject, size in sorted(found)]
-
-
-@dataclass(frozen=True, slots=True)
-class FileDocuments:
-    """A folder of files."""
-
-    folder: Path
-
-    def names(self) -> list[str]:
-        try:
-            return sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return []
-
-    def read(self, name: str) -> bytes:
-        return read_plain(self.folder / name)
-
-    def write(self, name: str, content: bytes) -> None:
-        write_atomic(self.folder / name, content)
-
-    def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
-        removed = 0
-        left: list[str] = []
-        for path in (self.folder / name for name in names):
-            try:
-                path.unlink()
-                removed += 1
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                left.append(f"{path}: {error.strerror or error}")
-        if removed:
-            sync_folder(self.folder)
-        return removed, left
-
-    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        return keep_aside(self.folder / name, label, stamp)
-
-
-class FilesDisk:
-    """Plain files below `root` (`data/memory`). Durable files and summaries may lie elsewhere."""
-
-    name = "files"
-    remembers = True
-
-    def __init__(self, root: Path, *, durable: Path | None = None, rolling: Path | None = None) -> None:
-        self.root = root
-        self.durable: Path | None = durable or root / "durable"
-        self.ledgers: Ledgers = FileLedgers(root / LEDGERS)
-        self._rolling = rolling or root / ROLLING
-
-    def documents(self, folder: str) -> Documents:
-        return FileDocuments(self._rolling if folder == ROLLING else self.root / folder)
-
-    def log(self, name: str) -> Log:
-        return FileLog(self.root / name)
-
-    def open(self) -> None:
-        """Does nothing: the first file in a folder creates it."""
-
-    def check(self) -> str | None:
-        """Return None: each file is independent, so nothing can be wrong as a whole."""
-        return None
-
-    def rescue(self, stamp: str) -> list[str]:
-        """Does nothing: each file is repaired by itself."""
-        return []
-
-    def close(self) -> None:
-        """Does nothing: no file stays open."""
-
-    def wipe(self) -> None:
-        """Does nothing: the file system owns unlinked data."""
-
-
-def log_at(where: Path | Log) -> Log:
-    """A log, or the file of that path as one."""
-    return FileLog(where) if isinstance(where, Path) else where
-
-
-def ledgers_at(where: Path | Ledgers) -> Ledgers:
-    """Ledgers, or the folder of that path as such."""
-    return FileLedgers(where) if isinstance(where, Path) else where
-
-
-def documents_at(where: Path | Documents) -> Documents:
-    """Documents, or the folder of that path as such."""
-    return FileDocuments(where) if isinstance(where, Path) else where
-
-
-def disk_at(where: Path | Disk, durable: Path | None = None) -> Disk:
-    """A disk, or the plain files below that path."""
-    return FilesDisk(where, durable=durable) if isinstance(where, Path) else where

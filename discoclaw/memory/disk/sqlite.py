@@ -23,11 +23,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import Overtaken
 from discoclaw.memory.disk import database, rescue, temporary
 from discoclaw.memory.disk import sqlite_rows as rows
-from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log
+from discoclaw.memory.disk.port import (
+    LEDGERS,
+    NO_LOG,
+    Change,
+    Documents,
+    Head,
+    Held,
+    Ledgers,
+    Log,
+    Mark,
+    change_alone,
+    changed,
+)
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
 
 log = logging.getLogger(__name__)
@@ -40,6 +53,8 @@ class SqliteDisk:
 
     name = "sqlite"
     remembers = True
+    shared = False
+    in_touch = True
 
     def __init__(self, root: Path, file: str = FILE) -> None:
         self.file = root / file
@@ -195,13 +210,25 @@ class _Log:
         with self.disk.reading() as db:
             return rows.size(db, self.name) if db is not None else 0
 
-    def append(self, content: bytes, *, expected_size: int) -> None:
+    def head(self) -> Head:
+        return Head(self.size())
+
+    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+        content = self.read()
+        return content[since.size :] if len(content) >= since.size else content, Head(len(content))
+
+    def append(self, content: bytes, *, after: Head) -> Head:
         with self.disk.writing() as db:
-            if (size := rows.size(db, self.name)) != expected_size:
-                raise MemoryFault(
-                    f"{self.path} was changed by somebody else ({size} bytes, not {expected_size})"
-                )
+            if (size := rows.size(db, self.name)) != after.size:
+                raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
             rows.put(db, self.name, content, at=size)
+        return Head(after.size + len(content))
+
+    def hold(self) -> Held:
+        return self
+
+    def release(self) -> None:
+        """Does nothing: only one process uses the file, and in it whoever writes has the subject's lock."""
 
     def cut(self, size: int) -> None:
         with self.disk.writing() as db:
@@ -235,11 +262,15 @@ class _Ledgers:
         names = [(name.decode().removeprefix(f"{LEDGERS}/"), size) for name, size in found]
         return [(name.removesuffix(".jsonl"), size or 0) for name, size in names if name.endswith(".jsonl")]
 
+    def since(self, mark: Mark) -> tuple[list[str], Mark]:
+        return changed(self.by_age(), mark)
+
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
     disk: SqliteDisk
     prefix: str
+    in_touch: ClassVar = True
 
     @property
     def folder(self) -> Path:
@@ -262,9 +293,15 @@ class _Documents:
             raise FileNotFoundError(f"{self.folder / name} is not there")
         return bytes(row[0])
 
+    def read_all(self) -> dict[str, bytes]:
+        return {name: self.read(name) for name in self.names()}
+
     def write(self, name: str, content: bytes) -> None:
         with self.disk.writing() as db:
             rows.put_document(db, self.prefix + name, content)
+
+    def change(self, name: str, work: Change) -> bytes | None:
+        return change_alone(self, name, work)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         wanted = [self.prefix + name for name in names]

@@ -7,13 +7,14 @@ person's DM needs none: the cursor's name identifies the person, and the tombsto
 said there. Nobody writes a cursor meanwhile. Blocking.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.times import snowflake_at
-from discoclaw.memory.disk.cursors import read
+from discoclaw.memory.disk.cursors import read_surely
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names, remove_named
@@ -22,6 +23,11 @@ T = TypeVar("T")
 
 OUTSIDE = ("transparency",)
 """Cursors about content outside, by user id. An entry is removed with that content, in a later step."""
+
+
+_OF_ONE = re.compile(
+    r"(access|asked|facts|groups-of|hatching|hygiene(?!-due-)|people|questions|summary|tidied|withdrawn)-"
+)
 
 
 def people_of(cursor: Mapping[str, object]) -> set[str]:
@@ -43,21 +49,22 @@ def texts_of(value: Mapping[str, object], key: str) -> list[str]:
 
 
 class CursorFiles(PersonalData):
-    """The cursors of one store."""
+    """The cursors of one store. If its texts are all `sound`, those about one person name no other."""
 
     name = "cursors"
 
-    def __init__(self, folder: Documents) -> None:
+    def __init__(self, folder: Documents, *, sound: bool = False) -> None:
         self._folder = folder
+        self._sound = sound
 
     def sessions_on_disk(self, subject: str) -> Iterable[str]:
         user = user_of(subject)
         if user is None:
             return ()
-        learned = read(self._folder, session_name(f"facts-{user}"))
+        learned = read_surely(self._folder, session_name(f"facts-{user}"))
         found = {dm_of(user), *(key for key, seen in learned.items() if isinstance(seen, str))}
         for name in json_names(self._folder):
-            value = read(self._folder, name) if name.startswith("people-") else {}
+            value = read_surely(self._folder, name) if name.startswith("people-") else {}
             session = value.get("session")
             if isinstance(session, str) and user in people_of(value):
                 found.add(session)
@@ -65,7 +72,7 @@ class CursorFiles(PersonalData):
 
     def outside(self, subject: str) -> Collection[str]:
         user = user_of(subject)
-        return {step for step in OUTSIDE if user in read(self._folder, session_name(step))}
+        return {step for step in OUTSIDE if user in read_surely(self._folder, session_name(step))}
 
     def erase(self, erasure: Erasure) -> Removed:
         user = user_of(erasure.subject)
@@ -84,7 +91,7 @@ class CursorFiles(PersonalData):
             for name in json_names(self._folder):
                 if name in seen:
                     stays += self._rewrite(name, _advanced, erasure.at)
-                elif name not in kept:
+                elif name not in kept and not (self._sound and _OF_ONE.match(name)):
                     stays += self._rewrite(name, _without, names)
         except OSError as error:
             stays = [f"{self._folder.folder}: {error}"]
@@ -94,11 +101,11 @@ class CursorFiles(PersonalData):
         self, name: str, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
     ) -> list[str]:
         """Change one cursor. An unreadable one is removed: it may be lost, and it may name anybody."""
-        before = read(self._folder, name)
-        after = change(name, before, by)
-        if not after:
-            return self._folder.remove([name])[1]
         try:
+            before = read_surely(self._folder, name)
+            after = change(name, before, by)
+            if not after:
+                return self._folder.remove([name])[1]
             if after != before:
                 self._folder.write(name, render_json(after))
         except OSError as error:
@@ -113,8 +120,17 @@ def _advanced(file: str, value: Mapping[str, object], at: int) -> Mapping[str, o
 
 
 def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> Mapping[str, object]:
-    """A cursor without a subject, if its keys are people or conversations; the loops' have other keys."""
+    """A cursor without a subject, if it has people or conversations in it; the loops' have other keys."""
     if file.startswith(("facts-", "summary-", "people-")):
         return value
-    theirs = {*names, *map(dm_of, names)}
-    return {key: one for key, one in value.items() if key not in theirs}
+    theirs = frozenset({*names, *map(dm_of, names)})
+    return {key: _rest(one, theirs) for key, one in value.items() if key not in theirs}
+
+
+def _rest(value: object, theirs: Collection[str]) -> object:
+    """What is left of a part of a cursor: of the subjects in a list, or of a map by subject."""
+    if isinstance(value, dict):
+        return {key: _rest(one, theirs) for key, one in value.items() if key not in theirs}
+    if isinstance(value, list):
+        return [_rest(one, theirs) for one in value if not (isinstance(one, str) and one in theirs)]
+    return value

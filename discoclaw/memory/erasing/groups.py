@@ -18,11 +18,12 @@ from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
-from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.subject import group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, Ledgers, drop
+from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, drop
 from discoclaw.memory.erasing.files import remove_named
+from discoclaw.memory.erasing.group_index import GroupIndex
 
 EVERY = "*"
 """Stands for all groups."""
@@ -37,6 +38,7 @@ class GroupRecords(PersonalData):
     name = "group records"
 
     def __init__(self, disk: Disk, snapshots: Documents) -> None:
+        self._index = GroupIndex(disk)
         self._logs = disk.ledgers
         self._ledgers = disk.documents(LEDGERS)
         self._groups = disk.documents(GROUPS)
@@ -49,19 +51,22 @@ class GroupRecords(PersonalData):
         if user is None:
             return Removed()
         try:
-            logs = {subject for subject, _ in self._logs.by_age() if group_of(subject) is not None}
-            done = self._remove_copies()
-            files = filter(_FILE.fullmatch, self._groups.names())
-            named = {group_subject(name.removesuffix(_JSON)) for name in files}
+            done, seen = self._remove_copies(), set[str]()
+            while groups := self._index.of(user) - seen:  # a commit may have come meanwhile
+                seen |= groups
+                for subject in sorted(groups):
+                    done += self._purged(subject, user)
+            if not done.stuck:
+                self._index.forget(user)
         except OSError as error:
             return Removed(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
-        for subject in sorted(logs | named):
-            try:
-                if self._purge(subject, user):
-                    done += Removed(1, changed=frozenset({subject}))
-            except OSError as error:
-                done += Removed(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
         return done
+
+    def _purged(self, subject: str, user: str) -> Removed:
+        try:
+            return Removed(1, changed=frozenset({subject})) if self._purge(subject, user) else Removed()
+        except OSError as error:
+            return Removed(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
 
     def _remove_copies(self) -> Removed:
         """Remove copies and leftovers beside the files of groups."""
@@ -92,16 +97,14 @@ class GroupRecords(PersonalData):
         return renewed or after != before
 
 
-def newest(logs: Ledgers, user: str) -> int:
+def newest(disk: Disk, user: str) -> int:
     """Return the time (ms) of the newest commit of any group that rests on a person's words; 0 for none.
 
     Raises OSError.
     """
     found = [0]
-    for subject, _ in logs.by_age():
-        if group_of(subject) is None or user.encode() not in (content := logs.log(subject).read()):
-            continue
-        for _, record in _lines(content):
+    for subject in GroupIndex(disk).recorded(user):
+        for _, record in _lines(disk.ledgers.log(subject).read()):
             if isinstance(record, Commit) and user in contributors(record):
                 found.append(ms_of_iso(record.timestamp))
     return max(found)

@@ -4,9 +4,10 @@ When only outside steps are left, a record has {subject, todo}. Blocking.
 """
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk import cursors
@@ -39,6 +40,12 @@ class Intent:
         return outside if self.at is None else {**outside, "at": self.at, "sessions": list(self.sessions)}
 
 
+def subject_in(name: str) -> str | None:
+    """The subject whose intent has this path in the store; None if it is something else's."""
+    folder, _, file = name.partition("/")
+    return file.removesuffix(JSON) if folder == INTENTS and file.endswith(JSON) else None
+
+
 class Intents:
     """The intents of a store. `pending` are those on disk, by subject."""
 
@@ -52,6 +59,44 @@ class Intents:
         found = list(self._on_disk(now_ms))
         self.pending |= {intent.subject: intent for intent in found}
         return found
+
+    def now(self, subject: str) -> Intent | None:
+        """The intent of a subject; read again where other processes write too. Raises OSError."""
+        if not self._disk.shared:
+            return self.pending.get(subject)
+        try:
+            content = self._folder.read(f"{safe_id(subject)}{JSON}")
+        except FileNotFoundError:
+            return None
+        return _intent(subject, cursors.parsed(content), None)
+
+    def read_again(self, subject: str) -> Intent | None:
+        """The same. Raises MemoryFault."""
+        try:
+            return self.now(subject)
+        except OSError as error:
+            raise MemoryFault(f"the erasing of {subject} cannot be read: {error}") from error
+
+    def take(self, subject: str, intent: Intent | None) -> None:
+        """Take over what another process did about a subject's intent; None: it is gone."""
+        if intent is None:
+            self.pending.pop(subject, None)
+        else:
+            self.pending[subject] = intent
+
+    def widen(self, intent: Intent, sessions: Collection[str], todo: Collection[str]) -> Intent:
+        """Add conversations and steps to the intent of another process, if it is still being carried out.
+
+        Returns the intent with them. Raises OSError.
+        """
+
+        def wider(content: bytes | None) -> bytes | None:
+            there = _intent(intent.subject, cursors.parsed(content or b""), None)
+            wide = _with(there, sessions, todo)
+            return render_json(wide.to_json()) if there.at is not None and wide != there else None
+
+        self._folder.change(f"{safe_id(intent.subject)}{JSON}", wider)
+        return _with(intent, sessions, todo)
 
     def keep(self, intent: Intent) -> None:
         """Write the intent, or remove it if nothing is left to do. Raises OSError; then nothing changes."""
@@ -73,8 +118,17 @@ class Intents:
         """The intents on disk; the file name identifies the subject of an unreadable one."""
         for name in json_names(self._folder):
             subject = safe_id(name.removesuffix(JSON))
-            value = cursors.read(self._folder, name)
-            at = value.get("at", None if value else now_ms)
-            at = at if at is None or valid_ms(at) else now_ms
-            sessions, todo = (tuple(texts_of(value, key)) for key in ("sessions", "todo"))
-            yield Intent(subject, at, sessions, todo)
+            yield _intent(subject, cursors.read(self._folder, name), now_ms)
+
+
+def _intent(subject: str, value: Mapping[str, object], now_ms: int | None) -> Intent:
+    """The intent in a file; an unreadable one is dated `now_ms`."""
+    at = value.get("at", None if value else now_ms)
+    at = at if at is None or valid_ms(at) else now_ms
+    sessions, todo = (tuple(texts_of(value, key)) for key in ("sessions", "todo"))
+    return Intent(subject, at, sessions, todo)
+
+
+def _with(intent: Intent, sessions: Collection[str], todo: Collection[str]) -> Intent:
+    more = sorted({*intent.sessions, *sessions}), sorted({*intent.todo, *todo})
+    return replace(intent, sessions=tuple(more[0]), todo=tuple(more[1]))

@@ -13,43 +13,36 @@ from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.disk.files import in_thread, session_name
-from discoclaw.memory.disk.port import (
-    CURSORS,
-    GROUPS,
-    LEDGERS,
-    PROFILES,
-    ROLLING,
-    TOOLS,
-    Disk,
-    Documents,
-    FileDocuments,
-)
+from discoclaw.memory.disk.plain import FileDocuments
+from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
 from discoclaw.memory.disk.temporary import sweep
 from discoclaw.memory.erasing.cursor_files import CursorFiles
-from discoclaw.memory.erasing.files import JSON, NamedFiles, called
+from discoclaw.memory.erasing.files import JSON, NamedFiles, called, remove_named
 from discoclaw.memory.erasing.groups import GroupRecords
 
 _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-def files_of(disk: Disk, snapshots: Documents) -> list[PersonalData]:
-    """The parts of one store; `snapshots` lie beside all stores."""
+def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[PersonalData]:
+    """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it."""
     durable = FileDocuments(disk.durable) if disk.durable is not None else None
-    return [
+    parts: list[PersonalData] = [
         GroupRecords(disk, snapshots),
         NamedFiles("ledgers", disk.documents(LEDGERS), _lines),
-        NamedFiles("snapshots", snapshots, lambda erasure: {f"{erasure.subject}{JSON}"}),
         NamedFiles("tool calls", disk.documents(TOOLS), _lines),
         NamedFiles("summaries", disk.documents(ROLLING), _summaries),
         NamedFiles("profiles", disk.documents(PROFILES), _user),
         *([NamedFiles("durable files", durable, _user)] if durable is not None else []),
         NamedFiles("group files", disk.documents(GROUPS), _group),
         CopiesAside(disk),
-        CursorFiles(disk.documents(CURSORS)),
+        CursorFiles(disk.documents(CURSORS), sound=disk.shared),
         ClearLines(disk),
         FreedSpace(disk),
     ]
+    for part in parts:
+        part.local = local
+    return parts
 
 
 def _lines(erasure: Erasure) -> set[str]:
@@ -122,10 +115,33 @@ def _holds(content: bytes, withdrawal: Withdrawal) -> bool:
     return withdrawal.words.hold(text) or withdrawal.words.hold(plain)
 
 
+class Snapshots(PersonalData):
+    """The snapshots of views. In a store that is `shared`, another process may have removed group records."""
+
+    name = "snapshots"
+    local = True
+
+    def __init__(self, folder: Documents, *, shared: bool) -> None:
+        self._folder = folder
+        self._shared = shared
+
+    def erase(self, erasure: Erasure) -> Removed:
+        """Remove a subject's snapshot, and those of groups that may have the person's words."""
+        done = remove_named(self._folder, {f"{erasure.subject}{JSON}"})
+        if self._shared and user_of(erasure.subject) is not None:
+            try:
+                groups = [one for one in self._folder.names() if group_of(one.lstrip(".#~")) is not None]
+                done += Removed(left=tuple(self._folder.remove(groups)[1]))
+            except OSError as error:
+                done += Removed(left=(f"{self._folder.folder}: {error}",))
+        return done
+
+
 class Leftovers(PersonalData):
     """The temporary files of killed writes, which may have anybody's words, in all `folders`."""
 
     name = "leftovers"
+    local = True
 
     def __init__(self, folders: Callable[[], Iterable[Path]]) -> None:
         self._folders = folders

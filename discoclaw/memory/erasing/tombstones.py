@@ -2,8 +2,8 @@
 
     {"mark": HMAC-SHA256(key, subject) in hex, "at": ms}
 
-The key is 32 random bytes in `tombstone.key`, created with the first line and readable only by the bot's
-user. Without the key nobody can tell whom the file is about; with both, one can only check for a known
+The key is 32 random bytes in `tombstone.key`, created once, with the first line, and readable only by the
+bot's user. Without the key nobody can tell whom the file is about; with both, one can only check for a known
 person. If two lines are about one subject, the later time counts. An unreadable line is reported and left as
 it is. A missing or wrong key stops the start, since what was erased could otherwise be learned again.
 Blocking. Independent of what erasing does.
@@ -19,8 +19,9 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.lines import append
-from discoclaw.memory.disk.port import Disk, disk_at
+from discoclaw.memory.disk.lines import joined, rewrite
+from discoclaw.memory.disk.plain import disk_at
+from discoclaw.memory.disk.port import NO_LOG, Disk
 
 log = logging.getLogger(__name__)
 
@@ -38,17 +39,24 @@ class Tombstones:
         self._path, self._key_path = self._lines.path, self._documents.folder / KEY
         self._key: bytes | None = None
         self._marks: dict[str, int] = {}
+        self._head = NO_LOG
 
     def load(self) -> None:
         """Read the files. Raises MemoryFault if they exist and cannot be used."""
-        self._key, self._marks = None, {}
+        self._key, self._marks, self._head = None, {}, NO_LOG
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what other processes added. Raises MemoryFault; what was known is then still known."""
         try:
-            lines = self._lines.read().splitlines()
+            content, head = self._lines.load(self._head)
         except OSError as error:
             raise MemoryFault(f"{self._path} cannot be read: {error}") from error
-        for number, line in enumerate(lines, start=1):
-            self._take(number, line)
-        self._key = self.key()
+        for line in content.splitlines():
+            self._take(line)
+        if self._key is None:
+            self._key = self.key()
+        self._head = head
         if self._marks and self._key is None:
             raise MemoryFault(
                 f"{self._key_path} is missing; without it nobody can tell who had their memory erased. "
@@ -73,10 +81,20 @@ class Tombstones:
             self._key = self._make_key()
         mark = _mark(self._key, subject)
         line = json.dumps({"mark": mark, "at": at}).encode() + b"\n"
-        append(self._lines, line, before=self._lines.read())
+        rewrite(self._lines, lambda before: joined(before, line))
         self._marks[mark] = at
 
-    def _take(self, number: int, line: bytes) -> None:
+    def note(self, subject: str, at: int) -> None:
+        """Count somebody as erased whose tombstone another process is about to write.
+
+        Raises MemoryFault and OSError.
+        """
+        if self._key is None:
+            self._key = self._make_key()
+        mark = _mark(self._key, subject)
+        self._marks[mark] = max(at, self._marks.get(mark, -1))
+
+    def _take(self, line: bytes) -> None:
         try:
             value = json.loads(line)
             mark, at = value["mark"], value["at"]
@@ -85,7 +103,7 @@ class Tombstones:
         if isinstance(mark, str) and _MARK.fullmatch(mark) and valid_ms(at):
             self._marks[mark] = max(at, self._marks.get(mark, -1))
         elif line.strip():
-            log.error("%s, line %d is no tombstone; it is left out", self._path, number)
+            log.error("%s: %r is no tombstone; it is left out", self._path, line[:80])
 
     def key(self) -> bytes | None:
         """The key on disk; None if there is none. Raises MemoryFault if it cannot be used."""
@@ -100,10 +118,10 @@ class Tombstones:
         return key
 
     def _make_key(self) -> bytes:
-        """Write a new key to disk, all or nothing, never readable by another user."""
-        key = secrets.token_bytes(KEY_BYTES)
-        self._documents.write(KEY, key)
-        return key
+        """The key that is on disk now, made if there was none; never readable by another user."""
+        made = secrets.token_bytes(KEY_BYTES)
+        self._documents.change(KEY, lambda before: made if before is None else None)
+        return self.key() or made
 
 
 def _mark(key: bytes, subject: str) -> str:
@@ -129,16 +147,14 @@ def bring(source: Disk, target: Disk) -> bool:
     if not theirs:
         return False
     key = source.documents("").read(KEY)
-    if not ours:
-        target.documents("").write(KEY, key)
-    elif target.documents("").read(KEY) != key:
+    known = target.documents("").change(KEY, lambda _: key if not _marks(target) else None)
+    if known != key:
         raise MemoryFault(
             f"{source.log(FILE).path} and {target.log(FILE).path} are of different keys and cannot become "
             "one; move one of them away with its key"
         )
-    if new := [line for line in theirs if line not in ours]:
-        lines = target.log(FILE)
-        append(lines, b"".join(line + b"\n" for line in new), before=lines.read())
+    new = [line for line in theirs if line not in ours]
+    rewrite(target.log(FILE), lambda before: joined(before, b"".join(line + b"\n" for line in new)))
     return True
 
 

@@ -26,9 +26,11 @@ from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
 from discoclaw.memory.disk.files import render_json, safe_id
 from discoclaw.memory.disk.new_folder import new_folder
-from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Documents, FileDocuments, FilesDisk
+from discoclaw.memory.disk.plain import FileDocuments, FilesDisk
+from discoclaw.memory.disk.port import CURSORS, NO_LOG, ROLLING, Disk, Documents
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.cursor_files import people_of
+from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON
 from discoclaw.memory.exchange.export import export_json, put_objects
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
@@ -42,8 +44,14 @@ FORMAT = "discoclaw-everybody"
 VERSION = 1
 LIST, PEOPLE = "everybody.json", "people"
 
-PROGRESS: Final = ("follow-", "withdrawn-")
-"""The beginnings of cursors that say what was done with this store, which means nothing in another one."""
+PROGRESS: Final = (
+    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON),
+    *("inbox:", "inbox-"),
+)
+"""The beginnings of cursors that say what was done with this store, which means nothing in another one.
+
+Also the inboxes of shards: where one process has everything, nobody would read them, or clear them of people.
+"""
 _TEXT = re.compile(r"[A-Za-z0-9:_-]{1,200}\.json")
 _LONGEST_SUMMARY = 20_000
 
@@ -101,11 +109,11 @@ def _write(disk: Disk, people: list[Inspection], folder: Path, format_: str, now
 
 def _write_decisions(disk: Disk, target: Disk) -> None:
     here, there = disk.documents(""), target.documents("")
-    for name in (choices.FILE, tombstones.KEY):
-        if name in here.names():
-            there.write(name, here.read(name))
+    choices.export(disk, target)
+    if tombstones.KEY in here.names():
+        there.write(tombstones.KEY, here.read(tombstones.KEY))
     if marks := disk.log(tombstones.FILE).read():
-        target.log(tombstones.FILE).append(marks, expected_size=0)
+        target.log(tombstones.FILE).append(marks, after=NO_LOG)
 
 
 # ---------------------------------------------------------------------- in
@@ -176,7 +184,7 @@ def _check_texts(texts: Documents, read: Callable[[str, bytes], object]) -> None
 
 def _check_decisions(disk: Disk) -> None:
     """Raise MemoryFault if it is unclear who opted out or was erased: these people would be remembered."""
-    choices.read(disk.documents(""))
+    choices.read(disk)
     tombstones.check(disk)
 
 

@@ -12,6 +12,7 @@ from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory.disk.files import render_json, safe_id
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk, Documents
+from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.exchange.layout import parse_json
 from discoclaw.memory.exchange.logs import ErasedAt
 from discoclaw.memory.subjects import ledger
@@ -56,6 +57,7 @@ def take_profiles(source: Disk, disk: Disk, erased_at: ErasedAt, *, exported_at:
         for user_id, _ in before.members:
             if erased_at(user_subject(user_id)) >= exported_at:
                 group = group.without(user_id)
+        GroupIndex(disk).note(group_subject(group_id), [user_id for user_id, _ in group.members])
         same = group == before
         disk.documents(GROUPS).write(f"{group_id}{_JSON}", content if same else render_json(group.to_json()))
 

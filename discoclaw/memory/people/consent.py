@@ -3,10 +3,13 @@
 It listens to choices and erasings, so that permissions in use end at once. Independent of the parts that ask.
 """
 
+from collections.abc import Collection
+
 from discoclaw.core.consent import Consent
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
 
@@ -21,6 +24,11 @@ class KnownConsent(Consent, PersonalData, Listener):
 
     def chosen(self, user_id: str) -> None:
         self.changed(user_id)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """End the permissions in use of those whom another process erased."""
+        if tombstones.FILE in names:
+            self.all_changed()
 
     def forget(self, erasure: Erasure) -> None:
         if (user_id := user_of(erasure.subject)) is not None:

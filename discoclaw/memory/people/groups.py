@@ -39,6 +39,7 @@ from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names
+from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.people.group_entry import Entry, trimmed
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.people.groups_withdrawn import MESSAGES, GroupWithdrawal
@@ -76,6 +77,7 @@ class Groups(Records):
         self._withdrawal = withdrawal or GroupWithdrawal(memory)
         super().__init__("group", where, memory, clock=clock)
         self._consent = consent
+        self._index = GroupIndex(memory.disk)
         self._redactor = redactor
         self._entries: IdleMap[Entry] = IdleMap(lambda group_id: Entry(), idle_ms=idle_ms)
         self._writing = asyncio.Lock()
@@ -117,8 +119,9 @@ class Groups(Records):
     async def get(self, group_id: str) -> Group:
         """Return a group's record. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(group_id, self._clock())
-        if not entry.read:
+        if not (entry.read and self.documents.in_touch):
             async with self._writing:
+                entry.read = entry.read and self.documents.in_touch
                 await self._read(group_id, entry)
         return self._as_seen(entry, None)
 
@@ -249,6 +252,10 @@ class Groups(Records):
                     if (entry := self._entries.peek(key)) is not None:
                         entry.read, entry.group, entry.told, entry.people = False, Group(), None, None
 
+    def _renew(self, about: str) -> None:
+        if (entry := self._entries.peek(about)) is not None:
+            entry.read = False
+
     async def _bring(self, group_id: str) -> None:
         """Bring one file up to date. Raises MemoryFault and OSError."""
         subject, entry = group_subject(group_id), self._entries.use(group_id, self._clock())
@@ -267,11 +274,17 @@ class Groups(Records):
             entry.unsaved = False
             if content == entry.content:
                 return
+            new = {user_id for user_id, _ in after.members} - {user_id for user_id, _ in entry.group.members}
             try:
-                await in_thread(self.documents.write, _file(group_id), content)
+                await in_thread(self._index.note, subject, new)
+                written = await self._replaced(_file(group_id), entry.content, content)
             except OSError:
                 entry.unsaved = True
                 raise
+            if not written:
+                entry.unsaved, entry.read = True, False
+                self._note(group_id)  # once more, with what another process wrote
+                return
             entry.group, entry.content, entry.written = after, content, self._clock()
         self._memory.changes.written(subject)
 

@@ -17,6 +17,8 @@ from discoclaw.core.subject import group_of
 from discoclaw.core.taken_back import Withdrawal, distinctive
 from discoclaw.core.view import View
 from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.disk.port import Ledgers
+from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.subjects.store import Memory
 
 MESSAGES: Final = "messages"
@@ -57,13 +59,17 @@ class GroupWithdrawal(PersonalData):
         self._taken_back = [one for one in self._taken_back if one.subject != subject]
 
     def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
-        """The groups whose ledgers name the person or their messages. Blocking. Raises OSError."""
-        named = [f'"{one}"'.encode() for one in (withdrawal.user_id, *withdrawal.messages) if one]
-        for subject, _ in self._memory.ledgers.by_age():
-            if group_of(subject) is not None:
-                content = self._memory.ledgers.log(subject).read()
-                if any(one in content for one in named):
-                    yield subject
+        """The groups whose ledgers name the person or their messages. Blocking. Raises OSError.
+
+        Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
+        """
+        disk, named = self._memory.disk, withdrawal.user_id
+        groups = GroupIndex(disk).recorded(named) if named else _groups(self._memory.ledgers)
+        about = [f'"{one}"'.encode() for one in (named, *withdrawal.messages) if one]
+        for subject in sorted(groups):
+            content = disk.ledgers.log(subject).read()
+            if any(one in content for one in about):
+                yield subject
 
     async def _remove(self, subject: str, withdrawal: Withdrawal) -> int:
         """Remove items of one group. Returns how many. Raises MemoryFault."""
@@ -85,6 +91,10 @@ class GroupWithdrawal(PersonalData):
             return len(gone)
 
         return await self._memory.change(subject, WHY, wish, by="withdrawal")
+
+
+def _groups(ledgers: Ledgers) -> Iterable[str]:
+    return (subject for subject, _ in ledgers.by_age() if group_of(subject) is not None)
 
 
 def _mostly(item: Item, withdrawal: Withdrawal) -> bool:

@@ -18,12 +18,13 @@ from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors, read
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.disk.port import CURSORS, Documents
 from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
 MOST_ITEMS = 10_000
+_PREFIX = "access-"
 MOST_SUBJECTS = 2_000
 """The most subjects that stay in RAM after they are written."""
 
@@ -71,7 +72,7 @@ class LastUsed(PersonalData, Listener):
     def complete(self, subject: str) -> bool:
         """Whether RAM has all times of a subject."""
         seen = self._seen.get(subject)
-        return seen is not None and seen.complete
+        return seen is not None and seen.complete and self._cursors.documents.in_touch
 
     async def load(self, subject: str) -> Mapping[str, int]:
         """Return all times of a subject, from disk if need be."""
@@ -80,7 +81,8 @@ class LastUsed(PersonalData, Listener):
             known = _times(await self._cursors.get(_cursor(subject)))
             if self._memory.erased_at(subject) == erased_at:
                 seen = self._seen.setdefault(subject, _Seen())
-                seen.times, seen.complete = _newer(known, seen.times), True
+                seen.times = _newer(known, seen.times)
+                seen.complete = self._cursors.documents.in_touch
         return self.of(subject)
 
     async def flush(self) -> None:
@@ -134,6 +136,13 @@ class LastUsed(PersonalData, Listener):
             ids |= {event.ext.get("item", {}).get("id"), event.ext.get("link", {}).get("to")}
         self.touch(subject, sorted(one for one in ids if isinstance(one, str)))
 
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have the times that another process wrote read before they are next needed."""
+        changed = {name for name in names if name.startswith(f"{CURSORS}/{_PREFIX}")}
+        for subject in [one for one in self._seen if changed]:
+            if f"{CURSORS}/{session_name(_cursor(subject))}" in changed:
+                self._seen[subject].complete = False
+
     def forget(self, erasure: Erasure) -> None:
         self._seen.pop(erasure.subject, None)
 
@@ -144,7 +153,7 @@ def kept(documents: Documents, subject: str) -> Mapping[str, int]:
 
 
 def _cursor(subject: str) -> str:
-    return f"access-{subject}"
+    return f"{_PREFIX}{subject}"
 
 
 def _times(cursor: Mapping[str, object]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.disk.cursors import read
-from discoclaw.memory.disk.files import in_thread, render_json, safe_id
+from discoclaw.memory.disk.files import render_json, safe_id
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people.records import Records
@@ -98,18 +98,19 @@ class Profiles(Records):
     def at_hand(self, user_id: str) -> bool:
         """Whether everything known about somebody is in RAM."""
         entry = self._entries.peek(user_id)
-        return entry is not None and entry.read
+        return entry is not None and entry.read and self.documents.in_touch
 
     def in_ram(self, user_id: str) -> Profile | None:
         """The profile if it is in RAM and there is one, else None."""
         entry = self._entries.peek(user_id)
-        return entry.value if entry is not None else None
+        return entry.value if entry is not None and self.at_hand(user_id) else None
 
     async def get(self, user_id: str) -> Profile | None:
         """Return the profile, or None if there is none. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(user_id, self._clock())
-        if not entry.read:
+        if not self.at_hand(user_id):
             async with self._alone(user_id):
+                entry.read = entry.read and self.documents.in_touch
                 await self._read(user_id, entry)
         return entry.value
 
@@ -131,6 +132,10 @@ class Profiles(Records):
             return
         async with self._alone(user_id):
             yield
+
+    def _renew(self, about: str) -> None:
+        if (entry := self._entries.peek(about)) is not None:
+            entry.read = False
 
     def _alone(self, user_id: str) -> asyncio.Lock:
         """A person's own lock: a file that hangs must not keep the profiles of others from being read."""
@@ -158,7 +163,10 @@ class Profiles(Records):
                 entry.value, entry.sightings = after, []
                 return
             noted = len(entry.sightings)
-            await in_thread(self.documents.write, _file(user_id), content)
+            if not await self._replaced(_file(user_id), entry.content, content):
+                entry.read = False
+                self._note(user_id)  # once more, with what another process wrote
+                return
             entry.value, entry.content = after, content
             del entry.sightings[:noted]
         self._memory.changes.written(subject)

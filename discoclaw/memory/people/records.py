@@ -7,7 +7,7 @@ Independent of what is in a record.
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +17,8 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, stamp_of
-from discoclaw.memory.disk.port import Documents, documents_at, drop
+from discoclaw.memory.disk.plain import documents_at
+from discoclaw.memory.disk.port import Documents, drop
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.work import GRACE_S, Worker
 
@@ -30,6 +31,7 @@ class Records(PersonalData, Listener, ABC):
 
     def __init__(self, what: str, where: Path | Documents, memory: Memory, *, clock: Clock) -> None:
         self.documents = documents_at(where)
+        self._folder = self.documents.folder.name
         self._what = what
         self._memory = memory
         self._clock = clock
@@ -63,6 +65,25 @@ class Records(PersonalData, Listener, ABC):
         except MemoryFault as fault:
             log.warning("the %s of %s shows what its memory said before: %s", self._what, subject, fault)
             return None
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have what another process wrote read again before it is next used."""
+        for name in names:
+            folder, _, file = name.rpartition("/")
+            if folder == self._folder and file.endswith(".json"):
+                self._renew(file.removesuffix(".json"))
+
+    @abstractmethod
+    def _renew(self, about: str) -> None:
+        """Have the file about this id read again."""
+
+    async def _replaced(self, name: str, known: bytes, content: bytes) -> bool:
+        """Write a file, unless another process wrote it since it was `known`. Raises MemoryFault, OSError."""
+
+        def work(before: bytes | None) -> bytes | None:
+            return content if (before or b"") == known else None
+
+        return await in_thread(self.documents.change, name, work) == content
 
     async def _read_file(self, name: str, parse: Callable[[object], T]) -> tuple[T | None, bytes]:
         """What `read` returns. Raises MemoryFault."""

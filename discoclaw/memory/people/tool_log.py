@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 from discoclaw.core.audit import Readable
@@ -31,7 +32,7 @@ from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread, safe_id
-from discoclaw.memory.disk.lines import append, line_of, values_in
+from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
 from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop
 from discoclaw.work import GRACE_S, Worker
 
@@ -252,8 +253,7 @@ class ToolLog(PersonalData):
             if self._consent.may_keep(user_of(one.subject) or "", one.said_at):
                 calls.setdefault(one.subject, []).append(one.call)
         for subject, some in calls.items():
-            lines = log_of(self._disk, subject)
-            _append(lines, lines.read(), some)
+            rewrite(log_of(self._disk, subject), partial(_with, calls=some))
             written[subject] = len(some)
 
     def _purge(self, until: int, gone: dict[str, int]) -> None:
@@ -295,22 +295,22 @@ def read(lines: Log) -> list[Call]:
 
 
 def add(lines: Log, calls: Iterable[Call]) -> int:
-    """Add the calls that are missing. Returns how many. Raises MemoryFault too, if somebody else writes."""
-    before = lines.read()
-    known = {one.id for one in _calls(before)}
-    new = [one for one in calls if one.id not in known]
-    if new:
-        _append(lines, before, new)
+    """Add the calls that are missing. Returns how many. Raises MemoryFault too."""
+    wanted, new = list(calls), list[Call]()
+
+    def more(before: bytes) -> bytes:
+        known = {one.id for one in _calls(before)}
+        new[:] = [one for one in wanted if one.id not in known]
+        return _with(before, new)
+
+    rewrite(lines, more)
     return len(new)
 
 
-def _append(lines: Log, before: bytes, calls: Iterable[Call]) -> None:
-    """Append calls; if the log gets too long, the newer half stays."""
-    content = b"".join(map(_line, calls))
-    if len(before) + len(content) > MOST_BYTES:
-        lines.replace(_newer_half([*_calls(before), *_calls(content)]))
-    else:
-        append(lines, content, before=before)
+def _with(before: bytes, calls: Iterable[Call]) -> bytes:
+    """A log with more calls; if it gets too long, its newer half."""
+    after = joined(before, b"".join(map(_line, calls)))
+    return after if len(after) <= MOST_BYTES else _newer_half(_calls(after))
 
 
 def _stays(call: Call, withdrawal: Withdrawal) -> bool:
@@ -322,14 +322,18 @@ def _stays(call: Call, withdrawal: Withdrawal) -> bool:
 
 def _keep(folder: Documents, lines: Log, stays: Callable[[Call], bool]) -> int:
     """Remove the lines that do not stay, and unreadable ones, from a log. Returns how many."""
-    before = lines.read()
-    kept = [one for one in _calls(before) if stays(one)]
-    number = len(before.splitlines()) - len(kept)
-    if not kept:
+    gone, empty = 0, False
+
+    def without(before: bytes) -> bytes:
+        nonlocal gone, empty
+        kept = [one for one in _calls(before) if stays(one)]
+        gone, empty = len(before.splitlines()) - len(kept), not kept
+        return b"".join(map(_line, kept)) if gone else before
+
+    rewrite(lines, without)
+    if empty:
         drop(folder, lines.path.name)
-    elif number:
-        lines.replace(b"".join(map(_line, kept)))
-    return number
+    return gone
 
 
 def _newer_half(calls: list[Call]) -> bytes:

@@ -5,7 +5,7 @@ Idle subjects leave RAM, except those whose lock is held or waited for. Independ
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,9 @@ from discoclaw.core.idle import IdleMap
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import group_of, user_of
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.disk.port import subject_of
 from discoclaw.memory.subjects.subject import SubjectFiles
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ class Entry:
     files: SubjectFiles | None = None
     users: int = 0
     """How many callers hold the lock or wait for it; the entry stays in RAM until there are none."""
+    stale: bool = False
+    """Whether another process recorded something since the files were read."""
 
 
 @asynccontextmanager
@@ -42,7 +46,7 @@ async def locked(entry: Entry) -> AsyncIterator[None]:
         entry.users -= 1
 
 
-class Entries(PersonalData):
+class Entries(PersonalData, Listener):
     """Subjects by name. They leave RAM after `idle_ms`."""
 
     name = "views in RAM"
@@ -71,6 +75,10 @@ class Entries(PersonalData):
             self.evict_idle()
         return self._entries.use(safe_id(subject), now)
 
+    def peek(self, subject: str) -> Entry | None:
+        """The entry of a subject if it is in RAM; that is no use of it."""
+        return self._entries.peek(subject)
+
     def drop_unused(self, subject: str) -> None:
         """Evict a subject, unless somebody is using it."""
         entry = self._entries.peek(subject)
@@ -80,6 +88,13 @@ class Entries(PersonalData):
     def evict_idle(self) -> list[str]:
         """Evict idle subjects now; they are read from disk when used again."""
         return self._entries.evict_idle(self._clock(), busy=lambda entry: entry.users > 0)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have what another process recorded taken in before a subject is next used."""
+        for name in names:
+            subject = subject_of(name)
+            if subject is not None and (entry := self._entries.peek(subject)) is not None:
+                entry.stale = True
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:

@@ -18,7 +18,8 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.disk import cursors
 from discoclaw.memory.disk.files import Linked, read_plain, safe_id, stamp_now
-from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk, disk_at
+from discoclaw.memory.disk.plain import disk_at
+from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, pictured
 from discoclaw.memory.subjects.ledger import Damage, Loaded, read

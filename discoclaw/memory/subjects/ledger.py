@@ -16,7 +16,8 @@ from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record, Ref, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.port import Log, log_at
+from discoclaw.memory.disk.plain import log_at
+from discoclaw.memory.disk.port import Head, Log
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +38,19 @@ class Damage:
 class Loaded:
     """A ledger's content: its verified records in the order of its lines, its length in bytes, its faults.
 
-    `torn` counts the bytes of an unfinished last line, after `size`.
+    `torn` counts the bytes of an unfinished last line, after `size`. `generation` is that of the log's head.
     """
 
     records: tuple[Record, ...]
     size: int
     torn: int = 0
     damage: tuple[Damage, ...] = ()
+    generation: int = 0
+
+    @property
+    def head(self) -> Head:
+        """Where the sound lines end."""
+        return Head(self.size, self.generation)
 
     @property
     def commits(self) -> tuple[Commit, ...]:
@@ -58,10 +65,11 @@ class Loaded:
 
 def read(where: Path | Log) -> Loaded:
     """Load and verify a ledger; writes nothing. A missing one counts as empty. Raises OSError."""
-    return decode(log_at(where).read())
+    content, head = log_at(where).load()
+    return decode(content, generation=head.generation)
 
 
-def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
+def decode(content: bytes, *, known: frozenset[str] = frozenset(), generation: int = 0) -> Loaded:
     """Verify the lines of a ledger. `known` are commits on earlier lines."""
     records: list[Record] = []
     lines: list[int] = []
@@ -84,7 +92,7 @@ def decode(content: bytes, *, known: frozenset[str] = frozenset()) -> Loaded:
         position = end + 1
     if not damage:
         damage = _orphans(records, lines, {*known, *(record.id for record in records)})
-    return Loaded(tuple(records), position, len(content) - position, tuple(damage))
+    return Loaded(tuple(records), position, len(content) - position, tuple(damage), generation)
 
 
 def begun(where: Path | Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
@@ -93,9 +101,11 @@ def begun(where: Path | Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
     Raises OSError.
     """
     content = b"".join(map(encode_line, records))
-    log_at(where).replace(content)
+    lines = log_at(where)
+    lines.replace(content)
     damage = _orphans(records, range(1, len(records) + 1), {record.id for record in records})
-    return Loaded(tuple(records), len(content), damage=tuple(damage)), content
+    loaded = Loaded(tuple(records), len(content), damage=tuple(damage), generation=lines.head().generation)
+    return loaded, content
 
 
 def _orphans(records: Sequence[Record], lines: Sequence[int], here: set[str]) -> list[Damage]:
@@ -124,7 +134,15 @@ def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
     ref that records the loss. Raises MemoryFault when a line is of a newer version, OSError when the disk
     fails.
     """
-    lines = log_at(where)
+    lines = log_at(where).hold()
+    try:
+        return _repaired(lines, now_ms, stamp)
+    finally:
+        lines.release()
+
+
+def _repaired(lines: Log, now_ms: int, stamp: str) -> Repaired | None:
+    """`repair` of a log that nobody else writes to."""
     path, loaded = lines.path, read(lines)
     if not loaded.damage and not loaded.torn:
         return None
@@ -160,7 +178,7 @@ class Ledger:
         self.lines = log_at(where)
         self.path = self.lines.path
         self.damage = loaded.damage
-        self.size = loaded.size
+        self.head = loaded.head
         self._torn = loaded.torn
         self._hash = hashed or hashlib.sha256()
         if loaded.torn:
@@ -169,6 +187,11 @@ class Ledger:
             log.error(
                 "%s, %s; the other lines are used and nothing is appended until repaired", self.path, one
             )
+
+    @property
+    def size(self) -> int:
+        """The length of the sound lines, in bytes."""
+        return self.head.size
 
     @property
     def digest(self) -> str:
@@ -189,10 +212,14 @@ class Ledger:
         try:
             if self._torn:
                 self._drop_torn(stamp)
-            self.lines.append(lines, expected_size=self.size)
+            head = self.lines.append(lines, after=self.head)
         except OSError as error:
             raise MemoryFault(f"{self.path.name} could not be written: {error}") from error
-        self.size += len(lines)
+        self.grew(lines, head)
+
+    def grew(self, lines: bytes, head: Head) -> None:
+        """Note that these lines, which are sound, follow now."""
+        self.head = head
         self._hash.update(lines)
 
     def _drop_torn(self, stamp: str) -> None:

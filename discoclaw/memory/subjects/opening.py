@@ -49,6 +49,13 @@ class Opener:
         except OSError as error:
             raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
 
+    async def catch_up(self, files: SubjectFiles) -> None:
+        """Let a subject that is in RAM take in what other processes recorded."""
+        try:
+            await read_in_thread(files.catch_up)
+        except OSError as error:
+            raise MemoryFault(f"the memory of {files.subject} cannot be read: {error}") from error
+
     async def begin(self, subject: str, records: Sequence[Record]) -> SubjectFiles | None:
         """Write a subject's files from verified records; None, and nothing is written, if it has a ledger."""
         try:

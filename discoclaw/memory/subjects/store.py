@@ -7,30 +7,35 @@ channels, a command and a loop never lose each other's update. Erasing (`erase`)
 whoever was waiting for the lock then finds an empty memory. Independent of Discord, models and prompts.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import group_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread, to_its_end
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, FileDocuments, Ledgers
+from discoclaw.memory.disk.plain import FileDocuments
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, Ledgers
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
-from discoclaw.memory.erasing.store_files import Leftovers, files_of
+from discoclaw.memory.erasing.hearing import Hearing
+from discoclaw.memory.erasing.intents import Intents
+from discoclaw.memory.erasing.store_files import Leftovers, Snapshots, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
@@ -39,6 +44,7 @@ from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
 from discoclaw.memory.subjects.subject import SubjectFiles
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -48,7 +54,7 @@ class Memory:
     `personal` are the parts that an erasing visits: those in the stores are registered here, all others by
     whoever builds them (`join`). `changes` notifies listeners of new records. Idle subjects leave RAM after
     `idle_ms`. `cursors` are the store's by default. `dm_privacy` decides what becomes private of a durable
-    file that is taken over.
+    file that is taken over. `processes` share the store.
     """
 
     def __init__(
@@ -60,13 +66,15 @@ class Memory:
         idle_ms: int = HOUR_MS,
         cursors: Cursors | None = None,
         dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced",
+        processes: Processes = ALONE,
+        changes: Changes | None = None,
     ) -> None:
         disks = disks_at(where)
         self.disk = disks.used
         self.ledgers: Ledgers = self.disk.ledgers
         self.ledger_folder = disks.root / LEDGERS
         self.durable_folder = self.disk.durable or disks.root / "durable"
-        self.changes = Changes()
+        self.changes = changes or Changes()
         self._clock = clock
         self._max_items = max_items
         self._folder = DataFolder(disks, clock=clock)
@@ -76,14 +84,25 @@ class Memory:
         self._opener = Opener(
             self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock, dm_privacy=dm_privacy
         )
-        files = (files_of(disk, FileDocuments(snapshots)) for disk in (self.disk, *disks.beside))
-        parts = [part for parts in files for part in parts]
-        self.personal = Registry([*parts, Leftovers(disks.folders), self._entries])
+        cache = FileDocuments(snapshots)
+        parts = files_of(self.disk, cache)
+        parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
+        parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.folders), self._entries]
+        self.personal = Registry(parts)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
-        self.eraser = Eraser(self.disk, self._tombstones, self.personal, cursors)
-        self._erase = SubjectEraser(
-            self.eraser, self._entries, self.ledgers, self._tombstones, self.changes, clock=clock
+        intents, marks = Intents(self.disk), self._tombstones
+        self.eraser = Eraser(self.disk, intents, marks, self.personal, cursors, processes)
+        self.erasings = SubjectEraser(
+            self.eraser,
+            Hearing(intents, marks, self.personal, cursors),
+            self._entries,
+            self.ledgers,
+            marks,
+            self.changes,
+            processes,
+            clock=clock,
         )
+        self.changes.add(self.erasings, self._entries, cursors)
 
     def join(self, *parts: PersonalData | Listener) -> None:
         """Register parts: an erasing visits those with personal data, and listeners are told of changes."""
@@ -92,9 +111,13 @@ class Memory:
 
     # ------------------------------------------------------------------ the folder
 
-    def open(self) -> None:
+    def open(self, *, beside: bool = False) -> None:
         """Take the folder, and finish interrupted erasings; see `DataFolder.open`."""
-        self._folder.open(lambda: self.eraser.resume(self._clock()))
+        self._folder.open(lambda: self.eraser.resume(self._clock()), beside=beside)
+
+    def catch_up(self) -> None:
+        """Read what was erased by other processes before they told this one. Blocking. Raises MemoryFault."""
+        self.eraser.catch_up(self._clock())
 
     def bring_decisions(self, source: Disk) -> None:
         """Add the opt-outs and erasings recorded elsewhere to those known here, durably. Blocking.
@@ -130,7 +153,7 @@ class Memory:
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view if it is in RAM and nobody edited its file, else None. Costs one `stat`."""
         entry = self._entries.use(subject)
-        files = entry.files
+        files = self._usable(entry)
         if files is None or not (entry.lock.locked() or files.current()):
             return None
         if branch is None:
@@ -143,21 +166,23 @@ class Memory:
         For mirrors, which hear of an edit through `changed`: a check here would keep the view from a reply to
         the person at the same time. Raises MemoryFault if the memory cannot be read.
         """
-        files = self._entries.use(subject).files
+        entry = self._entries.use(subject)
+        files = self._usable(entry)
         return files.view if files is not None else await self.view(subject)
 
     async def branches(self, subject: str) -> Branches:
         """Return the branches of a subject. Raises MemoryFault if they cannot be read."""
         entry = self._entries.use(subject)
-        if entry.files is not None and (entry.lock.locked() or entry.files.current()):
-            return entry.files.branches
+        files = self._usable(entry)
+        if files is not None and (entry.lock.locked() or files.current()):
+            return files.branches
         async with locked(entry):
             return (await self._loaded(subject, entry)).branches
 
     def branches_in_ram(self, subject: str) -> Branches | None:
         """The branches if they are in RAM, else None."""
         files = self._entries.use(subject).files
-        return files.branches if files is not None else None
+        return files.branches if files is not None and self.disk.in_touch else None
 
     async def history(self, subject: str) -> History:
         """Return the full history of a subject, read from disk. Raises MemoryFault if that fails.
@@ -182,14 +207,14 @@ class Memory:
     ) -> T:
         """Let `wish` draft changes on the newest view, and record them as one commit. Returns its result.
 
-        `why` is the commit's message, `metadata` its other fields. `branch` is HEAD's by default. One that
-        does not exist yet is created with its first change, as a fork of `main`, or is Refused if it may not
-        `begin`. Without changes nothing is written. Raises whatever `wish` raises, and MemoryFault when the
-        disk fails; the memory is then unchanged.
+        `wish` runs once more, on what is there then, if another process recorded something meanwhile: what
+        it does beside the draft has to bear that. `why` is the commit's message, `metadata` its other fields.
+        `branch` is HEAD's by default. One that does not exist yet is created with its first change, as a fork
+        of `main`, or is Refused if it may not `begin`. Without changes nothing is written. Raises whatever
+        `wish` raises, and MemoryFault when the disk fails; the memory is then unchanged.
         """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            files = await self._loaded(subject, entry)
+
+        async def attempt(entry: Entry, files: SubjectFiles) -> T:
             name = branch or files.branches.current
             if name not in files.branches.all:
                 name = branch_name(name) if begin else files.branches.named(name).name
@@ -211,37 +236,44 @@ class Memory:
             commit = draft.commit(why, branch=name, **metadata)
             if commit is not None:
                 await self._record(subject, entry, files, [*records, commit], draft.after(commit))
-        return outcome
+            return outcome
+
+        return await self._attempted(subject, attempt)
 
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
         """Let `work` make records from the full history, and append them.
 
-        `work` gets the history, the current time (ms) and the most items a branch may have. Returns what
-        `work` returns beside the records. Raises what it raises, and MemoryFault.
+        `work` gets the history, the current time (ms) and the most items a branch may have, and runs once
+        more if another process was faster. Returns what `work` returns beside the records. Raises what it
+        raises, and MemoryFault.
         """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            files = await self._loaded(subject, entry)
+
+        async def attempt(entry: Entry, files: SubjectFiles) -> T:
             history = await history_of(files)
             records, outcome = await in_thread(work, history, self._opener.present(subject), self._max_items)
             if records:
                 await self._record(subject, entry, files, records)
-        return outcome
+            return outcome
+
+        return await self._attempted(subject, attempt)
 
     async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
         """Let `work` create, switch or delete a branch, given the branches and the current time (ms).
 
+        It runs once more if another process was faster.
+
         Returns the branches after that. Raises what `work` raises, and MemoryFault.
         """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            files = await self._loaded(subject, entry)
+
+        async def attempt(entry: Entry, files: SubjectFiles) -> Branches:
             ref = work(files.branches, self._opener.present(subject))
             if ref is not None:
                 if ref.action == "switch":
                     await branch_view_of(files, ref.branch)
                 await self._record(subject, entry, files, [ref])
             return files.branches
+
+        return await self._attempted(subject, attempt)
 
     async def restore(self, subject: str, records: Sequence[Record]) -> bool:
         """Put back a lost ledger of verified records. False, and nothing is written, where there is one.
@@ -272,7 +304,7 @@ class Memory:
         up. The bot's own memory is erased too if anything in it rests on the person's words. Raises
         MemoryFault if the erasing cannot even be recorded; nothing has happened then.
         """
-        return await to_its_end(self._erase.erase(subject, asked_at, self.history))
+        return await to_its_end(self.erasings.erase(subject, asked_at, self.history))
 
     def erased_at(self, subject: str) -> int:
         """When (ms) the subject was last erased; -1 when never."""
@@ -289,8 +321,7 @@ class Memory:
 
     async def finish_step(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Raises MemoryFault on failure; the step is then repeated."""
-        async with locked(self._entries.use(subject)):
-            await in_thread(self.eraser.step_done, subject, step)
+        await self.erasings.step_done(subject, step)
 
     # ------------------------------------------------------------------ the RAM cache
 
@@ -298,11 +329,39 @@ class Memory:
         """Evict idle subjects now; they are read from disk when used again."""
         return self._entries.evict_idle()
 
+    def has_in_ram(self, subject: str) -> bool:
+        """Whether a subject is in RAM."""
+        return subject in self._entries
+
     def in_ram(self) -> int:
         """How many subjects are in RAM."""
         return len(self._entries)
 
     # ------------------------------------------------------------------ inside
+
+    async def _attempted(self, subject: str, attempt: Callable[[Entry, SubjectFiles], Awaitable[T]]) -> T:
+        """Let an attempt record something on the newest state, and once more if another process was faster.
+
+        The second one has the log to itself, so that a subject on which many processes write starves nobody.
+        """
+        entry = self._entries.use(subject)
+        async with locked(entry):
+            files = await self._loaded(subject, entry)
+            try:
+                return await attempt(entry, files)
+            except Overtaken as fault:
+                if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
+                    entry.files = None
+                    raise
+                log.debug("%s: %s; once more on what is there now", subject, fault)
+            try:
+                await in_thread(files.hold)
+                return await attempt(entry, files)
+            except OSError as error:
+                entry.files = None
+                raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
+            finally:
+                await in_thread(files.release)
 
     async def _record(
         self,
@@ -320,6 +379,8 @@ class Memory:
             return
         try:
             await in_thread(files.record, records, self._opener.present(subject), after)
+        except Overtaken:
+            raise  # nothing changed here
         except (MemoryFault, OSError) as error:
             entry.files = None  # the next reader reads and verifies what is on disk
             if isinstance(error, MemoryFault):
@@ -332,13 +393,25 @@ class Memory:
                     if isinstance(record, Commit):
                         self.changes.committed(subject, record)
 
+    def _usable(self, entry: Entry) -> SubjectFiles | None:
+        """The files of a subject in RAM, unless another process may have changed them."""
+        return None if entry.stale or not self.disk.in_touch else entry.files
+
     async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
         """The subject's files, read if need be, with any edit by hand adopted. The caller holds the lock."""
         files = entry.files
         if files is None:
             if (why := self.eraser.why_not(subject)) is not None:
                 raise MemoryFault(why)
+            entry.stale = False
             files = await self._opener.open(subject)
+        elif self._usable(entry) is None:
+            entry.stale = False  # first: what changes while it is read makes it stale again
+            try:
+                await self._opener.catch_up(files)
+            except BaseException:
+                entry.stale = True
+                raise
         adopted = not files.current() and await in_thread(files.reconcile, self._opener.present(subject))
         entry.files = files  # not earlier: nobody may see a view that an edit has replaced
         if adopted:

@@ -32,7 +32,8 @@ from discoclaw.memory.disk.files import (
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.disk.port import Log, log_at
+from discoclaw.memory.disk.plain import log_at
+from discoclaw.memory.disk.port import Held, Log
 from discoclaw.memory.subjects import durable_file, snapshot
 from discoclaw.memory.subjects.growth import applied, follows
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
@@ -79,6 +80,7 @@ class SubjectFiles:
         self._renderer = durable_file.Renderer()
         self._beside: View | None = None  # what the file alone says, beside a damaged ledger
         lines = log_at(ledger)
+        self._lines = lines
         self._ledger = self._load(lines) if records is None else self._begin(lines, *begun(lines, records))
 
     @property
@@ -115,10 +117,10 @@ class SubjectFiles:
         return self.branches.next_ms(now_ms)
 
     def _load(self, lines: Log) -> Ledger:
-        content = lines.read()
-        ledger = self._continue(lines, content)
+        content, head = lines.load()
+        ledger = self._continue(lines, content, head.generation)
         if ledger is None:
-            return self._begin(lines, decode(content), content)
+            return self._begin(lines, decode(content, generation=head.generation), content)
         self._save_snapshot(ledger)
         return ledger
 
@@ -133,7 +135,7 @@ class SubjectFiles:
         self._save_snapshot(ledger)
         return ledger
 
-    def _continue(self, lines: Log, content: bytes) -> Ledger | None:
+    def _continue(self, lines: Log, content: bytes, generation: int) -> Ledger | None:
         """Load from the snapshot and the lines after it; None if that is impossible."""
         if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
             return None
@@ -141,7 +143,7 @@ class SubjectFiles:
         if hashed.hexdigest() != known.digest:
             return None
         heads = frozenset(b.head for b in known.branches.all.values() if b.head is not None)
-        rest = decode(content[known.size :], known=heads)
+        rest = decode(content[known.size :], known=heads, generation=generation)
         if rest.damage:
             return None
         branches, views = known.branches, {known.branches.current: known.view}
@@ -160,6 +162,33 @@ class SubjectFiles:
             view = self.branch_view(self.branches.current)
             snapshot.save(self._cached, snapshot.Snapshot(ledger.size, ledger.digest, self.branches, view))
             self._unsaved = 0
+
+    # ------------------------------------------------------------------ other processes
+
+    def catch_up(self) -> None:
+        """Take in what other processes recorded meanwhile. Raises OSError."""
+        before = self._ledger.head
+        tail, head = self._ledger.lines.load(before)
+        if head == before:
+            return
+        heads = frozenset(b.head for b in self.branches.all.values() if b.head is not None)
+        new = decode(tail, known=heads, generation=head.generation) if head.reaches(before) else None
+        if new is None or new.damage or new.torn or self._ledger.damage:
+            self._ledger = self._load(self._ledger.lines)
+            return
+        self._ledger.grew(tail, head)
+        self._follow(new.records)
+
+    def hold(self) -> None:
+        """Keep other processes from recording, until the next record here or `release`. Raises OSError."""
+        self._ledger.lines = self._lines.hold()
+        self.catch_up()
+
+    def release(self) -> None:
+        """Let other processes record again. Raises OSError."""
+        held, self._ledger.lines = self._ledger.lines, self._lines
+        if isinstance(held, Held):
+            held.release()
 
     def current(self) -> bool:
         """Whether the durable file is unchanged since the last look (one `stat`)."""
@@ -184,6 +213,10 @@ class SubjectFiles:
 
     def _append(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
         self._ledger.append(*records, stamp=stamp_of(now_ms))
+        self._follow(records, after)
+
+    def _follow(self, records: Sequence[Record], after: View | None = None) -> None:
+        """Take over records that are in the ledger now."""
         self._unsaved += len(records)
         for record in records:
             if not follows(record, self.branches):

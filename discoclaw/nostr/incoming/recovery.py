@@ -20,7 +20,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -80,7 +80,7 @@ async def recover(
     disk = memory.disk
     _check(disk)
     tombstones = await read_in_thread(outbox.tombstones)
-    found = await _gathered(relays, codec, names, disk, progress, tombstones)
+    found = await gathered(relays, codec, names, disk, progress, tombstones)
     elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     await apply_withdrawals_anew(disk)  # first, so that a kill in between changes nothing
@@ -103,7 +103,7 @@ async def recover(
     await _all(write() for _ in range(PARALLEL))
     taken = [written[subject] for subject in sorted(written)]
     # Last: after a kill before this, the next recovery finds everything again.
-    await in_thread(_adopt, found, names, outbox)
+    await in_thread(adopt, found, names, outbox)
     report = _report(found, names, taken, files, elsewhere, dry=False)
     log.info("recovered %d records of %d memories, and %d files", report.records, report.subjects, len(files))
     return report
@@ -139,7 +139,7 @@ async def preview(
     Nothing is written, so a bot may be using the disk. Raises as `recover`.
     """
     _check(disk)
-    found = await _gathered(relays, codec, names, disk, progress)
+    found = await gathered(relays, codec, names, disk, progress)
     tombstones = Tombstones(disk)
     await read_in_thread(tombstones.load)
     elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
@@ -159,16 +159,18 @@ def _check(disk: Disk) -> None:
         )
 
 
-async def _gathered(
+async def gathered(
     relays: Sequence[ReadableRelay],
     codec: Codec,
     names: Names,
     disk: Disk,
     on_progress: OnProgress | None,
     tombstones: Sequence[Event] = (),
+    also: Collection[str] = (),
 ) -> Gathered:
+    """What relays have of the subjects that are here, and of others (`also`). Raises as `recover`."""
     try:
-        subjects = [subject for subject, _ in await read_in_thread(disk.ledgers.by_age)]
+        subjects = [*also, *(subject for subject, _ in await read_in_thread(disk.ledgers.by_age))]
     except OSError as error:
         raise MemoryFault(
             f"cannot list the memories on this disk: {error}; check it and recover again"
@@ -299,7 +301,7 @@ def _rewritten(disk: Disk, folder: str, name: str, renewed: Callable[[object], o
 # ---------------------------------------------------------------------- what is published already
 
 
-def _adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
+def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
     """Tell the outbox what relays have, so that it isn't signed and published again. Raises MemoryFault."""
     content = found.content
     for one in content.unreadable[:MAX_QUARANTINED]:

@@ -19,13 +19,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from discoclaw.core.profile import MOST_MEMBERS, MOST_NAMES, Group, Profile
-from discoclaw.core.subject import person_of, user_subject
+from discoclaw.core.subject import group_subject, person_of, user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.conversations import clears as clear_lines
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.files import render_json, session_name, stamp_of
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
 from discoclaw.memory.erasing.cursor_files import people_of
+from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.choices import Chosen
 from discoclaw.memory.people.tool_log import Call
@@ -88,7 +89,7 @@ def restore_views(views: RecoveredViews, to: Destination) -> list[str]:
     """Write all views. Returns the names of changed files. Raises OSError and MemoryFault."""
     cleared = clear_lines.newest([*clear_lines.read(to.disk.log(clear_lines.FILE)), *views.clears])
     written = _restore_clears(views, to)
-    if choices.add_missing(views.choices, to.disk.documents(""), dry=to.dry):
+    if choices.add_missing(views.choices, to.disk, dry=to.dry):
         written.append(choices.FILE)
     for session, summary in sorted(views.summaries.items()):
         if not clear_lines.hidden(cleared, session, summary.updated_at):
@@ -236,6 +237,8 @@ def _restore_group(channel_id: str, found: Dated[Group], to: Destination) -> lis
             group = group.without(user_id)
     here = _here(folder, name, Group.from_json, to)
     result = group if here is None else united_group(here, group)
+    if result != here and not to.dry:
+        GroupIndex(to.disk).note(group_subject(channel_id), [user_id for user_id, _ in result.members])
     return _write(folder, name, render_json(result.to_json()), to) if result != here else []
 
 

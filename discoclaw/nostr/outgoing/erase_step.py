@@ -23,17 +23,23 @@ class RelayCopies(PersonalData):
 
     An erasure needs the step if the outbox has anything of a subject, or of any group: a group's memory
     may rest on the subject's words. Without `names` (there is no key), or if the outbox can't be read,
-    nobody can tell; then the step is needed as soon as the outbox has anything.
+    nobody can tell; then the step is needed as soon as the outbox has anything. The outbox may also be
+    `elsewhere`, on the machine of another process.
     """
 
     name = "copies on relays"
 
-    def __init__(self, outbox: Path, disk: Disk, names: Callable[[], Names | None]) -> None:
+    def __init__(
+        self, outbox: Path, disk: Disk, names: Callable[[], Names | None], *, elsewhere: bool = False
+    ) -> None:
+        self._elsewhere = elsewhere
         self._outbox = outbox
         self._disk = disk
         self._names = names
 
     def outside(self, subject: str) -> Collection[str]:
+        if self._elsewhere:
+            return (STEP,)
         if not self._outbox.exists():
             return ()
         names = self._names()

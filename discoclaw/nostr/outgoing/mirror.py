@@ -17,7 +17,7 @@ relay may ignore a deletion request; but it has replaced the events. Knows nothi
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,6 +94,8 @@ class Mirror(PersonalData, Listener):
         self._erased = erased
         self._signer = EventSigner(codec, clock=clock, versions=outbox.versions)
         self._flush_s = pace.flush_s
+        self._pace = pace
+        self._sent: Callable[[], Awaitable[None]] | None = None
         self._worker = Worker("nostr", self._work, gap_s=pace.gap_s, retry_s=pace.retry_s)
         self._is_ready = False
         self._stop = threading.Event()
@@ -143,6 +145,12 @@ class Mirror(PersonalData, Listener):
         """How many units wait to be brought into the outbox."""
         return self._worker.waiting
 
+    def open(self, sent: Callable[[], Awaitable[None]]) -> None:
+        """Work again after a close. An erasure is over once `sent`, which raises MemoryFault, lets it."""
+        self._sent, self._is_ready = sent, False
+        self._stop.clear()
+        self._worker = Worker("nostr", self._work, gap_s=self._pace.gap_s, retry_s=self._pace.retry_s)
+
     async def start(self) -> None:
         """Nothing to start: `catch_up` is called once it is known what is published already."""
 
@@ -152,6 +160,7 @@ class Mirror(PersonalData, Listener):
 
     async def close(self) -> None:
         """Stop. What is left is found again at the next start."""
+        self._is_ready = False
         self._stop.set()
         await self._worker.close(0)
 
@@ -311,6 +320,8 @@ class Mirror(PersonalData, Listener):
                     self._worker.note(unit, first=True)
             for session in self._sessions.pop(subject, ()):
                 await in_thread(self._flush, f"{SESSION}{session}", erasing=True)
+        if self._sent is not None:
+            await self._sent()
         await self._memory.finish_step(subject, STEP)
         self._erased()
 

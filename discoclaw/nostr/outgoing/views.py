@@ -55,7 +55,7 @@ _PEOPLE_PER_EVENT: Final = 300
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
 _KEY = re.compile(r"discord:(?:dm|thread|channel):[A-Za-z0-9_-]+")
-_CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-Za-z0-9_-]+)\.json")
+CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-Za-z0-9_-]+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,9 @@ class Views:
             files = map(_FILE.fullmatch, self._disk.documents(folder).names())
             found += [subject_of(file[1]) for file in files if file is not None]
         for folder in (ROLLING, CURSORS):
-            files = map(_CONVERSATION.fullmatch, self._disk.documents(folder).names())
+            files = map(CONVERSATION.fullmatch, self._disk.documents(folder).names())
             found += [f"{SESSION}discord:{file[1]}:{file[2]}" for file in files if file is not None]
-        if choices.FILE in self._disk.documents("").names():
+        if choices.exist(self._disk):
             found.append(CHOSEN)
         # A cleared conversation may have no other file left.
         cleared = clears.read(self._disk.log(clears.FILE))
@@ -258,7 +258,7 @@ class Views:
     def _choices(self) -> tuple[EventTemplate, ...]:
         """What people have chosen about being remembered, a few hundred people in one event."""
         try:
-            people = sorted((choices.read(self._disk.documents("")) or {}).items())
+            people = sorted((choices.read(self._disk) or {}).items())
         except MemoryFault as fault:
             log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
             return ()

@@ -1,0 +1,121 @@
+"""`discoclaw status`: who uses the store, what is unfinished, and what is wrong."""
+
+import socket
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.common import AsJson, local_time, now_ms, print_table, say, say_json
+from discoclaw.core.times import iso_ms
+from discoclaw.memory.disk.members import Together
+from discoclaw.memory.status import Status, status_of
+from discoclaw.show.words import line
+from discoclaw.storage import disks_of
+
+_PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
+
+
+def status(as_json: AsJson = False) -> None:
+    """Show which processes use the store, what each of them has, and what is unfinished.
+
+    In PostgreSQL these are all processes of the bot, with their shards and leases. “behind” is the age of
+    what a process knows about the others' changes. The exit code is 1 if a shard has no process, a process
+    was not heard from, or one is more than a minute behind.
+
+    Example: discoclaw status
+
+    Example: discoclaw status --json
+    """
+    settings = settings_module.load()
+    with disks_of(settings) as stores:
+        found, store = status_of(stores), stores.used.name
+    if as_json:
+        say_json(_json(store, found))
+    else:
+        _print(store, found)
+    if found.wrong():
+        raise typer.Exit(1)
+
+
+def _print(store: str, found: Status) -> None:
+    say(f"Store: {store}, {_amount(found.size)}")
+    if found.together is not None:
+        _print_together(found, found.together)
+    elif found.holder is not None:
+        host = "" if found.holder.host == socket.gethostname() else f" on {line(found.holder.host)}"
+        say(f"Process {found.holder.pid}{host} uses it since {local_time(found.holder.since)}.")
+    else:
+        say("No process uses it.")
+    for subject in found.erasings:
+        say(f"The erasing of {line(subject)} is unfinished; the bot finishes it.")
+    for name, count in sorted(found.behind.items()):
+        if count:
+            say(f"Changes that {line(name)} still has to follow: {count} ledgers.")
+    for wrong in found.wrong():
+        say(f"Wrong: {line(wrong)}.")
+
+
+def _print_together(found: Status, together: Together) -> None:
+    if not together.processes:
+        say("No process uses it.")
+        return
+    now, table = now_ms(), Table(*_PROCESSES)
+    for one in together.processes:
+        table.add_row(
+            f"{one.id}" if one.kind == "bot" else f"{one.id} ({line(one.kind)})",
+            line(one.host),
+            str(one.pid),
+            line(one.program),
+            ", ".join(found.shards(one.id)),
+            local_time(now - int(one.started_s * 1000)),
+            f"{one.heard_s:.0f} s ago",
+            f"{one.fed_s:.0f} s",
+            ", ".join(map(line, one.waits)),
+        )
+    print_table(table)
+    if together.leases:
+        leases = Table("lease", "process", "since")
+        for lease in together.leases:
+            since = local_time(now - int(lease.since_s * 1000))
+            leases.add_row(line(lease.name), str(lease.process), since)
+        print_table(leases)
+
+
+def _amount(size: int) -> str:
+    """A size for people: "12.3 MB"."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
+
+
+def _json(store: str, found: Status) -> dict[str, Any]:
+    together, holder = found.together or Together(), found.holder
+    return {
+        "store": store,
+        "size": found.size,
+        "processes": [
+            {
+                "id": one.id,
+                "kind": one.kind,
+                "host": one.host,
+                "pid": one.pid,
+                "version": one.program,
+                "shards": list(found.shards(one.id)),
+                "alive": one.alive,
+                "startedSecondsAgo": round(one.started_s, 1),
+                "heardSecondsAgo": round(one.heard_s, 1),
+                "behindSeconds": round(one.fed_s, 1),
+                "waits": list(one.waits),
+            }
+            for one in together.processes
+        ],
+        "leases": [
+            {"name": one.name, "process": one.process, "sinceSecondsAgo": round(one.since_s, 1)}
+            for one in together.leases
+        ],
+        "holder": None
+        if holder is None
+        else {"pid": holder.pid, "host": holder.host, "since": iso_ms(holder.since)},
+        "unfinished": {"erasings": list(found.erasings), "behind": dict(found.behind)},
+        "wrong": found.wrong(),
+    }

@@ -1,0 +1,92 @@
+"""Where the inboxes lie in a store that several processes share: one text for each of Discord's shards.
+
+    cursors/inbox:<generation>:<shard>   the conversations of a shard
+    cursors/inbox-shards                 how many shards there are, and their generation
+
+A generation begins when there are more or fewer shards than before: then each process moves the conversations
+of its shards into their new texts, by the servers that they belong to. Whoever calls this has the leases of
+these shards, so nobody else writes their texts. Blocking.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from discoclaw.core.shards import Shards, shard_of
+from discoclaw.memory.disk.files import render_json, session_name
+from discoclaw.memory.disk.port import Documents
+
+NAME: Final = "inbox"
+SHARDS: Final = "inbox-shards"
+_TEXT: Final = re.compile(r"inbox(?:[:-](\d+)[:-]\d+)?\.json", re.ASCII)
+
+
+def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict[str, Any]]:
+    """The names of the cursors of these shards, and all conversations in them. Raises OSError.
+
+    What lies where older generations, or one process alone, have left it is there afterwards.
+    """
+    generation = _generation(documents, shards.count)
+    names = {shard: f"{NAME}:{generation}:{shard}" for shard in shards.ids}
+    texts = {text: int(of[1] or 0) for text in documents.names() if (of := _TEXT.fullmatch(text))}
+    older = sorted((text for text in texts if texts[text] != generation), key=lambda text: texts[text])
+    found: dict[str, Any] = {}
+    missing: dict[int, dict[str, Any]] = {}
+    for shard, name in names.items():
+        if session_name(name) in texts:
+            found.update(_decoded(documents.read(session_name(name))))
+        else:
+            missing[shard] = {}
+    for text in older:
+        for key, value in _decoded(documents.read(text)).items():
+            if (shard := _shard(value, shards)) in missing:
+                missing[shard][key] = value
+    for shard, conversations in missing.items():
+        documents.write(session_name(names[shard]), render_json(conversations))
+        found.update(conversations)
+    for text in older:
+        _leave(documents, text, shards)
+    return names, found
+
+
+def _generation(documents: Documents, count: int) -> int:
+    """The generation of so many shards; a new one if there were others before."""
+
+    def agreed(content: bytes | None) -> bytes | None:
+        value = _decoded(content or b"{}")
+        if value.get("count") == count:
+            return None
+        return render_json({"count": count, "generation": int(value.get("generation", 0)) + 1})
+
+    return int(_decoded(documents.change(session_name(SHARDS), agreed) or b"{}")["generation"])
+
+
+def _leave(documents: Documents, text: str, shards: Shards) -> None:
+    """Remove the conversations of these shards from a text, and the text with the last of them."""
+
+    def others(content: bytes | None) -> bytes | None:
+        if content is None:
+            return None
+        before = _decoded(content)
+        left = {key: value for key, value in before.items() if _shard(value, shards) not in shards.ids}
+        return render_json(left) if left != before else None
+
+    content = documents.change(text, others)
+    if content is not None and not _decoded(content):
+        documents.remove([text])
+
+
+def _shard(value: object, shards: Shards) -> int:
+    guild = value.get("guild") if isinstance(value, Mapping) else None
+    known = isinstance(guild, str) and guild.isascii() and guild.isdigit()
+    return shard_of(guild if known else None, shards.count)
+
+
+def _decoded(content: bytes) -> dict[str, Any]:
+    """A text as a map; empty if it is damaged."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,144 @@
+"""What processes that share a store tell each other through it, and the port to the rows with which they do.
+
+A *position* is one in the list of changes: whoever stands there has let go of all that was changed before.
+Everything blocks, and raises OSError.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Member(NamedTuple):
+    """What a process says about itself when it registers."""
+
+    kind: str
+    """"bot", or "tool" for a command of the terminal."""
+
+
+class Entered(NamedTuple):
+    """A process was registered. `kept` are the leases of its earlier epoch that nobody took meanwhile."""
+
+    epoch: int
+    position: int
+    kept: frozenset[str] = frozenset()
+
+
+class State(NamedTuple):
+    """What a process tells the others each time it renews itself.
+
+    It has let go of all that transactions below `position` changed; `fed` is the database's time of the
+    reading that said so (seconds). `waits` are the leases it waits for.
+    """
+
+    position: int
+    fed: float
+    waits: Sequence[str] = ()
+
+
+class Page(NamedTuple):
+    """The texts that others changed since a position, with their versions, and the position after that.
+
+    `complete` is False if changes since then were removed meanwhile: any text may have changed.
+    """
+
+    names: dict[str, int]
+    position: int
+    read_at: float
+    complete: bool = True
+
+
+class ProcessState(NamedTuple):
+    """One process as the store knows it. Times are ages in seconds; `fed_s` is how old what it read is."""
+
+    id: int
+    kind: str
+    host: str
+    pid: int
+    program: str
+    alive: bool
+    started_s: float
+    heard_s: float
+    fed_s: float
+    waits: Sequence[str] = ()
+
+
+class LeaseState(NamedTuple):
+    """A lease, the process that has it, and for how long (s)."""
+
+    name: str
+    process: int
+    since_s: float
+
+
+class Together(NamedTuple):
+    """Everything that is known about the processes of a store, and its size in bytes."""
+
+    processes: tuple[ProcessState, ...] = ()
+    leases: tuple[LeaseState, ...] = ()
+    size: int = 0
+
+
+class Rows(Protocol):
+    """The rows, as one process uses them. `lease_s` is how long it counts as alive after a renewal."""
+
+    @property
+    def lease_s(self) -> float: ...
+
+    # For one thread, on a connection of its own.
+
+    def enter(self, member: Member) -> Entered:
+        """Register a process."""
+        ...
+
+    def enter_again(self, member: Member, before: int, position: int, leases: Collection[str]) -> Entered:
+        """Register a process whose epoch `before` has ended, with those of its leases that nobody took."""
+        ...
+
+    def renew(self, epoch: int, state: State) -> bool:
+        """Renew a process. False if the others no longer count on it: it needs a new epoch."""
+        ...
+
+    def page(self, epoch: int, position: int) -> Page:
+        """What other processes changed since a position."""
+        ...
+
+    def prune(self) -> int:
+        """Remove what nobody needs any more, at most so much at once. Returns how many rows."""
+        ...
+
+    def leave(self, epoch: int) -> None:
+        """Take a process and its leases away: others can have them at once."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection that the methods above use."""
+        ...
+
+    # For any thread.
+
+    def newest(self) -> int:
+        """The position after everything that was committed so far."""
+        ...
+
+    def behind(self, position: int, epoch: int) -> list[int]:
+        """The other processes that have not read up to a position, and may still write."""
+        ...
+
+    def take(self, name: str, epoch: int) -> bool:
+        """Take a lease that nobody has, or only a process that is no longer alive. May be called again."""
+        ...
+
+    def release(self, names: Collection[str], epoch: int) -> None:
+        """Give leases back; those that others have stay theirs."""
+        ...
+
+    def holders(self, prefix: str, epoch: int) -> dict[str, str]:
+        """The leases of other living processes whose names begin so, and who has each."""
+        ...
+
+    def claim(self, message: int | None, epoch: int, names: Collection[str]) -> tuple[bool, dict[str, int]]:
+        """Claim a message, and return the versions of texts (0: it does not exist), in one question.
+
+        May be called again: what this process claimed stays its own. What a dead one claimed is free.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The store in PostgreSQL, which several processes may share. The one package that knows psycopg."""

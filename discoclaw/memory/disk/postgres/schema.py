@@ -1,0 +1,169 @@
+"""The tables of a store in PostgreSQL, and the steps by which an older version becomes this one. Blocking.
+
+    documents  one row a text, by the name its file would have below `data/memory`
+    logs       the ledgers and other logs, by the same names: how long each is, and which one (`port.Head`)
+    lines      one row a line of a log: the line with its newline, and the byte at which it begins
+    changes    one row a change of a text, for followers and for the other processes
+    archive_…  the archive of talk (`archive`)
+    processes, leases, claims   who uses the store, and what each of them alone may do
+
+A version comes from one sequence, and is new with every write. `changes.xid` is the number of the transaction
+that wrote the row: below `pg_snapshot_xmin(pg_current_snapshot())` all have ended, so whoever goes on from
+there misses none. The ids alone, or the xids of rows already seen, would skip what commits late.
+
+`bytea`, because a text may hold NUL or what is not UTF-8. No column of `logs` that changes is in an index:
+its updates then touch no index at all (HOT).
+"""
+
+from discoclaw.core.errors import NewerSchema
+from discoclaw.memory.disk.postgres.archive import ARCHIVE
+from discoclaw.memory.disk.postgres.connection import Connection, Database
+from discoclaw.memory.disk.postgres.errors import LOST
+
+PARTITIONS = 8
+"""Of the lines, the one table that grows large. A lookup locks all of them, and sixteen locks are fast."""
+
+_STORE = (
+    "CREATE SEQUENCE versions",
+    """CREATE TABLE documents (
+        name text COLLATE "C" PRIMARY KEY,
+        content bytea NOT NULL,
+        version bigint NOT NULL DEFAULT nextval('versions')
+    )""",
+    """CREATE TABLE logs (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text COLLATE "C" UNIQUE NOT NULL,
+        size bigint NOT NULL DEFAULT 0,
+        generation bigint NOT NULL DEFAULT nextval('versions'),
+        version bigint NOT NULL DEFAULT nextval('versions')
+    ) WITH (fillfactor = 70)""",
+    """CREATE TABLE lines (
+        log bigint NOT NULL,
+        position bigint NOT NULL,
+        line bytea NOT NULL,
+        PRIMARY KEY (log, position)
+    ) PARTITION BY HASH (log)""",
+    *(
+        f"CREATE TABLE lines_{n} PARTITION OF lines FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {n})"
+        for n in range(PARTITIONS)
+    ),
+    # `attempt` is the number of one attempt to write: it tells whether a commit took place of which the
+    # answer was lost.
+    """CREATE TABLE changes (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+        name text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        process bigint NOT NULL DEFAULT 0,
+        attempt bigint UNIQUE
+    )""",
+    "CREATE INDEX changes_xid ON changes (xid)",
+)
+
+_PROCESSES = (
+    """CREATE TABLE processes (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        kind text NOT NULL,
+        host text NOT NULL,
+        pid integer NOT NULL,
+        program text NOT NULL,
+        started timestamptz NOT NULL DEFAULT now(),
+        until timestamptz NOT NULL,
+        heard timestamptz NOT NULL DEFAULT clock_timestamp(),
+        seen bigint NOT NULL DEFAULT 0,
+        fed timestamptz NOT NULL DEFAULT clock_timestamp(),
+        waits text[] NOT NULL DEFAULT '{}'
+    ) WITH (fillfactor = 50)""",
+    """CREATE TABLE leases (
+        name text COLLATE "C" PRIMARY KEY,
+        process bigint NOT NULL,
+        epoch bigint NOT NULL,
+        since timestamptz NOT NULL DEFAULT now()
+    )""",
+    """CREATE TABLE claims (
+        message bigint PRIMARY KEY,
+        process bigint NOT NULL,
+        at timestamptz NOT NULL DEFAULT clock_timestamp()
+    )""",
+    "CREATE INDEX claims_at ON claims USING brin (at)",
+    # It raises by itself, so that it can be part of a statement that writes. `own` 0 is no process. Its lock
+    # on the leases makes whoever takes one over wait until this transaction has ended.
+    f"""CREATE FUNCTION fence(own bigint, held text[], epochs bigint[], margin float) RETURNS void
+    LANGUAGE plpgsql AS $$
+    DECLARE ours integer;
+    BEGIN
+        IF own = 0 THEN
+            RETURN;
+        END IF;
+        IF NOT EXISTS (
+            SELECT FROM processes WHERE id = own AND until > clock_timestamp() + margin * interval '1 second'
+        ) THEN
+            RAISE EXCEPTION 'process % is no longer counted on', own USING ERRCODE = '{LOST}';
+        END IF;
+        SELECT count(*) INTO ours FROM (
+            SELECT FROM leases, unnest(held, epochs) AS h (name, epoch)
+            WHERE leases.name = h.name AND leases.epoch = h.epoch FOR SHARE OF leases
+        ) AS locked;
+        IF ours < cardinality(held) THEN
+            RAISE EXCEPTION 'process % lost one of %', own, held USING ERRCODE = '{LOST}';
+        END IF;
+    END $$""",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = ((*_STORE, *_PROCESSES, *ARCHIVE),)
+"""The statements that lead from each version to the next, from none at all on."""
+
+_CLUSTER = "(SELECT system_identifier || '/' || current_database() FROM pg_control_system())"
+_ABOUT = """CREATE TABLE discoclaw (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    version integer NOT NULL,
+    cluster text NOT NULL DEFAULT '',
+    forgotten bigint NOT NULL DEFAULT 0
+)"""
+"""One row: the version of the tables, the cluster they are in, and below which xid changes were removed."""
+
+_LOCK = 0x446973636F
+"""The number of the lock under which tables are made: "Disco"."""
+
+
+def prepare(database: Database, steps: tuple[tuple[str, ...], ...] = STEPS) -> None:
+    """Make the tables, or bring them to this version. Several processes may do this at the same time.
+
+    Raises NewerSchema, MemoryFault and OSError.
+    """
+    if database.read(lambda db: _found(db, database, len(steps))) == (len(steps), True):
+        return
+    with database.patient() as db, db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        version, at_home = _found(db, database, len(steps))
+        if version is None:
+            db.execute(_ABOUT)
+            db.execute("INSERT INTO discoclaw (version) VALUES (0)")
+        for step in steps[version or 0 :]:
+            for statement in step:
+                db.execute(statement)
+        if not at_home:
+            _settle_in(db)
+        db.execute(f"UPDATE discoclaw SET version = %s, cluster = {_CLUSTER}", (len(steps),))
+
+
+def _found(db: Connection, database: Database, newest: int) -> tuple[int | None, bool]:
+    """The version of the tables, None if there are none, and whether they are where they were made.
+
+    Raises NewerSchema.
+    """
+    if db.execute("SELECT to_regclass('discoclaw')").fetchone() == (None,):
+        return None, True
+    row = db.execute(f"SELECT version, cluster = {_CLUSTER} FROM discoclaw").fetchone()
+    version, at_home = row or (0, True)
+    if version > newest:
+        raise NewerSchema(
+            f"{database.where}: its tables have version {version}, newer than this program; update it"
+        )
+    return version, at_home
+
+
+def _settle_in(db: Connection) -> None:
+    """Drop what means nothing in a database that was restored from a backup: its xids, and who used it."""
+    db.execute("TRUNCATE changes, processes, leases")
+    db.execute("UPDATE discoclaw SET forgotten = pg_current_xact_id()::text::bigint")

@@ -1,0 +1,94 @@
+"""The tables as logs and documents use them: prepared at the first use, and written once.
+
+Each write carries the number of its attempt into `changes`, where it is unique. If the connection breaks off
+meanwhile, nobody knows whether it was written. Then `_outcome` inserts the same number: that waits for the
+transaction if it is still under way, and afterwards the number is there, because it was written, or is taken,
+so that it never can be. Comparing contents would not tell whether somebody else wrote the same, or over it.
+"""
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from discoclaw.memory.disk.postgres import schema
+from discoclaw.memory.disk.postgres.connection import Connection, Database
+from discoclaw.memory.disk.postgres.errors import Unsure
+from discoclaw.memory.disk.postgres.seen import Seen
+
+T = TypeVar("T")
+
+Parameters: TypeAlias = dict[str, Any]
+
+NOTED = "INSERT INTO changes (name, version, process, attempt)"
+"""How a statement that writes begins its note about that."""
+
+
+class Tables:
+    """The tables of a database, and which versions in them this process has seen."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.seen = Seen()
+        self.path = Path(f"postgresql:/{database.place}")
+        self._attempts = itertools.count(secrets.randbits(62))
+        self._preparing = threading.Lock()
+        self._prepared = False
+
+    def prepare(self) -> None:
+        """Make the tables, or bring them to this version, once. Raises OSError, MemoryFault."""
+        if not self._prepared:
+            with self._preparing:
+                if not self._prepared:
+                    schema.prepare(self.database)
+                    self._prepared = True
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what `work` reads; see `Database.read`."""
+        self.prepare()
+        return self.database.read(work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Let `work` write in one transaction; see `Database.write`."""
+        self.prepare()
+        return self.database.write(work)
+
+    def write_at_once(self, work: Callable[[Connection], T]) -> T:
+        """Let `work` write with a single statement, which is a transaction and asks the fence."""
+
+        def run(db: Connection) -> T:
+            with self.database.unsure():
+                return work(db)
+
+        return self.read(run)
+
+    def once(self, write: Callable[[Parameters], T], landed: Callable[[int], T]) -> T:
+        """Return what `write` returns, given the parameters of an attempt.
+
+        If the answer to its commit is lost and it was written, return `landed` of the version; if it was not,
+        write once more. Raises OSError, of which Unsure if that cannot be told now, and LeaseLost.
+        """
+        for _ in range(2):
+            given = self.database.fence() | {"attempt": next(self._attempts)}
+            try:
+                return write(given)
+            except Unsure:
+                if version := self._outcome(given["attempt"]):
+                    return landed(version)
+        raise OSError(f"{self.database.where}: the connection broke off, twice; nothing was written")
+
+    def _outcome(self, attempt: int) -> int:
+        """The version that an attempt wrote; 0 if it did not, and never will. Raises Unsure."""
+
+        def look(db: Connection) -> int:
+            taken = "INSERT INTO changes (name, version, attempt) VALUES ('', 0, %s) ON CONFLICT DO NOTHING"
+            db.execute(taken, (attempt,))
+            row = db.execute("SELECT version FROM changes WHERE attempt = %s", (attempt,)).fetchone()
+            return int(row[0]) if row else 0
+
+        try:
+            return self.database.write(look, fenced=False)
+        except OSError as error:
+            raise Unsure(f"it may or may not be written: {error}") from error

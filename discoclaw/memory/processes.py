@@ -1,0 +1,302 @@
+"""The processes that share the store, as one of them sees them: claims, leases, and what the others changed.
+
+While the store is out of reach (*out of touch*), nothing in RAM is used, because others may have changed or
+erased it. A turn goes on without memory, as with a disk that fails, and what is to be learned waits. Touch is
+back once the store answers quickly and everything that changed meanwhile was let go of.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.processes import ALONE, Processes
+from discoclaw.memory.changes import Listener
+from discoclaw.memory.disk.fence import Presence, seconds
+from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.memory.disk.members import Member, Rows, Together
+from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.leases import Leases
+from discoclaw.memory.renewing import Heard, Renewing, Told
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+V = TypeVar("V")
+
+LEASE_S = 5.0
+"""How long a process counts as alive after each renewal, of which there is one a second. Whoever dies is
+succeeded after that; a shorter one would be lost whenever a database takes a few seconds to answer."""
+ANSWER_S = 2.0
+"""How long a turn waits for the store: as long as for a disk."""
+LOOK_S, LONGEST_LOOK_S = 0.1, 1.0
+"""How often one looks whether all processes let go of something."""
+WARN_S = 10.0
+SHARDS = "shard/"
+"""How the names of the leases begin without which a process ends."""
+
+
+class Texts(Protocol):
+    """Which versions of the store's texts this process has seen; 0 is that of a text that does not exist."""
+
+    def differing(self, versions: Mapping[str, int]) -> set[str]:
+        """Those of these texts that were seen in another version, or that exist and were never seen."""
+        ...
+
+    def unseen(self, versions: Mapping[str, int]) -> set[str]:
+        """Those of these texts that were not seen in just this version."""
+        ...
+
+    def take_stale(self) -> set[str]:
+        """Those that a read found in another version than was seen before, once each."""
+        ...
+
+    def names(self) -> set[str]:
+        """All that were seen."""
+        ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that several processes may use at the same time."""
+
+    @property
+    def presence(self) -> Presence:
+        """What this process is to it."""
+        ...
+
+    @property
+    def seen(self) -> Texts: ...
+
+    def rows(self, lease_s: float) -> Rows:
+        """The rows by which its processes know about each other."""
+        ...
+
+    def together(self) -> Together:
+        """Who uses it now. Blocking. Raises OSError."""
+        ...
+
+
+def processes_of(disk: Disk, changes: Listener, member: Member) -> Processes:
+    """The processes that use a store, of which this one is a `member`. `changes` hears what others change."""
+    if not isinstance(disk, SharedStore):
+        return ALONE
+    return SharedProcesses(disk.rows(LEASE_S), disk.presence, disk.seen, changes, member)
+
+
+class SharedProcesses:
+    """One of several processes. A `core.service.Service`, started once the store is open, and closed last."""
+
+    shared = True
+
+    def __init__(
+        self, rows: Rows, presence: Presence, texts: Texts, changes: Listener, member: Member
+    ) -> None:
+        self._rows = rows
+        self._presence = presence
+        self._texts = texts
+        self._changes = changes
+        self._back = asyncio.Event()
+        """Set while we are in touch."""
+        self._back.set()
+        self._leases = Leases(rows, presence, self._back)
+        told = Told(
+            self._leases.held, self._leases.waiting, self._in_loop(self._hear), self._in_loop(self._lost)
+        )
+        self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lost_at: float | None = None
+        self._noticed_at = 0.0
+        self._overtaken = False
+        """Whether another process has our shards by now: then this one ends, and handles nothing more."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        presence.margin_s = min(presence.margin_s, rows.lease_s * 0.4)
+        self._applying = asyncio.Lock()
+        self._owed: dict[str, object] = {}
+        """What has to be let go of, once more if a part could not; each with a mark of when it was added."""
+
+    # ------------------------------------------------------------------ lifecycle
+
+    async def start(self) -> None:
+        """Register. Raises MemoryFault if the store cannot be reached."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            await in_thread(self._renewing.enter)
+        except OSError as error:
+            raise MemoryFault(str(error)) from error
+        log.info("this is process %d of the store", self._presence.epoch)
+
+    async def settle(self) -> None:
+        """Wait until what the others changed, as far as it was read, was let go of."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Leave the store: others can have our leases at once. May be called again."""
+        self._leases.close()
+        await in_thread(self._renewing.leave)
+
+    # ------------------------------------------------------------------ claims
+
+    @property
+    def in_touch(self) -> bool:
+        return self._presence.in_touch
+
+    async def claim(self, message_id: str, about: Collection[str] = ()) -> bool:
+        return await self._asked(int(message_id), about)
+
+    async def look(self, about: Collection[str]) -> None:
+        await self._asked(None, about)
+
+    async def _asked(self, message: int | None, about: Collection[str]) -> bool:
+        """Claim and look at once. True if there is no answer in time.
+
+        A process that was stopped, or whose database was restarted, is back in touch soon, or learns that
+        others have its shards. Without the pause it would handle what others have claimed by then.
+        """
+        ours = await self._answer(message, about)
+        if ours is None and await self._back_soon():
+            ours = await self._answer(message, about)
+        if ours is None and seconds() >= self._presence.until:
+            # Nobody waits for us any more: what was said here since the loss may be erased by now, too.
+            self._changes.out_of_touch()
+        return ours is not False
+
+    async def _answer(self, message: int | None, about: Collection[str]) -> bool | None:
+        """The same once; None if there is no answer. False for all messages once others have our shards."""
+        if self._overtaken and message is not None:
+            return False
+        if not self._presence.in_touch:
+            if not self._presence.stale:
+                self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
+            return None
+        asking = self._begun(self._ask(message, about))
+        await asyncio.wait([asking], timeout=ANSWER_S)
+        if not asking.done():
+            self._lose(f"it did not answer within {ANSWER_S:g} s")
+            return None
+        try:
+            return asking.result()
+        except (OSError, MemoryFault) as error:
+            self._lose(str(error))
+            return None
+
+    async def _back_soon(self) -> bool:
+        """Wait until we are in touch again, as long as that may still be soon after the loss."""
+        if (left_s := self._noticed_at + ANSWER_S - seconds()) > 0:
+            await read_in_thread(self._renewing.back.wait, left_s)
+        return self._presence.in_touch
+
+    async def _ask(self, message: int | None, about: Collection[str]) -> bool:
+        ours, versions = await read_in_thread(self._rows.claim, message, self._presence.epoch, about)
+        await self._renewed(self._texts.differing(versions), set(about))
+        return ours
+
+    async def _renewed(self, names: Collection[str], about: set[str] | None = None) -> None:
+        """Have all parts let go of texts, and of those that were read anew by some of them only.
+
+        Of what is owed beside these, a turn waits only for what it is `about`: an erasing, of which the parts
+        let go too, may wait for a slow write. The next page of the feed is about everything.
+        """
+        self._owed |= dict.fromkeys([*names, *self._texts.take_stale()], object())
+        mine = self._owed.keys() if about is None else self._owed.keys() & about
+        if owed := {name: self._owed[name] for name in mine}:
+            await self._changes.renewed(owed.keys())
+            for name, since in owed.items():
+                if self._owed.get(name) is since:
+                    del self._owed[name]
+
+    # ------------------------------------------------------------------ leases
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[None]:
+        return self._leases.lease(name)
+
+    def free(self, name: str) -> AbstractAsyncContextManager[bool]:
+        return self._leases.free(name)
+
+    async def holders(self, prefix: str) -> Mapping[str, str]:
+        try:
+            return await in_thread(self._rows.holders, prefix, self._presence.epoch)
+        except OSError as error:
+            raise MemoryFault(f"who else uses the store is not known: {error}") from error
+
+    async def all_know(self) -> None:
+        began, pause_s, warned = seconds(), LOOK_S, False
+        try:
+            position = await in_thread(self._rows.newest)
+            while behind := await in_thread(self._rows.behind, position, self._presence.epoch):
+                if not warned and seconds() - began > WARN_S:
+                    warned = True
+                    log.warning("waiting until process %s lets go of what changed", behind[0])
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
+        except OSError as error:
+            raise MemoryFault(f"not every process is known to have heard of it: {error}") from error
+
+    # ------------------------------------------------------------------ losing touch, and getting it back
+
+    def _lose(self, why: str) -> None:
+        self._renewing.lose()
+        self._lost(why)
+
+    def _lost(self, why: str) -> None:
+        if self._lost_at is None:
+            self._lost_at = min(seconds(), self._presence.until - self._rows.lease_s)
+            self._noticed_at = seconds()
+            self._back.clear()
+            self._renewing.back.clear()
+            log.warning("out of touch with the store: %s; answering without memory until it is back", why)
+            self._changes.out_of_touch()
+
+    async def _apply(self, heard: Heard) -> None:
+        """Let go of what the others changed; after a loss we are then in touch again."""
+        async with self._applying:
+            page = heard.page
+            if heard.entered is not None:
+                lost = self._leases.moved(heard.entered.epoch, heard.entered.kept)
+                self._overtaken = self._overtaken or any(name.startswith(SHARDS) for name in lost)
+            names = self._texts.unseen(page.names)
+            if not page.complete:
+                names |= self._texts.names()
+            try:
+                await self._renewed(names)
+            except (MemoryFault, OSError) as error:
+                log.warning("what other processes changed could not be let go of: %s", error)
+                self._renewing.again()
+                return
+            except Exception:  # a named edge: what was not let go of must not count as read
+                log.exception("what other processes changed could not be let go of")
+                self._renewing.again()
+                return
+            self._renewing.applied(heard)
+            if self._presence.stale and heard.losses == self._renewing.losses:
+                self._presence.stale = False
+                self._back.set()
+                self._renewing.back.set()
+                if self._lost_at is not None:
+                    log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
+                    self._lost_at = None
+
+    def _hear(self, heard: Heard) -> None:
+        self._begun(self._apply(heard))
+
+    def _begun(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
+
+    def _in_loop(self, call: Callable[[V], None]) -> Callable[[V], None]:
+        """A function for other threads that has the event loop call another one."""
+
+        def in_loop(value: V) -> None:
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(call, value)
+
+        return in_loop

@@ -1,0 +1,39 @@
+"""The store that several processes share is out of reach: the bot answers without memory."""
+
+import pytest
+
+from tests.app.conftest import Start
+from tests.app.models import Scripted
+from tests.memory.sharing import until
+from tests.servers.postgres import Postgres
+
+
+async def test_a_bot_without_its_store_answers_from_what_is_said_now_and_says_so_once(
+    start: Start, database: str, postgres: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Scripted("noted", then="hello")
+    # What waits for its lease would keep the simulated Discord waiting too.
+    async with start(model, store=database, durable_every=100, summary_every=100) as world:
+        await world.ann.send(world.general, "!memory remember My favourite shell is zsh")
+        await world.ann.send(world.general, "my cat is called Minka")
+        await world.settle()
+        await world.ann.send(world.general, "What is my favourite shell?")
+        assert "shell is zsh" in model.prompt
+        assert "Minka" in model.prompt
+        processes = world.app.storage.processes
+        postgres.kill9()
+        await until(lambda: "out of touch" in caplog.text)
+        assert not processes.in_touch
+        await world.ann.send(world.general, "And my favourite shell?")
+        assert world.answer(world.general) == "hello"
+        assert "zsh" not in model.prompt
+        assert "Minka" not in model.prompt
+        await world.ann.send(world.general, "Still there?")
+        assert world.answer(world.general) == "hello"
+        assert "zsh" not in model.prompt
+        postgres.start()
+        await until(lambda: processes.in_touch)
+        await world.ann.send(world.general, "What is my favourite shell, again?")
+        assert "shell is zsh" in model.prompt
+    said = [one.getMessage().split(":")[0].split(",")[0] for one in caplog.records if "touch" in one.message]
+    assert said == ["out of touch with the store", "in touch with the store again"]

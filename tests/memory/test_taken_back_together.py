@@ -1,0 +1,135 @@
+"""What is taken back in one process is let go of in every process that shares the store."""
+
+from collections.abc import Iterable
+
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.memory.conversations.responses import Response
+from discoclaw.memory.disk.files import in_thread
+from tests.memory.kit import ANN, Clock
+from tests.memory.processes import Process
+
+WORDS = "I like tulips from Leiden"
+ANNS = ANN.removeprefix("user-")
+SESSION = f"discord:dm:{ANNS}"
+
+
+class Window(PersonalData):
+    """Words in the RAM of one process, which notes what it is told to let go of."""
+
+    name = "a window"
+
+    def __init__(self) -> None:
+        self.gone: list[Withdrawal] = []
+        self.ended: list[str] = []
+        self.has: set[str] = set()
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        return (SESSION,) if subject in self.has else ()
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        self.gone.append(withdrawal)
+        return NOTHING_WITHDRAWN
+
+    def withdrawn(self, subject: str) -> None:
+        self.ended.append(subject)
+
+
+async def forget(process: Process) -> None:
+    """Let Ann forget all she said, and wait until it is removed."""
+
+    def wish(draft: Draft) -> None:
+        for item in list(draft.items.values()):
+            draft.deprecate(item, Origin("stated"))
+
+    with process.storage.withdrawals.watched(ANN) as watch:
+        await process.memory.change(ANN, "forgotten", wish)
+        await process.storage.withdrawals.report(watch)
+
+
+async def cache(process: Process, clock: Clock, subject: str = ANN) -> None:
+    said = Response("key", "sha", "model", f"You said: {WORDS}", clock.now, clock.now)
+    await in_thread(process.storage.conversations.responses.put, subject, said)
+    assert b"tulips" in process.on_this_machine()
+
+
+class TestWhatWasTakenBackElsewhere:
+    async def test_is_let_go_of_before_it_is_used_again(self, two: list[Process], clock: Clock) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        assert await there.known(ANNS) == [WORDS]
+        there.memory.join(window := Window())
+        clock.forward(minutes=1)
+        await forget(here)
+        assert await there.known(ANNS) == []
+        assert {one.subject for one in window.gone} == {ANN}
+        assert any("tulips" in text for text in window.gone[0].texts)
+
+    async def test_is_let_go_of_where_only_a_window_has_it(self, two: list[Process], clock: Clock) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        there.memory.join(window := Window())
+        window.has = {ANN}
+        clock.forward(minutes=1)
+        await forget(here)
+        await there.look(f"ledger/{ANN}.jsonl")
+        assert {one.subject for one in window.gone} == {ANN}
+
+    async def test_costs_a_process_that_has_nothing_of_the_person_no_reading(
+        self, two: list[Process]
+    ) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await there.hear()
+        assert not there.memory.has_in_ram(ANN)
+
+    async def test_leaves_every_machine(self, two: list[Process], clock: Clock) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await cache(here, clock)
+        await cache(there, clock)
+        await cache(there, clock, "user-456")
+        clock.forward(minutes=1)
+        await forget(here)
+        await there.hear()
+        assert [b"tulips" in one.on_this_machine() for one in two] == [False, False]
+
+    async def test_may_be_used_again_once_it_is_removed_from_the_store(
+        self, two: list[Process], clock: Clock
+    ) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await there.known(ANNS)
+        there.memory.join(window := Window())
+        clock.forward(minutes=1)
+        await forget(here)
+        await there.hear()
+        assert window.ended == [ANN]
+
+
+class TestAnOptOut:
+    async def test_ends_permissions_and_empties_every_machine(self, two: list[Process], clock: Clock) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await cache(there, clock)
+        permission = there.storage.consent.ask(ANNS, clock.now)
+        there.memory.join(window := Window())
+        await here.storage.people.choices.choose(ANNS, opted_out=True)
+        await there.look(f"choices/{ANNS}.json")
+        assert not permission.holds
+        assert permission.opted_out
+        assert any(one.everything for one in window.gone)
+        await here.storage.withdrawals.settle()
+        await there.hear()
+        await there.storage.withdrawals.settle()
+        assert b"tulips" not in there.on_this_machine()
+
+    async def test_and_back_in_again_counts_everywhere(self, two: list[Process], clock: Clock) -> None:
+        here, there = two
+        await here.storage.people.choices.choose(ANNS, opted_out=True)
+        clock.forward(minutes=1)
+        await here.storage.people.choices.choose(ANNS, opted_out=False, since=clock.now)
+        await there.look(f"choices/{ANNS}.json")
+        assert not there.storage.consent.may_keep(ANNS, clock.now)
+        assert there.storage.consent.may_keep(ANNS, clock.now + 1)
