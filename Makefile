@@ -11,7 +11,7 @@ DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk check bench bench-recall mermaid nostr-client docs lock clean
+.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs lock clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -26,6 +26,9 @@ test-disk: $(READY)  ## What is about disks, on the disk that this folder is on
 	mkdir -p .pytest_disk
 	TEST_DIR=$(CURDIR)/.pytest_disk $(BIN)/python -m pytest -n auto --dist worksteal $(DISK_TESTS)
 	rm -rf .pytest_disk
+
+rounds: $(READY)  ## Random faults for four processes on one PostgreSQL (ROUNDS="--rounds 300 --seed 1")
+	$(BIN)/python -m tests.process.rounds $(ROUNDS)
 
 check: $(READY)  ## Lint, format, types, and which room may import which
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Mapping
 from functools import partialmethod
@@ -243,11 +244,20 @@ def live(folder: str, environment: dict[str, str], out: int, err: int) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if (ahead := environment.get("TEST_CLOCK_AHEAD_S")) is not None:
+        _set_clock(float(ahead))
     sys.argv = ["discoclaw", "run"]
     from discoclaw.cli.main import main
 
     main()
     sys.exit(0)
+
+
+def _set_clock(ahead_s: float) -> None:
+    """Let this process believe that it is later than it is."""
+    now = time.time_ns
+    time.time_ns = lambda: now() + int(ahead_s * 1e9)
+    time.time = lambda: time.time_ns() / 1e9
 
 
 def _bury(lives: dict[int, socket.socket]) -> None:

@@ -314,6 +314,13 @@ class TestWhatWasUnderWay:
         assert await replied(house, command) == COMMAND_STOPPED
         await replied(house, cold, "Four")
 
+    async def test_the_answer_to_a_command_cannot_be_given_twice(self, house: House) -> None:
+        await house.running()
+        command = await house.discord.say(house.ann, house.discord.add_channel("quay"), "!memory help")
+        await replied(house, command)
+        (answer,) = house.discord.bot_messages(command.channel)
+        assert answer.nonce == f"{command.id}.1"  # which another process would send, too
+
     async def test_what_discord_sends_again_is_not_answered_again(self, house: House) -> None:
         await house.running()
         pier = house.discord.add_channel("pier")

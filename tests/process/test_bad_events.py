@@ -26,7 +26,7 @@ def events(house: House) -> dict[str, Any]:
     thread["thread_metadata"] = {"archived": False, "auto_archive_duration": 60, "archive_timestamp": WHEN}
     role = {"id": "79", "name": "role", "permissions": "0", "position": 1, "color": 0, "hoist": False}
     role |= {"managed": False, "mentionable": False, "colors": {"primary_color": 0}}
-    guild = {**world.guild_payload(), "id": ELSEWHERE, "unavailable": False, "channels": [channel]}
+    guild = {**discord.guild.payload(), "id": ELSEWHERE, "unavailable": False, "channels": [channel]}
     guild |= {"members": [], "threads": [thread], "voice_states": [], "presences": []}
     ids = {"id": said["id"], "channel_id": said["channel_id"], "guild_id": said["guild_id"]}
     pressed = {
@@ -37,7 +37,10 @@ def events(house: House) -> dict[str, Any]:
         "version": 1,
     }
     pressed |= {"channel_id": str(talk.id), "guild_id": str(discord.guild_id), "message": said}
-    pressed |= {"member": house.guy.member_payload(), "data": {"custom_id": "x", "component_type": 2}}
+    pressed |= {
+        "member": discord.guild.member_payload(house.guy),
+        "data": {"custom_id": "x", "component_type": 2},
+    }
     return {
         "MESSAGE_CREATE": said,
         "MESSAGE_UPDATE": said,
@@ -59,7 +62,7 @@ def events(house: House) -> dict[str, Any]:
         "THREAD_LIST_SYNC": {"guild_id": ELSEWHERE, "threads": [thread], "members": []},
         "THREAD_MEMBER_UPDATE": {"id": "78", "guild_id": ELSEWHERE, "user_id": str(discord.bot.id)},
         "THREAD_MEMBERS_UPDATE": {"id": "78", "guild_id": ELSEWHERE, "member_count": 1},
-        "GUILD_MEMBER_UPDATE": {"guild_id": str(discord.guild_id), **house.guy.member_payload()},
+        "GUILD_MEMBER_UPDATE": {"guild_id": str(discord.guild_id), **discord.guild.member_payload(house.guy)},
         "STAGE_INSTANCE_CREATE": {"id": "81", "guild_id": ELSEWHERE, "channel_id": "77", "topic": "x"},
         "INTERACTION_CREATE": pressed,
     }
