@@ -53,7 +53,7 @@ def _reply(number: int) -> MakeReply:
 async def _missed(talk: Talk, rooms: list[list[Inbound]]) -> None:
     catch_up = CatchUp(talk, clock=now_ms)
     for room, said in enumerate(rooms):
-        new = [one for one in said if talk.first_time(one)]
+        new = [one for one in said if await talk.first_time(one)]
         await catch_up.take([Missed(one, _reply(2 * int(one.id) + room)) for one in new])
         for one in new:
             talk.inboxes.heard(one.session_key, one.id)
@@ -62,6 +62,6 @@ async def _missed(talk: Talk, rooms: list[list[Inbound]]) -> None:
 async def _live(talk: Talk, rooms: list[list[Inbound]]) -> None:
     for number in range(EACH):
         for room, said in enumerate(rooms):
-            if talk.first_time(said[number]):
+            if await talk.first_time(said[number]):
                 await talk.receive(said[number], _reply(2 * int(said[number].id) + room))
                 talk.inboxes.heard(said[number].session_key, said[number].id)

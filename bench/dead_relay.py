@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from bench.discord_payloads import connect
 from bench.figure import Figure, median, without_garbage
-from bench.turn import Watch, _settle_in
+from bench.turn import Watch, settle_in
 from bench.world import OWNER, EchoModel, fresh_folder, sentence, settings_in
 from discoclaw.app import App, build
 
@@ -41,7 +41,7 @@ async def measure() -> list[Figure]:
         async with ours, bare:
             for app in (ours, bare):
                 await connect(app.client, lambda text: None)
-                await _settle_in(app, dice)
+                await settle_in(app, dice)
             with without_garbage():
                 for number in range(WARM_UP + TURNS):
                     if number == WARM_UP:

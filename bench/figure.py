@@ -47,6 +47,11 @@ def median(times: Sequence[float]) -> float:
     return statistics.median(times)
 
 
+def p95(times: Sequence[float]) -> float:
+    """The time that one in twenty is above."""
+    return sorted(times)[int(len(times) * 0.95)]
+
+
 def p99(times: Sequence[float]) -> float:
     """The time that one in a hundred is above."""
     return sorted(times)[int(len(times) * 0.99)]

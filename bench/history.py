@@ -42,12 +42,19 @@ async def measure() -> list[Figure]:
 
 
 def _write(folder: Path, count: int) -> None:
+    ledgers = folder / "memory" / "ledger"
+    ledgers.mkdir(parents=True)
+    (ledgers / f"{SUBJECT}.jsonl").write_bytes(b"".join(lines_of(count)))
+
+
+def lines_of(count: int, items: int = ITEMS) -> list[bytes]:
+    """So many commits as lines of a ledger, each changing one of the items that the first one made."""
     dice = random.Random(7)
     view, lines = View(), []
     for number in range(count):
         draft = Draft(view, now_ms=BEGAN + number * 1000)
         if number == 0:
-            fill(draft, ITEMS, dice)
+            fill(draft, items, dice)
         else:
             name = dice.choice(list(view.items))
             Wish(name, sentence(dice))(draft)
@@ -55,9 +62,7 @@ def _write(folder: Path, count: int) -> None:
         assert commit is not None
         view = view.after(commit)
         lines.append(encode_line(commit))
-    ledgers = folder / "memory" / "ledger"
-    ledgers.mkdir(parents=True)
-    (ledgers / f"{SUBJECT}.jsonl").write_bytes(b"".join(lines))
+    return lines
 
 
 async def _views(folder: Path) -> list[Figure]:

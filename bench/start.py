@@ -1,8 +1,8 @@
 """Starting with 10,000 known people on disk, beside an empty folder.
 
 A start takes the folder and lets the followers of the ledger see what changed while nobody looked; it must
-not read what is remembered of 10,000 people. Everybody has a ledger and a durable file, and the mirror of the
-transparency channel is up to date, as after a clean stop. Connecting to Discord is left out.
+not read what is remembered of 10,000 people. Everybody has a ledger and a durable file, and all followers are
+up to date, as after a clean stop. Connecting to Discord is left out.
 """
 
 import random
@@ -15,32 +15,53 @@ from discoclaw.app import build, now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
-from discoclaw.memory.disk.files import render_json, session_file
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.memory.disk.port import CURSORS, Disk
 from discoclaw.memory.subjects import durable_file
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.settings import Settings
 
 PEOPLE = 10_000
 ITEMS = 5
 MOST_S = 1.0
+FOLLOWERS = ("withdrawals", "transparency", "questions")
 
 
 async def measure() -> list[Figure]:
     """One figure: seconds to a start."""
     with fresh_folder() as folder:
         populate(folder / "full" / "data" / "memory", PEOPLE)
-        empty = await _start(folder / "empty")
-        full = await _start(folder / "full")
+        await follow(FilesDisk(folder / "full" / "data" / "memory"))
+        empty = await started(settings_in(folder / "empty", memory_channel=str(CHANNEL)))
+        full = await started(settings_in(folder / "full", memory_channel=str(CHANNEL)))
     name = f"start with {PEOPLE:,} known people"
     return [Figure(name, full, empty, "s", "an empty folder", f"<= {MOST_S:g} s", full <= MOST_S)]
 
 
-async def _start(folder: Path) -> float:
-    app = build(settings_in(folder, memory_channel=str(CHANNEL)), model=EchoModel())
+async def started(settings: Settings) -> float:
+    """How many seconds a start takes."""
+    app = build(settings, model=EchoModel())
     with without_garbage():
         began = time.perf_counter()
         async with app:
             for caught_up in app.client.ready_hooks:
                 await caught_up()
             return time.perf_counter() - began
+
+
+async def follow(disk: Disk) -> None:
+    """Bring the cursors of all followers up to date, though they did nothing."""
+    for name in FOLLOWERS:
+        follower = Follower(name, _mirrored, ledgers=disk.ledgers, cursors=Cursors(disk.documents(CURSORS)))
+        await follower.start()
+        await follower.catch_up()
+        await follower.settle()
+        await follower.close()
+
+
+async def _mirrored(_subject: str) -> None:
+    """Nothing to do."""
 
 
 def populate(root: Path, people: int) -> None:
@@ -51,10 +72,8 @@ def populate(root: Path, people: int) -> None:
     commit = draft.commit("fill")
     assert commit is not None
     line, picture = encode_line(commit), durable_file.render(EMPTY.after(commit))
-    for folder in ("ledger", "durable", "cursors"):
+    for folder in ("ledger", "durable"):
         (root / folder).mkdir(parents=True)
     for number in range(people):
         (root / "ledger" / f"user-{number}.jsonl").write_bytes(line)
         (root / "durable" / f"{number}.json").write_bytes(picture)
-    done = {f"user-{number}": len(line) for number in range(people)}
-    session_file(root / "cursors", "follow-transparency").write_bytes(render_json(done))

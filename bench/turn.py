@@ -67,7 +67,7 @@ async def measure() -> list[Figure]:
         async with app, echo:
             await connect(app.client, lambda text: None)
             await connect(echo, bare.stop)
-            await _settle_in(app, dice)
+            await settle_in(app, dice)
             with without_garbage():
                 for number in range(WARM_UP + TURNS):
                     if number == WARM_UP:
@@ -82,7 +82,7 @@ async def measure() -> list[Figure]:
     ]
 
 
-async def _settle_in(app: App, dice: random.Random) -> None:
+async def settle_in(app: App, dice: random.Random) -> None:
     assert app.storage.memory is not None
     subject = user_subject(str(OWNER))
     await app.storage.memory.change(subject, "fill", lambda draft: fill(draft, 200, dice))

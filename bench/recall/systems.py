@@ -33,6 +33,7 @@ from discoclaw.recall.talk import NOTHING_MEANT
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.archive_vectors import Provider
 from discoclaw.search.matrix import Matrix
 from discoclaw.search.talk_vectors import TalkVectors
@@ -229,10 +230,12 @@ class OurArchive:
     VISIBLE = Visible(frozenset({"1"}))
     PROVIDER = Provider("bench", here=True)
 
-    def __init__(self, vectors: Vectors | None = None) -> None:
-        folder = Path(mkdtemp(prefix="discoclaw-bench-"))
-        self._archive = Archive(folder / "archive.sqlite", clock=lambda: NOW)
-        weakref.finalize(self, _remove, self._archive, folder)
+    def __init__(self, vectors: Vectors | None = None, archive: Archive | None = None) -> None:
+        if archive is None:
+            folder = Path(mkdtemp(prefix="discoclaw-bench-"))
+            archive = SqliteArchive(folder / "archive.sqlite", clock=lambda: NOW)
+            weakref.finalize(self, _remove, archive, folder)
+        self._archive = archive
         self._ids: dict[str, str] = {}
         self._speakers: frozenset[str] = frozenset()
         self._vectors = vectors
