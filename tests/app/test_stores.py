@@ -11,6 +11,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk.postgres.connection import Connection
 from tests.app.conftest import Start, World
 from tests.cli.shell import Shell
+from tests.conftest import STORES
 from tests.memory.child import full_at
 from tests.memory.leftovers import rows_with, traces
 from tests.servers.line import Line
@@ -34,12 +35,13 @@ async def talk(world: World) -> None:
     await world.settle()
 
 
-class TestTheDatabase:
+@pytest.mark.parametrize("store", STORES[1:], indirect=True)
+class TestADatabase:
     @pytest.mark.design(154)
-    async def test_holds_all_that_is_remembered_in_one_file_and_outlives_a_restart(
-        self, start: Start
+    async def test_holds_all_that_is_remembered_and_outlives_a_restart(
+        self, start: Start, store: str
     ) -> None:
-        async with start(store="sqlite") as world:
+        async with start(store=store) as world:
             await talk(world)
             await world.restart()
             await world.ann.send(world.dev, "Do I use zsh or bash?")
@@ -50,20 +52,21 @@ class TestTheDatabase:
             assert CANARY in (await world.app.storage.summaries.get(key)).summary
             await world.ann.send(world.general, "!memory verify")
             assert "Your history is intact" in world.answer(world.general)
-        assert kept(world) == ["memory.sqlite"]
+        assert kept(world) == (["memory.sqlite"] if store == "sqlite" else [])
 
-    async def test_an_erasing_leaves_no_byte(self, start: Start) -> None:
-        async with start(store="sqlite", memory_channel=None) as world:
+    async def test_keeps_no_byte_of_who_is_erased(self, start: Start, store: str) -> None:
+        async with start(store=store, memory_channel=None) as world:
             await talk(world)
             erased = await world.memory.erase(f"user-{world.ann.id}")
             assert erased.left == ()
             assert traces(world.folder / "data", CANARY, "zsh") == []
+            assert rows_with(world.memory.disk, CANARY, "zsh") == []
             await world.ann.send(world.general, "!memory remember I use fish")
             await world.ann.send(world.general, "!memory")
             assert "fish" in world.answer(world.general)
 
-    async def test_questions_and_the_mirror_follow_it(self, start: Start) -> None:
-        async with start(store="sqlite") as world:
+    async def test_is_followed_by_questions_and_the_mirror(self, start: Start, store: str) -> None:
+        async with start(store=store) as world:
             await world.restart(memory_channel=str(world.dev.id))
             await talk(world)
             assert any("I use zsh" in text for text in world.shown(world.dev))
@@ -72,6 +75,8 @@ class TestTheDatabase:
             await world.settle()
             assert world.shown(world.dev) == before
 
+
+class TestSqlite:
     async def test_one_that_is_damaged_stops_the_start(self, start: Start) -> None:
         async with start(store="sqlite") as world:
             await talk(world)
@@ -116,43 +121,6 @@ class TestTheDatabase:
 
 
 class TestPostgres:
-    async def test_holds_all_that_is_remembered_and_outlives_a_restart(
-        self, start: Start, prepared_database: str
-    ) -> None:
-        async with start(store=prepared_database) as world:
-            await talk(world)
-            await world.restart()
-            await world.ann.send(world.dev, "Do I use zsh or bash?")
-            assert "zsh" in world.answer(world.dev)
-            await world.ann.send(world.general, "!memory")
-            assert CANARY in world.answer(world.general)
-            key = f"discord:channel:{world.general.id}"
-            assert CANARY in (await world.app.storage.summaries.get(key)).summary
-            await world.ann.send(world.general, "!memory verify")
-            assert "Your history is intact" in world.answer(world.general)
-            assert kept(world) == []
-
-    async def test_an_erasing_leaves_nothing_in_any_row(self, start: Start, prepared_database: str) -> None:
-        async with start(store=prepared_database, memory_channel=None) as world:
-            await talk(world)
-            erased = await world.memory.erase(f"user-{world.ann.id}")
-            assert erased.left == ()
-            assert traces(world.folder / "data", CANARY, "zsh") == []
-            assert rows_with(world.memory.disk, CANARY, "zsh") == []
-            await world.ann.send(world.general, "!memory remember I use fish")
-            await world.ann.send(world.general, "!memory")
-            assert "fish" in world.answer(world.general)
-
-    async def test_questions_and_the_mirror_follow_it(self, start: Start, prepared_database: str) -> None:
-        async with start(store=prepared_database) as world:
-            await world.restart(memory_channel=str(world.dev.id))
-            await talk(world)
-            assert any("I use zsh" in text for text in world.shown(world.dev))
-            await world.restart()
-            before = world.shown(world.dev)
-            await world.settle()
-            assert world.shown(world.dev) == before
-
     async def test_commands_of_the_terminal_work_while_the_bot_runs(
         self, start: Start, prepared_database: str
     ) -> None:

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.decay import Decay
+from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Said
 from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator
@@ -22,6 +24,7 @@ from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.stores import Disks
+from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from tests.loops.builders import hear
 from tests.memory.sharing import LEASE_S
@@ -112,3 +115,29 @@ class Process:
 
     def hear(self, *messages: Said, place: Place = GENERAL) -> None:
         hear(self.loops, messages, place)
+
+    async def learn(self, subject: str, text: str, category: str = "conversation") -> None:
+        """Note what was learned now."""
+        origin = Origin("inferred", Source("discord", "7", "70"), said_at=self.clock())
+
+        def wish(draft: Draft) -> None:
+            draft.upsert("fact", text, origin, facets=Facets(category=category))
+
+        await self.memory.change(subject, "why", wish)
+
+    def follower(self, shown: list[str]) -> Follower:
+        """A follower that notes whom it was told of."""
+
+        async def show(subject: str) -> None:
+            shown.append(subject)
+
+        follower = Follower("board", show, ledgers=self.memory.ledgers, cursors=self.cursors)
+        self.memory.join(follower)
+        return follower
+
+    async def following(self, shown: list[str]) -> Follower:
+        """Such a follower, once it knows what there is."""
+        follower = self.follower(shown)
+        await follower.start()
+        await follower.catch_up()
+        return follower

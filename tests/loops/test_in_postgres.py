@@ -11,29 +11,17 @@ from discoclaw.app.part import Part
 from discoclaw.app.sole import Sole
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.decay import Decay
-from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.item import Facets, Source
 from discoclaw.memory.erasing.group_index import GroupIndex
-from discoclaw.memory.subjects.follow import Follower
 from tests.loops.builders import upsert
 from tests.loops.processes import Process
 from tests.memory.kit import remember, texts
 from tests.memory.sharing import until
-from tests.session.scene import ANN, DEV, Clock, ScriptedModel, said
+from tests.session.scene import ANN, DEV, GENERAL, Clock, ScriptedModel, said
 
 DAY = 86_400_000
 SUBJECT = f"user-{ANN.id}"
 
 pytestmark = pytest.mark.usefixtures("prepared_database")
-
-
-async def learn(process: Process, subject: str, text: str, category: str = "conversation") -> None:
-    origin = Origin("inferred", Source("discord", "7", "70"), said_at=process.clock())
-
-    def wish(draft: Draft) -> None:
-        draft.upsert("fact", text, origin, facets=Facets(category=category))  # type: ignore[arg-type]
-
-    await process.memory.change(subject, "why", wish)
 
 
 async def test_one_process_has_a_service_and_another_takes_over(
@@ -82,6 +70,9 @@ async def test_a_person_is_learned_from_once_at_a_time_in_all_processes(
         assert (len(model.extractions), model.most_at_once) == (2, 1)
         await one.member.look([f"ledger/{SUBJECT}.jsonl"])
         assert sorted(await texts(one.memory, SUBJECT)) == ["likes mate", "likes tea"]
+        await one.cursors.renewed([f"cursors/facts-{ANN.id}.json"])
+        seen = await one.cursors.get(f"facts-{ANN.id}")
+        assert seen == {GENERAL.session_key(ANN.id): "1", DEV.session_key(ANN.id): "2"}
 
 
 async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happened_before(
@@ -92,19 +83,8 @@ async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happe
         Process(prepared_database, tmp_path / "b") as other,
     ):
         shown: list[str] = []
-
-        async def show(subject: str) -> None:
-            shown.append(subject)
-
-        def follower(process: Process) -> Follower:
-            made = Follower("board", show, ledgers=process.memory.ledgers, cursors=process.cursors)
-            process.memory.join(made)
-            return made
-
         await other.memory.change("user-7", "why", remember("likes tea"))
-        first = follower(one)
-        await first.start()
-        await first.catch_up()
+        first = await one.following(shown)
         await first.settle()
         assert shown == ["user-7"]
         await other.memory.change("user-8", "why", remember("likes tea"))
@@ -114,9 +94,7 @@ async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happe
         shown.clear()
         await one.memory.change("user-9", "why", remember("likes tea"))
         await other.cursors.renewed(["cursors/follow-board.json"])
-        second = follower(other)
-        await second.start()
-        await second.catch_up()
+        second = await other.following(shown)
         await second.settle()
         assert shown == ["user-9"]
         await second.close()
@@ -136,7 +114,7 @@ async def test_rounds_in_any_process_miss_nobody(tmp_path: Path, prepared_databa
             match dice.randrange(4):
                 case 0 | 1:
                     category = dice.choice(["conversation", "knowledge"])
-                    await learn(process, subject, f"thing {number}", category)
+                    await process.learn(subject, f"thing {number}", category)
                 case 2:
                     clock.forward(dice.choice([DAY, 8 * DAY, 31 * DAY]))
                 case _:

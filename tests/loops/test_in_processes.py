@@ -6,17 +6,13 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.decay import Decay
-from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.item import Facets, Source
 from discoclaw.core.subject import user_subject
-from discoclaw.memory.subjects.follow import Follower
 from tests.citing import own_of
-from tests.loops.builders import upsert
 from tests.loops.processes import Process
 from tests.loops.tidying import Tidier
-from tests.memory.kit import remember, texts
+from tests.memory.kit import remember
 from tests.memory.together import Together
-from tests.session.scene import ANN, DEV, GENERAL, ME, Clock, ScriptedModel, said, until
+from tests.session.scene import ANN, DEV, GENERAL, ME, Clock, said, until
 
 DAY = 86_400_000
 SUBJECT = user_subject(ANN.id)
@@ -28,27 +24,6 @@ def store() -> Together:
 
 
 class TestExtraction:
-    async def test_a_person_who_talks_in_two_processes_is_learned_from_once_at_a_time(
-        self, tmp_path: Path, store: Together
-    ) -> None:
-        model = ScriptedModel(patches=[upsert("likes tea", source="m1"), upsert("likes mate", source="m1")])
-        model.gate = asyncio.Event()
-        one, other = Process(store, tmp_path, model), Process(store, tmp_path, model)
-        one.hear(said(1, ANN, "I like tea"))
-        other.hear(said(2, ANN, "I like mate"), place=DEV)
-        one.loops.force(ANN.id)
-        other.loops.force(ANN.id)
-        await until(lambda: bool(model.extractions))
-        model.gate.set()
-        await one.loops.settle()
-        await other.loops.settle()
-        assert (len(model.extractions), model.most_at_once) == (2, 1)
-        for process in (one, other):
-            await process.member.hear()
-            assert sorted(await texts(process.memory, SUBJECT)) == ["likes mate", "likes tea"]
-        seen = await one.cursors.get(f"facts-{ANN.id}")
-        assert seen == {GENERAL.session_key(ANN.id): "1", DEV.session_key(ANN.id): "2"}
-
     async def test_what_one_process_still_has_to_learn_from_is_not_forgotten_by_the_other(
         self, tmp_path: Path, store: Together
     ) -> None:
@@ -92,7 +67,7 @@ class TestFollowers:
     async def test_one_process_hears_of_what_the_others_change(self, tmp_path: Path, store: Together) -> None:
         one, other = Process(store, tmp_path), Process(store, tmp_path)
         shown: list[str] = []
-        follower = await _following(one, shown)
+        follower = await one.following(shown)
         await other.memory.change("user-7", "why", remember("likes tea"))
         await one.member.hear()
         await follower.settle()
@@ -103,13 +78,13 @@ class TestFollowers:
         for number in range(20):
             await one.memory.change(f"user-{number}", "why", remember("likes tea"))
         shown: list[str] = []
-        follower = await _following(one, shown)
+        follower = await one.following(shown)
         await follower.settle()
         assert len(shown) == 20
         await one.member.kill()
         await other.memory.change("user-7", "why", remember("likes mate"))
         shown.clear()
-        after = await _following(other, shown)
+        after = await other.following(shown)
         await after.settle()
         assert shown == ["user-7"]
 
@@ -117,7 +92,7 @@ class TestFollowers:
         self, tmp_path: Path, store: Together
     ) -> None:
         other, shown = Process(store, tmp_path), list[str]()
-        follower = _follower(other, shown)
+        follower = other.follower(shown)
         await other.memory.change("user-7", "why", remember("likes tea"))
         await follower.catch_up()
         await follower.settle()
@@ -151,7 +126,7 @@ class TestRounds:
         clock, rules = Clock(), Decay()
         one, other = (Process(store, tmp_path, clock=clock, rules=rules) for _ in range(2))
         for number in range(5):
-            await _of_the_day(one, f"user-{number}")
+            await one.learn(f"user-{number}", "flies on Friday")
         await one.hygiene.run()
         await one.member.kill()
         clock.forward(8 * DAY)
@@ -161,28 +136,3 @@ class TestRounds:
 
 async def _ids(process: Process) -> list[str]:
     return list((await process.memory.view("user-7")).items)
-
-
-async def _of_the_day(process: Process, subject: str) -> None:
-    origin = Origin("inferred", Source("discord", "7", "70"), said_at=process.clock())
-
-    def wish(draft: Draft) -> None:
-        draft.upsert("fact", "flies on Friday", origin, facets=Facets(category="conversation"))
-
-    await process.memory.change(subject, "why", wish)
-
-
-def _follower(process: Process, shown: list[str]) -> Follower:
-    async def show(subject: str) -> None:
-        shown.append(subject)
-
-    follower = Follower("board", show, ledgers=process.memory.ledgers, cursors=process.cursors)
-    process.memory.join(follower)
-    return follower
-
-
-async def _following(process: Process, shown: list[str]) -> Follower:
-    follower = _follower(process, shown)
-    await follower.start()
-    await follower.catch_up()
-    return follower

@@ -1,5 +1,7 @@
 """A mirror that several processes have in turn: nothing is published twice, and what was erased goes."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -50,10 +52,17 @@ def contents(relay: LyingRelay) -> str:
     return "\n".join(event["content"] for event in relay.events)
 
 
-async def test_the_next_process_publishes_nothing_again(tmp_path: Path) -> None:
+@asynccontextmanager
+async def two(folder: Path) -> AsyncIterator[tuple[LyingRelay, Clock, Process, Process]]:
+    """A relay, a clock, and two processes with one store."""
     store, clock = Together(), Clock()
     async with LyingRelay() as relay:
-        one, other = (Process(store, relay, tmp_path / name, clock) for name in "ab")
+        one, other = (Process(store, relay, folder / name, clock) for name in "ab")
+        yield relay, clock, one, other
+
+
+async def test_the_next_process_publishes_nothing_again(tmp_path: Path) -> None:
+    async with two(tmp_path) as (relay, clock, one, other):
         await one.remember(ANN, COFFEE)
         await one.begin()
         before = {event["id"] for event in relay.events}
@@ -69,9 +78,7 @@ async def test_the_next_process_publishes_nothing_again(tmp_path: Path) -> None:
 
 
 async def test_what_another_process_changes_is_mirrored(tmp_path: Path) -> None:
-    store, clock = Together(), Clock()
-    async with LyingRelay() as relay:
-        one, other = (Process(store, relay, tmp_path / name, clock) for name in "ab")
+    async with two(tmp_path) as (relay, _clock, one, other):
         await one.begin()
         await other.remember(ANN, CANARY)
         await one.member.hear()
@@ -82,9 +89,7 @@ async def test_what_another_process_changes_is_mirrored(tmp_path: Path) -> None:
 
 
 async def test_the_next_process_deletes_what_a_killed_one_published(tmp_path: Path) -> None:
-    store, clock = Together(), Clock()
-    async with LyingRelay() as relay:
-        one, other = (Process(store, relay, tmp_path / name, clock) for name in "ab")
+    async with two(tmp_path) as (relay, clock, one, other):
         await one.remember(ANN, CANARY)
         await one.remember(BOB, COFFEE)
         await one.begin()
@@ -102,9 +107,7 @@ async def test_the_next_process_deletes_what_a_killed_one_published(tmp_path: Pa
 
 
 async def test_an_erasure_is_not_over_before_the_relays_have_it(tmp_path: Path) -> None:
-    store, clock = Together(), Clock()
-    async with LyingRelay() as relay:
-        one, other = (Process(store, relay, tmp_path / name, clock) for name in "ab")
+    async with two(tmp_path) as (relay, clock, one, other):
         await one.remember(ANN, CANARY)
         await one.begin()
         relay.lies.refuses = "error: not now"
@@ -123,9 +126,7 @@ async def test_an_erasure_is_not_over_before_the_relays_have_it(tmp_path: Path) 
 
 
 async def test_a_process_begins_with_no_old_outbox_and_can_mirror_again(tmp_path: Path) -> None:
-    store, clock = Together(), Clock()
-    async with LyingRelay() as relay:
-        one = Process(store, relay, tmp_path / "a", clock)
+    async with two(tmp_path) as (relay, _, one, _):
         await one.remember(ANN, CANARY)
         await one.begin()
         await one.adapter.close()

@@ -26,6 +26,12 @@ def _some(fleet: Fleet, by: random.Random) -> Member:
     return by.choice([one for one in fleet.members if one.runs])
 
 
+async def _mended(one: Member, by: random.Random) -> None:
+    """Let its line to the database work again, at once or when its leases are lost."""
+    await asyncio.sleep(by.choice((0.0, LONGER_THAN_A_LEASE_S)))
+    one.line.mend()
+
+
 @asynccontextmanager
 async def killed(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     """kill -9 of a process; its supervisor starts it again at once."""
@@ -97,8 +103,7 @@ async def cut_off(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     one = _some(fleet, by)
     one.line.cut()
     yield
-    await asyncio.sleep(by.choice((0.0, LONGER_THAN_A_LEASE_S)))
-    one.line.mend()
+    await _mended(one, by)
 
 
 @asynccontextmanager
@@ -107,8 +112,7 @@ async def split(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     one = _some(fleet, by)
     one.line.hold()
     yield
-    await asyncio.sleep(by.choice((0.0, LONGER_THAN_A_LEASE_S)))
-    one.line.mend()
+    await _mended(one, by)
 
 
 @asynccontextmanager
