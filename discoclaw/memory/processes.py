@@ -13,10 +13,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.memory.asking import Asking
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.fence import Presence, seconds
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.members import Member, Rows, Together
+from discoclaw.memory.disk.members import Claimed, Member, Rows, Together
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.leases import Leases
 from discoclaw.memory.renewing import Heard, Renewing, Told
@@ -105,6 +106,7 @@ class SharedProcesses:
             self._leases.held, self._leases.waiting, self._in_loop(self._hear), self._in_loop(self._lost)
         )
         self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
+        self._asking = Asking(self._claim, answer_s=ANSWER_S)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lost_at: float | None = None
         self._noticed_at = 0.0
@@ -171,16 +173,18 @@ class SharedProcesses:
             if not self._presence.stale:
                 self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
             return None
-        asking = self._begun(self._ask(message, about))
-        await asyncio.wait([asking], timeout=ANSWER_S)
-        if not asking.done():
-            self._lose(f"it did not answer within {ANSWER_S:g} s")
-            return None
         try:
-            return asking.result()
+            found = await self._asking.claimed(message, about)
+            changed = self._texts.differing({name: found.versions[name] for name in about})
+            dropping = self._begun(self._renewed(changed, set(about)))
+            await asyncio.wait([dropping], timeout=ANSWER_S)
+            if not dropping.done():
+                raise TimeoutError(f"what others changed could not be read within {ANSWER_S:g} s")
+            dropping.result()
         except (OSError, MemoryFault) as error:
             self._lose(str(error))
             return None
+        return message is None or message in found.messages
 
     async def _back_soon(self) -> bool:
         """Wait until we are in touch again, as long as that may still be soon after the loss."""
@@ -188,10 +192,8 @@ class SharedProcesses:
             await read_in_thread(self._renewing.back.wait, left_s)
         return self._presence.in_touch
 
-    async def _ask(self, message: int | None, about: Collection[str]) -> bool:
-        ours, versions = await read_in_thread(self._rows.claim, message, self._presence.epoch, about)
-        await self._renewed(self._texts.differing(versions), set(about))
-        return ours
+    def _claim(self, messages: Collection[int], about: Collection[str]) -> Claimed:
+        return self._rows.claim(messages, self._presence.epoch, about)
 
     async def _renewed(self, names: Collection[str], about: set[str] | None = None) -> None:
         """Have all parts let go of texts, and of those that were read anew by some of them only.

@@ -296,10 +296,10 @@ def test_a_process_with_a_new_epoch_keeps_what_it_claimed(prepared_database: str
     disk.open()
     rows, other = disk.rows(60.0), disk.rows(60.0)
     before, late = rows.enter(Member("bot")), other.enter(Member("bot"))
-    assert rows.claim(1, before.epoch, [])[0]
+    assert rows.claim([1], before.epoch, []).messages
     now = rows.enter_again(Member("bot"), before.epoch, before.position, [])
-    assert rows.claim(1, now.epoch, [])[0]
-    assert not other.claim(1, late.epoch, [])[0]
+    assert rows.claim([1], now.epoch, []).messages
+    assert not other.claim([1], late.epoch, []).messages
     for one in (rows, other, disk):
         one.close()
 
@@ -311,12 +311,12 @@ def test_what_nobody_needs_any_more_is_removed(prepared_database: str) -> None:
     living, dead, waiting = (rows.enter(Member("bot")).epoch for _ in range(3))
     assert rows.take("mirror", dead)
     assert rows.take("shard/0/1", waiting)
-    assert rows.claim(1, dead, [])[0]
+    assert rows.claim([1], dead, []).messages
     with disk.database.connection() as db:
         late = "clock_timestamp() - interval '4 days'"
         db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id <> %s", (living,))
         db.execute(f"UPDATE claims SET at = {late}")
-        assert rows.claim(2, living, [])[0]
+        assert rows.claim([2], living, []).messages
         rows.prune()
         assert db.execute("SELECT message FROM claims").fetchall() == [(2,)]
         assert db.execute("SELECT name FROM leases").fetchall() == [("shard/0/1",)]

@@ -4,7 +4,7 @@ A *position* is one in the list of changes: whoever stands there has let go of a
 Everything blocks, and raises OSError.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -45,6 +45,13 @@ class Page(NamedTuple):
     position: int
     read_at: float
     complete: bool = True
+
+
+class Claimed(NamedTuple):
+    """The messages that are this process's by now, and the versions of texts (0: it does not exist)."""
+
+    messages: Collection[int]
+    versions: Mapping[str, int]
 
 
 class ProcessState(NamedTuple):
@@ -136,8 +143,8 @@ class Rows(Protocol):
         """The leases of other living processes whose names begin so, and who has each."""
         ...
 
-    def claim(self, message: int | None, epoch: int, names: Collection[str]) -> tuple[bool, dict[str, int]]:
-        """Claim a message, and return the versions of texts (0: it does not exist), in one question.
+    def claim(self, messages: Collection[int], epoch: int, names: Collection[str]) -> Claimed:
+        """Claim messages, each of which is given once, and return the versions of texts, in one question.
 
         May be called again: what this process claimed stays its own. What a dead one claimed is free.
         """

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from discoclaw import __version__
-from discoclaw.memory.disk.members import Entered, Member, Page, State
+from discoclaw.memory.disk.members import Claimed, Entered, Member, Page, State
 from discoclaw.memory.disk.postgres import changes
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import as_ours
@@ -137,11 +137,12 @@ class ProcessRows:
         )
         return dict(rows)
 
-    def claim(self, message: int | None, epoch: int, names: Collection[str]) -> tuple[bool, dict[str, int]]:
-        rows = self._rows(_CLAIM, {"message": message, "epoch": epoch, "names": list(names)})
-        found = dict.fromkeys(names, 0)
-        found |= {name: version for _, name, version in rows if name is not None}
-        return any(ours for ours, _, _ in rows), found
+    def claim(self, messages: Collection[int], epoch: int, names: Collection[str]) -> Claimed:
+        about = {"messages": list(messages), "epoch": epoch, "names": list(names)}
+        rows = self._database.read(lambda db: db.execute(_CLAIM, about).fetchall(), spare=True)
+        versions = dict.fromkeys(names, 0)
+        versions |= {name: version for _, name, version in rows if name is not None}
+        return Claimed({message for message, *_ in rows if message is not None}, versions)
 
     def _rows(self, query: str, parameters: Any = ()) -> list[Any]:
         def ask(db: Connection) -> list[Any]:
@@ -157,14 +158,13 @@ VERSIONS = " UNION ALL ".join(
 """The versions of the texts called `names`, as far as they exist."""
 
 _CLAIM = f"""WITH claimed AS (
-    INSERT INTO claims (message, process) SELECT %(message)s, %(epoch)s
-    WHERE %(message)s::bigint IS NOT NULL
+    INSERT INTO claims (message, process) SELECT unnest(%(messages)s::bigint[]), %(epoch)s
     ON CONFLICT (message) DO UPDATE SET process = excluded.process, at = clock_timestamp()
         WHERE claims.process = excluded.process
         OR NOT EXISTS (SELECT FROM processes WHERE id = claims.process AND {_ALIVE})
-    RETURNING 1
+    RETURNING message
 )
-SELECT EXISTS (SELECT FROM claimed), NULL, NULL
+SELECT message, NULL, NULL FROM claimed
 UNION ALL SELECT NULL, name, version FROM ({VERSIONS}) AS found"""
 
 
