@@ -254,12 +254,15 @@ class SharedProcesses:
     async def _apply(self, heard: Heard) -> None:
         """Let go of what the others changed; after a loss we are then in touch again."""
         async with self._applying:
-            page = heard.page
+            page, missed = heard.page, False
             if heard.entered is not None:
+                missed = heard.entered.missed
                 lost = self._leases.moved(heard.entered.epoch, heard.entered.kept)
                 self._overtaken = self._overtaken or any(name.startswith(SHARDS) for name in lost)
             names = self._texts.unseen(page.names)
-            if not page.complete:
+            if missed:
+                log.warning("cut off for too long to know who was erased meanwhile: no lease is kept")
+            if missed or not page.complete:
                 names |= self._texts.names()
             try:
                 await self._renewed(names)

@@ -18,6 +18,7 @@ from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.erasing import erase
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.subjects import erase as subject_erase
 from tests.memory.kit import NOW, REPOSITORY, Clock
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
@@ -79,6 +80,18 @@ async def begun(process: Process) -> None:
     while not process.memory.pending_erasures():
         await process.hear()
         await asyncio.sleep(0.001)
+
+
+def shared_by(process: Process) -> SharedProcesses:
+    """How a process on a real database sees the others."""
+    assert isinstance(process.storage.processes, SharedProcesses)
+    return process.storage.processes
+
+
+async def _serve(process: Process) -> None:
+    """Have a shard, as a bot does until it ends."""
+    async with process.storage.processes.lease("shard/0/1"):
+        await asyncio.Event().wait()
 
 
 class Window(PersonalData):
@@ -331,6 +344,49 @@ class TestAProcessThat:
                 assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
                 line.mend()
                 await until(lambda: there.storage.processes.in_touch)
+                assert b"tulips" not in there.on_this_machine()
+                assert await there.known(ANNS) == []
+            finally:
+                await there.close()
+                await here.close()
+
+    async def test_ends_a_process_that_was_cut_off_for_longer_than_names_are_kept(
+        self,
+        tmp_path: Path,
+        clock: Clock,
+        database: str,
+        postgres: "Postgres",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
+        shared = OnPostgres(database)
+        with Line(postgres.port) as line:
+            here = shared.process(tmp_path / "here", clock)
+            there = OnPostgres(line.url(database)).process(tmp_path / "there", clock)
+            await here.start()
+            await there.start()
+            try:
+                await here.remember(ANNS, WORDS)
+                assert await there.known(ANNS) == [WORDS]
+                said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
+                await in_thread(there.storage.conversations.responses.put, ANN, said)
+                serving = asyncio.create_task(_serve(there))
+                await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
+                line.cut()
+                await until(lambda: not there.storage.processes.in_touch)
+                query = "UPDATE processes SET heard = heard - interval '2 days', until = '-infinity' WHERE id = "
+                epoch = shared_by(there)._presence.epoch
+                postgres.execute(f"{query}{epoch}", database.rpartition("/")[2])
+                assert not (await here.memory.erase(ANN)).waiting
+                assert ANNS.encode() not in shared.dump()
+                line.mend()
+                async with asyncio.timeout(60):
+                    with pytest.raises(LeaseLost):  # by which a bot ends, and it is started again
+                        await serving
+                assert not await there.storage.processes.claim("1")
+                await there.close()
+                there = shared.process(tmp_path / "there", clock)
+                await there.start()
                 assert b"tulips" not in there.on_this_machine()
                 assert await there.known(ANNS) == []
             finally:

@@ -16,11 +16,16 @@ class Member(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """A process was registered. `kept` are the leases of its earlier epoch that nobody took meanwhile."""
+    """A process was registered. `kept` are the leases of its earlier epoch that nobody took meanwhile.
+
+    `missed`: it was away for so long that names which changed meanwhile may be gone. It then keeps no lease,
+    so that a bot ends, and begins again without what it has in RAM and on its machine.
+    """
 
     epoch: int
     position: int
     kept: frozenset[str] = frozenset()
+    missed: bool = False
 
 
 class State(NamedTuple):

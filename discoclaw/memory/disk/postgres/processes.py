@@ -31,6 +31,10 @@ DEAD_KEPT = "10 minutes"
 PRUNED_AT_ONCE = 10_000
 
 _ALIVE = "until > clock_timestamp()"
+_HEARD_LATELY = (
+    f"SELECT FROM processes WHERE id = %s AND heard > clock_timestamp() - interval '{changes.AWAY}'"
+)
+"""Finds a process for which the names of removed texts were kept; see `changes.hide`."""
 
 
 class ProcessRows:
@@ -55,6 +59,9 @@ class ProcessRows:
             with db.transaction():
                 now = _enter(db, member, self.lease_s)
                 db.execute("UPDATE processes SET seen = %s WHERE id = %s", (position, now.epoch))
+                if not db.execute(_HEARD_LATELY, (before,)).rowcount:
+                    _leave(db, before)
+                    return Entered(now.epoch, position, missed=True)
                 kept = db.execute(
                     "UPDATE leases SET process = %(new)s, epoch = %(new)s"
                     " WHERE epoch = %(old)s AND name = ANY (%(names)s) RETURNING name",
