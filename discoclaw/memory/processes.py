@@ -224,17 +224,27 @@ class SharedProcesses:
             raise MemoryFault(f"who else uses the store is not known: {error}") from error
 
     async def all_know(self) -> None:
-        began, pause_s, warned = seconds(), LOOK_S, False
+        def behind(position: int) -> list[int]:
+            return self._rows.behind(position, self._presence.epoch)
+
         try:
-            position = await in_thread(self._rows.newest)
-            while behind := await in_thread(self._rows.behind, position, self._presence.epoch):
-                if not warned and seconds() - began > WARN_S:
-                    warned = True
-                    log.warning("waiting until process %s lets go of what changed", behind[0])
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
+            await self._none(behind, "process %d lets go of what changed")
+            # One that died may have asked the fence before, so that its COMMIT is still to come. Who lives
+            # reads past such a transaction only when that has ended, but there may be nobody else alive.
+            await self._none(self._rows.under_way, "transaction %d ends")
         except OSError as error:
             raise MemoryFault(f"not every process is known to have heard of it: {error}") from error
+
+    async def _none(self, left: Callable[[int], list[int]], what: str) -> None:
+        """Wait until nobody is left of those that `left` finds below the position of now. Raises OSError."""
+        began, pause_s, warned = seconds(), LOOK_S, False
+        position = await in_thread(self._rows.newest)
+        while found := await in_thread(left, position):
+            if not warned and seconds() - began > WARN_S:
+                warned = True
+                log.warning(f"waiting until {what}", found[0])
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
 
     # ------------------------------------------------------------------ losing touch, and getting it back
 

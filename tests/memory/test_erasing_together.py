@@ -374,7 +374,9 @@ class TestAProcessThat:
                 await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
                 line.cut()
                 await until(lambda: not there.storage.processes.in_touch)
-                query = "UPDATE processes SET heard = heard - interval '2 days', until = '-infinity' WHERE id = "
+                query = (
+                    "UPDATE processes SET heard = heard - interval '2 days', until = '-infinity' WHERE id = "
+                )
                 epoch = shared_by(there)._presence.epoch
                 postgres.execute(f"{query}{epoch}", database.rpartition("/")[2])
                 assert not (await here.memory.erase(ANN)).waiting

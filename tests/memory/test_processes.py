@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 
+import psycopg
 import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
@@ -113,6 +114,19 @@ async def test_all_know_waits_for_a_process_that_is_slow_to_let_go(prepared_data
         other.heard.may_go_on.set()
         await waiting
         assert other.heard.names == [NOTE]
+
+
+async def test_all_know_waits_for_what_a_dead_process_is_still_committing(prepared_database: str) -> None:
+    async with process(prepared_database) as one:
+        # As a COMMIT that waits for a standby: its process asked the fence while it lived.
+        with psycopg.connect(prepared_database) as late:
+            late.execute("INSERT INTO documents (name, content) VALUES (%s, '1')", (NOTE,))
+            waiting = asyncio.create_task(one.processes.all_know())
+            await asyncio.wait([waiting], timeout=0.5)
+            assert not waiting.done()
+            late.commit()
+        await waiting
+        assert one.disk.documents("").names() == [NOTE]
 
 
 async def test_what_could_not_be_let_go_of_does_not_count_as_known(prepared_database: str) -> None:

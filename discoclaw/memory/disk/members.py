@@ -129,11 +129,15 @@ class Rows(Protocol):
     # For any thread.
 
     def newest(self) -> int:
-        """The position after everything that was committed so far."""
+        """The position after everything that was committed or begun so far."""
         ...
 
     def behind(self, position: int, epoch: int) -> list[int]:
         """The other processes that have not read up to a position, and may still write."""
+        ...
+
+    def under_way(self, position: int) -> list[int]:
+        """The transactions below a position that have not ended; one may be a dead process's."""
         ...
 
     def take(self, name: str, epoch: int) -> bool:

@@ -120,7 +120,8 @@ class ProcessRows:
     # ------------------------------------------------------------------ for any thread: leases and claims
 
     def newest(self) -> int:
-        return int(self._rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")[0][0])
+        # A number of its own: the snapshot's `xmax` may be below a transaction that has begun.
+        return int(self._rows("SELECT pg_current_xact_id()::text::bigint")[0][0])
 
     def behind(self, position: int, epoch: int) -> list[int]:
         self._database.read(_bury)
@@ -128,6 +129,13 @@ class ProcessRows:
             f"SELECT id FROM processes WHERE seen < %s AND id <> %s AND {_ALIVE}", (position, epoch)
         )
         return [one for (one,) in rows]
+
+    def under_way(self, position: int) -> list[int]:
+        query = (
+            "SELECT xid::text::bigint FROM pg_snapshot_xip(pg_current_snapshot()) AS xid"
+            " WHERE xid < %s::text::xid8"
+        )
+        return [one for (one,) in self._rows(query, (position,))]
 
     def take(self, name: str, epoch: int) -> bool:
         return self._database.read(lambda db: _taken(db, name, epoch))
