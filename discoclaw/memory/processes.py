@@ -103,7 +103,11 @@ class SharedProcesses:
         self._back.set()
         self._leases = Leases(rows, presence, self._back)
         told = Told(
-            self._leases.held, self._leases.waiting, self._in_loop(self._hear), self._in_loop(self._lost)
+            self._leases.held,
+            self._leases.waiting,
+            self._in_loop(self._hear),
+            self._in_loop(self._lost),
+            self._in_loop(lambda _: self._begun(self._hide())),
         )
         self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
         self._asking = Asking(self._claim, answer_s=ANSWER_S)
@@ -293,6 +297,12 @@ class SharedProcesses:
                     log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
                     self._lost_at = None
 
+    async def _hide(self) -> None:
+        try:
+            await in_thread(self._rows.hide)
+        except OSError as error:  # the next erasing does it
+            log.warning("some names of texts that were erased are left: %s", error)
+
     def _hear(self, heard: Heard) -> None:
         self._begun(self._apply(heard))
 
@@ -306,7 +316,7 @@ class SharedProcesses:
         self._tasks.discard(task)
         task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
 
-    def _in_loop(self, call: Callable[[V], None]) -> Callable[[V], None]:
+    def _in_loop(self, call: Callable[[V], object]) -> Callable[[V], None]:
         """A function for other threads that has the event loop call another one."""
 
         def in_loop(value: V) -> None:

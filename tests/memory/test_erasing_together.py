@@ -14,8 +14,11 @@ from discoclaw.core.history import History
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
+from discoclaw.memory import renewing
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.members import Member, State
+from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.erasing import erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
@@ -346,9 +349,36 @@ class TestAProcessThat:
                 await until(lambda: there.storage.processes.in_touch)
                 assert b"tulips" not in there.on_this_machine()
                 assert await there.known(ANNS) == []
+                await until(lambda: ANNS.encode() not in shared.dump())
             finally:
                 await there.close()
                 await here.close()
+
+    @pytest.mark.parametrize("ago", ["1 hour", "2 days"])
+    async def test_died_long_ago_keeps_no_name_of_whom_it_worked_for(
+        self, tmp_path: Path, clock: Clock, database: str, monkeypatch: pytest.MonkeyPatch, ago: str
+    ) -> None:
+        monkeypatch.setattr(renewing, "PRUNE_S", LEASE_S)
+        shared = OnPostgres(database)
+        async with sharing(tmp_path, shared, clock, 1) as (here,):
+            await here.remember(ANNS, WORDS)
+            rows = shared_by(here)._rows
+            dead = PostgresDisk(database)
+            died = dead.rows(60.0)
+            epoch = died.enter(Member("bot")).epoch
+            assert all(died.take(name, epoch) for name in (f"facts/{ANNS}", "shard/0/2"))
+            assert died.renew(epoch, State(0, 0.0, [f"summary/discord:dm:{ANNS}"]))
+            died.close()
+            with dead.database.connection() as db:
+                late = f"clock_timestamp() - interval '{ago}'"
+                db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id = {epoch}".encode())
+            await here.memory.erase(ANN)
+            left = ANNS.encode() in shared.dump()
+            assert left == (ago == "1 hour")  # it may be cut off, and come back
+            if left:
+                assert rows.take("shard/0/2", shared_by(here)._presence.epoch)
+                await until(lambda: ANNS.encode() not in shared.dump())
+            dead.close()
 
     async def test_ends_a_process_that_was_cut_off_for_longer_than_names_are_kept(
         self,

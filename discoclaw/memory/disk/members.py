@@ -115,7 +115,7 @@ class Rows(Protocol):
         ...
 
     def prune(self) -> int:
-        """Remove what nobody needs any more, at most so much at once. Returns how many rows."""
+        """Remove what nobody needs any more, at most so much at once. Returns how many processes."""
         ...
 
     def leave(self, epoch: int) -> None:
@@ -138,6 +138,10 @@ class Rows(Protocol):
 
     def under_way(self, position: int) -> list[int]:
         """The transactions below a position that have not ended; one may be a dead process's."""
+        ...
+
+    def hide(self) -> None:
+        """Remove the names of removed texts, as far as no process needs them any more. Takes seconds."""
         ...
 
     def take(self, name: str, epoch: int) -> bool:

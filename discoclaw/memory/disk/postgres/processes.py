@@ -137,6 +137,9 @@ class ProcessRows:
         )
         return [one for (one,) in self._rows(query, (position,))]
 
+    def hide(self) -> None:
+        self._database.write(changes.hide)
+
     def take(self, name: str, epoch: int) -> bool:
         return self._database.read(lambda db: _taken(db, name, epoch))
 
@@ -223,12 +226,12 @@ _EVERYBODYS = (
 def _prune(db: Connection) -> int:
     with db.transaction():
         changes.forget(db)
-    removed = db.execute(
+    db.execute(
         "DELETE FROM claims WHERE message IN (SELECT message FROM claims"
         f" WHERE at < clock_timestamp() - interval '{CLAIMS_KEPT}' LIMIT %s)",
         (PRUNED_AT_ONCE,),
-    ).rowcount
-    return removed + _remove_dead(db)
+    )
+    return _remove_dead(db)
 
 
 def _row(db: Connection, query: str, parameters: Any = ()) -> Any:
@@ -283,17 +286,15 @@ def _leave(db: Connection, epoch: int) -> None:
 
 
 def _remove_dead(db: Connection) -> int:
-    """Remove processes that ended without saying so, and their leases. Lost shards stay, to be shown."""
+    """Remove processes that ended without saying so, and their leases. Lost shards stay, to be shown.
+
+    Returns how many processes.
+    """
     dead = (
         f"SELECT id FROM processes WHERE NOT {_ALIVE} AND heard < clock_timestamp() - interval '{DEAD_KEPT}'"
     )
-    removed = db.execute(
-        f"DELETE FROM leases WHERE name NOT LIKE 'shard/%%' AND epoch IN ({dead})", ()
+    db.execute(f"DELETE FROM leases WHERE name NOT LIKE 'shard/%%' AND epoch IN ({dead})", ())
+    return db.execute(
+        f"DELETE FROM processes WHERE id IN ({dead})"
+        " AND NOT EXISTS (SELECT FROM leases WHERE epoch = processes.id)"
     ).rowcount
-    return (
-        removed
-        + db.execute(
-            f"DELETE FROM processes WHERE id IN ({dead})"
-            " AND NOT EXISTS (SELECT FROM leases WHERE epoch = processes.id)"
-        ).rowcount
-    )
