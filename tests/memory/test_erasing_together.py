@@ -1,6 +1,7 @@
 """An erasing across processes: nothing of the person stays in any of them, whatever they are doing."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.history import History
 from discoclaw.core.personal import PersonalData
@@ -23,7 +25,7 @@ from discoclaw.memory.erasing import erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.subjects import erase as subject_erase
-from tests.memory.kit import NOW, REPOSITORY, Clock
+from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 from tests.memory.sharing import LEASE_S, until
 from tests.servers.line import Line
@@ -153,6 +155,24 @@ class TestErasing:
         await here.sum_up(SESSION, "Tea was discussed.")
         await other.hear()
         assert (await other.storage.summaries.get(SESSION)).summary == "Tea was discussed."
+
+    async def test_that_one_process_could_not_finish_is_over_everywhere_when_another_one_has(
+        self, shared: Shared, two: list[Process]
+    ) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await here.memory.change("group-55", "learned", remember(WORDS), **{PEOPLE: [ANNS]})
+        in_the_way = here.data / "cache" / "views" / "group-55.json"
+        (in_the_way / "x").mkdir(parents=True)
+        assert (await here.memory.erase(ANN)).left
+        with pytest.raises(MemoryFault, match="could not be removed"):
+            await here.memory.view("group-55")
+        shutil.rmtree(in_the_way)
+        async with asyncio.timeout(60):
+            await finished(here, there)
+        for process in two:
+            assert await texts(process.memory, "group-55") == []
+        assert b"tulips" not in shared.dump()
 
     async def test_of_two_people_at_once_makes_one_key(
         self, shared: Shared, three: list[Process], tmp_path: Path, clock: Clock
