@@ -25,8 +25,6 @@ from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
 LEAST = 300
-AT_ONCE = 32
-"""Messages that are claimed at the same time."""
 POLICY = Policy("all")
 
 Answers = dict[int, list[str]]
@@ -106,9 +104,7 @@ async def converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
     """Everybody speaks at once: the first message of each, then the second, and so on."""
     answers: Answers = defaultdict(list)
     for number in range(len(said[0])):
-        for first in range(0, len(said), AT_ONCE):
-            claims = (talk.arrivals.claim(one[number]) for one in said[first : first + AT_ONCE])
-            assert all(await asyncio.gather(*claims))
+        assert all(await asyncio.gather(*(talk.arrivals.claim(one[number]) for one in said)))
         for session in range(len(said)):
             inbound = said[session][number]
             arrival = talk.arrivals.under(inbound, POLICY)

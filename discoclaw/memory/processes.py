@@ -13,10 +13,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.memory.asking import Asking
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.fence import Presence, seconds
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.members import Member, Rows, Together
+from discoclaw.memory.disk.members import Claimed, Member, Rows, Together
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.leases import Leases
 from discoclaw.memory.renewing import Heard, Renewing, Told
@@ -102,9 +103,14 @@ class SharedProcesses:
         self._back.set()
         self._leases = Leases(rows, presence, self._back)
         told = Told(
-            self._leases.held, self._leases.waiting, self._in_loop(self._hear), self._in_loop(self._lost)
+            self._leases.held,
+            self._leases.waiting,
+            self._in_loop(self._hear),
+            self._in_loop(self._lost),
+            self._in_loop(lambda _: self._begun(self._hide())),
         )
         self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
+        self._asking = Asking(self._claim, answer_s=ANSWER_S)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lost_at: float | None = None
         self._noticed_at = 0.0
@@ -171,16 +177,18 @@ class SharedProcesses:
             if not self._presence.stale:
                 self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
             return None
-        asking = self._begun(self._ask(message, about))
-        await asyncio.wait([asking], timeout=ANSWER_S)
-        if not asking.done():
-            self._lose(f"it did not answer within {ANSWER_S:g} s")
-            return None
         try:
-            return asking.result()
+            found = await self._asking.claimed(message, about)
+            changed = self._texts.differing({name: found.versions[name] for name in about})
+            dropping = self._begun(self._renewed(changed, set(about)))
+            await asyncio.wait([dropping], timeout=ANSWER_S)
+            if not dropping.done():
+                raise TimeoutError(f"what others changed could not be read within {ANSWER_S:g} s")
+            dropping.result()
         except (OSError, MemoryFault) as error:
             self._lose(str(error))
             return None
+        return message is None or message in found.messages
 
     async def _back_soon(self) -> bool:
         """Wait until we are in touch again, as long as that may still be soon after the loss."""
@@ -188,10 +196,8 @@ class SharedProcesses:
             await read_in_thread(self._renewing.back.wait, left_s)
         return self._presence.in_touch
 
-    async def _ask(self, message: int | None, about: Collection[str]) -> bool:
-        ours, versions = await read_in_thread(self._rows.claim, message, self._presence.epoch, about)
-        await self._renewed(self._texts.differing(versions), set(about))
-        return ours
+    def _claim(self, messages: Collection[int], about: Collection[str]) -> Claimed:
+        return self._rows.claim(messages, self._presence.epoch, about)
 
     async def _renewed(self, names: Collection[str], about: set[str] | None = None) -> None:
         """Have all parts let go of texts, and of those that were read anew by some of them only.
@@ -222,17 +228,27 @@ class SharedProcesses:
             raise MemoryFault(f"who else uses the store is not known: {error}") from error
 
     async def all_know(self) -> None:
-        began, pause_s, warned = seconds(), LOOK_S, False
+        def behind(position: int) -> list[int]:
+            return self._rows.behind(position, self._presence.epoch)
+
         try:
-            position = await in_thread(self._rows.newest)
-            while behind := await in_thread(self._rows.behind, position, self._presence.epoch):
-                if not warned and seconds() - began > WARN_S:
-                    warned = True
-                    log.warning("waiting until process %s lets go of what changed", behind[0])
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
+            await self._none(behind, "process %d lets go of what changed")
+            # One that died may have asked the fence before, so that its COMMIT is still to come. Who lives
+            # reads past such a transaction only when that has ended, but there may be nobody else alive.
+            await self._none(self._rows.under_way, "transaction %d ends")
         except OSError as error:
             raise MemoryFault(f"not every process is known to have heard of it: {error}") from error
+
+    async def _none(self, left: Callable[[int], list[int]], what: str) -> None:
+        """Wait until nobody is left of those that `left` finds below the position of now. Raises OSError."""
+        began, pause_s, warned = seconds(), LOOK_S, False
+        position = await in_thread(self._rows.newest)
+        while found := await in_thread(left, position):
+            if not warned and seconds() - began > WARN_S:
+                warned = True
+                log.warning(f"waiting until {what}", found[0])
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
 
     # ------------------------------------------------------------------ losing touch, and getting it back
 
@@ -252,12 +268,15 @@ class SharedProcesses:
     async def _apply(self, heard: Heard) -> None:
         """Let go of what the others changed; after a loss we are then in touch again."""
         async with self._applying:
-            page = heard.page
+            page, missed = heard.page, False
             if heard.entered is not None:
+                missed = heard.entered.missed
                 lost = self._leases.moved(heard.entered.epoch, heard.entered.kept)
                 self._overtaken = self._overtaken or any(name.startswith(SHARDS) for name in lost)
             names = self._texts.unseen(page.names)
-            if not page.complete:
+            if missed:
+                log.warning("cut off for too long to know who was erased meanwhile: no lease is kept")
+            if missed or not page.complete:
                 names |= self._texts.names()
             try:
                 await self._renewed(names)
@@ -278,6 +297,12 @@ class SharedProcesses:
                     log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
                     self._lost_at = None
 
+    async def _hide(self) -> None:
+        try:
+            await in_thread(self._rows.hide)
+        except OSError as error:  # the next erasing does it
+            log.warning("some names of texts that were erased are left: %s", error)
+
     def _hear(self, heard: Heard) -> None:
         self._begun(self._apply(heard))
 
@@ -291,7 +316,7 @@ class SharedProcesses:
         self._tasks.discard(task)
         task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
 
-    def _in_loop(self, call: Callable[[V], None]) -> Callable[[V], None]:
+    def _in_loop(self, call: Callable[[V], object]) -> Callable[[V], None]:
         """A function for other threads that has the event loop call another one."""
 
         def in_loop(value: V) -> None:

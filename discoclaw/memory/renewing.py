@@ -45,13 +45,15 @@ class Heard:
 class Told:
     """What the thread asks and tells the event loop's side. All are called in the thread, and must not block.
 
-    `held` and `waiting` name leases; `heard` gets a page, `lost` why the store is out of touch.
+    `held` and `waiting` name leases; `heard` gets a page, `lost` why the store is out of touch. `fewer` says
+    that a process is gone for which names were kept, or that this one has caught up with them.
     """
 
     held: Callable[[], Collection[str]]
     waiting: Callable[[], Collection[str]]
     heard: Callable[[Heard], None]
     lost: Callable[[str], None]
+    fewer: Callable[[None], None]
 
 
 @dataclass(eq=False)
@@ -72,6 +74,8 @@ class _Progress:
     again_at: float = 0.0
     renewed_at: float = 0.0
     pruned_at: float = field(default_factory=seconds)
+    fewer: bool = False
+    """Whether `Told.fewer` is to be called, once the others know our position."""
 
 
 class Renewing:
@@ -166,12 +170,15 @@ class Renewing:
         if due and not self._renewed(progress):
             self._lost("the others no longer counted on this process")
             self._enter_again(progress)
+        if due and progress.fewer and not (self._presence.stale or progress.unsaid):
+            progress.fewer = False
+            self._told.fewer(None)
         if progress.outstanding is None and seconds() >= progress.again_at:
             self._read(progress)
         if seconds() - progress.pruned_at >= PRUNE_S:
             progress.pruned_at = seconds()
-            if self._rows.take(PRUNING, progress.epoch):
-                self._rows.prune()
+            if self._rows.take(PRUNING, progress.epoch) and self._rows.prune():
+                progress.fewer = True
 
     def _renewed(self, progress: _Progress) -> bool:
         sent, progress.unsaid = seconds(), False
@@ -185,7 +192,7 @@ class Renewing:
     def _enter_again(self, progress: _Progress) -> None:
         sent = seconds()
         again = self._rows.enter_again(self._member, progress.epoch, progress.position, self._told.held())
-        progress.epoch, progress.again = again.epoch, again
+        progress.epoch, progress.again, progress.fewer = again.epoch, again, True
         progress.renewed_at, progress.outstanding = sent, None
         self._count_on_us(sent)
 

@@ -7,7 +7,7 @@ withdrawn, also where nothing was learned. After that an edited message is learn
 
 No ledger says that a message is gone, so the cursor `unsaid` does until the pass is done (`deleted`); if the
 program is killed, the next start does it. It also has what was done last (`done`): after a gap the chat names
-deleted and edited messages again.
+deleted and edited messages again. Processes that share the store share the cursor, and each removes its own.
 Independent of Discord.
 """
 
@@ -278,7 +278,11 @@ class Retractions(PersonalData, Listener):
     async def _save(self, batch: Mapping[str, Gone]) -> None:
         """Write down which messages were deleted, before anything is done about it. Raises MemoryFault."""
         deleted = {key: one.what.channel_id for key, one in batch.items() if one.what.deleted}
-        if deleted and not await self._cursors.update(CURSOR, lambda known: {**known, "deleted": deleted}):
+
+        def noted(known: Mapping[str, object]) -> Mapping[str, object]:
+            return {**known, "deleted": {**dict(_pairs(known.get("deleted"))), **deleted}}
+
+        if deleted and not await self._cursors.update(CURSOR, noted):
             self._cursors.forget(CURSOR)
             raise MemoryFault("that messages were deleted could not be noted")
 
@@ -292,7 +296,14 @@ class Retractions(PersonalData, Listener):
         while len(self._done) > MOST_DONE:
             del self._done[next(iter(self._done))]
         done = dict(self._done)
-        await self._cursors.update(CURSOR, lambda known: {"done": done})
+
+        def finished(known: Mapping[str, object]) -> Mapping[str, object]:
+            left = {key: channel for key, channel in _pairs(known.get("deleted")) if key not in batch}
+            others = {key: at for key, at in _pairs(known.get("done")) if key not in done}
+            newest = dict([*others.items(), *done.items()][-MOST_DONE:])
+            return {"done": newest, "deleted": left} if left else {"done": newest}
+
+        await self._cursors.update(CURSOR, finished)
         if self._waiting:
             self._worker.note(_PASS)
 

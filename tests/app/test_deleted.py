@@ -14,6 +14,7 @@ from discoclaw.core.patch import Patch
 from discoclaw.core.ports import ModelRequest, Shape, StreamEvent
 from discoclaw.core.subject import user_subject
 from discoclaw.models.offline.model import OfflineModel
+from discoclaw.session.retracted import CURSOR
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.citing import own_of
@@ -430,3 +431,17 @@ class TestAGap:
             await world.restart(meanwhile=meanwhile)
             assert await known(world, world.ann) == []
             assert "deleted" not in json.loads(cursor.read_text())
+
+
+async def test_what_another_process_still_has_to_follow_stays_noted(
+    start: Start, prepared_database: str
+) -> None:
+    async with start(store=prepared_database) as world:
+        said = await world.ann.send(world.general, "I like zebras.")
+        await world.settle()
+        cursors, other = world.app.storage.cursors, {"4711": "4712"}
+        assert await cursors.update(CURSOR, lambda known: {"deleted": other, "done": {"4713": 0}})
+        await world.ann.delete(said)
+        await world.settle()
+        assert await known(world, world.ann) == []
+        assert await cursors.get(CURSOR) == {"deleted": other, "done": {"4713": 0, str(said.id): 0}}

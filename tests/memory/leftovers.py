@@ -201,15 +201,24 @@ def traces(data: Path, *words: str) -> list[str]:
 
 
 def rows_with(disk: Disk, *words: str) -> list[str]:
-    """The names of the texts in PostgreSQL, if that is the store, that have one of the words."""
+    """What has one of the words in PostgreSQL, if that is the store: names of texts, rows of other tables."""
     if not isinstance(disk, PostgresDisk):
         return []
     forms = {form for word in words for form in _forms(word)}
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    others = {name for (name,) in disk.database.read(lambda db: db.execute(tables).fetchall())}
+    others = {name for name in others if name not in ("documents", "logs") and not name.startswith("lines")}
+    found = set()
+    for table in others:
+        query = f'SELECT "{table}"::text FROM "{table}"'.encode()
+        rows = disk.database.read(lambda db, query=query: db.execute(query).fetchall())  # type: ignore[misc]
+        found |= {f"{table}: {row}" for (row,) in rows if any(one in row.encode() for one in forms)}
     texts = (
         "SELECT name, content FROM documents UNION ALL SELECT name, line FROM logs, lines WHERE log = logs.id"
     )
     rows = disk.database.read(lambda db: db.execute(texts, binary=True).fetchall())
-    return sorted({name for name, text in rows if any(one in name.encode() + text for one in forms)})
+    found |= {name for name, text in rows if any(one in name.encode() + text for one in forms)}
+    return sorted(found)
 
 
 def _forms(word: str) -> set[bytes]:

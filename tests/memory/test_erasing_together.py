@@ -1,6 +1,7 @@
 """An erasing across processes: nothing of the person stays in any of them, whatever they are doing."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -9,17 +10,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.history import History
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
+from discoclaw.memory import renewing
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.disk.members import Member, State
+from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.erasing import erase
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.subjects import erase as subject_erase
-from tests.memory.kit import NOW, REPOSITORY, Clock
+from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 from tests.memory.sharing import LEASE_S, until
 from tests.servers.line import Line
@@ -81,6 +87,18 @@ async def begun(process: Process) -> None:
         await asyncio.sleep(0.001)
 
 
+def shared_by(process: Process) -> SharedProcesses:
+    """How a process on a real database sees the others."""
+    assert isinstance(process.storage.processes, SharedProcesses)
+    return process.storage.processes
+
+
+async def _serve(process: Process) -> None:
+    """Have a shard, as a bot does until it ends."""
+    async with process.storage.processes.lease("shard/0/1"):
+        await asyncio.Event().wait()
+
+
 class Window(PersonalData):
     """What somebody said in a conversation, in the RAM of one process."""
 
@@ -137,6 +155,24 @@ class TestErasing:
         await here.sum_up(SESSION, "Tea was discussed.")
         await other.hear()
         assert (await other.storage.summaries.get(SESSION)).summary == "Tea was discussed."
+
+    async def test_that_one_process_could_not_finish_is_over_everywhere_when_another_one_has(
+        self, shared: Shared, two: list[Process]
+    ) -> None:
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await here.memory.change("group-55", "learned", remember(WORDS), **{PEOPLE: [ANNS]})
+        in_the_way = here.data / "cache" / "views" / "group-55.json"
+        (in_the_way / "x").mkdir(parents=True)
+        assert (await here.memory.erase(ANN)).left
+        with pytest.raises(MemoryFault, match="could not be removed"):
+            await here.memory.view("group-55")
+        shutil.rmtree(in_the_way)
+        async with asyncio.timeout(60):
+            await finished(here, there)
+        for process in two:
+            assert await texts(process.memory, "group-55") == []
+        assert b"tulips" not in shared.dump()
 
     async def test_of_two_people_at_once_makes_one_key(
         self, shared: Shared, three: list[Process], tmp_path: Path, clock: Clock
@@ -331,6 +367,78 @@ class TestAProcessThat:
                 assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
                 line.mend()
                 await until(lambda: there.storage.processes.in_touch)
+                assert b"tulips" not in there.on_this_machine()
+                assert await there.known(ANNS) == []
+                await until(lambda: ANNS.encode() not in shared.dump())
+            finally:
+                await there.close()
+                await here.close()
+
+    @pytest.mark.parametrize("ago", ["1 hour", "2 days"])
+    async def test_died_long_ago_keeps_no_name_of_whom_it_worked_for(
+        self, tmp_path: Path, clock: Clock, database: str, monkeypatch: pytest.MonkeyPatch, ago: str
+    ) -> None:
+        monkeypatch.setattr(renewing, "PRUNE_S", LEASE_S)
+        shared = OnPostgres(database)
+        async with sharing(tmp_path, shared, clock, 1) as (here,):
+            await here.remember(ANNS, WORDS)
+            rows = shared_by(here)._rows
+            dead = PostgresDisk(database)
+            died = dead.rows(60.0)
+            epoch = died.enter(Member("bot")).epoch
+            assert all(died.take(name, epoch) for name in (f"facts/{ANNS}", "shard/0/2"))
+            assert died.renew(epoch, State(0, 0.0, [f"summary/discord:dm:{ANNS}"]))
+            died.close()
+            with dead.database.connection() as db:
+                late = f"clock_timestamp() - interval '{ago}'"
+                db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id = {epoch}".encode())
+            await here.memory.erase(ANN)
+            left = ANNS.encode() in shared.dump()
+            assert left == (ago == "1 hour")  # it may be cut off, and come back
+            if left:
+                assert rows.take("shard/0/2", shared_by(here)._presence.epoch)
+                await until(lambda: ANNS.encode() not in shared.dump())
+            dead.close()
+
+    async def test_ends_a_process_that_was_cut_off_for_longer_than_names_are_kept(
+        self,
+        tmp_path: Path,
+        clock: Clock,
+        database: str,
+        postgres: "Postgres",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
+        shared = OnPostgres(database)
+        with Line(postgres.port) as line:
+            here = shared.process(tmp_path / "here", clock)
+            there = OnPostgres(line.url(database)).process(tmp_path / "there", clock)
+            await here.start()
+            await there.start()
+            try:
+                await here.remember(ANNS, WORDS)
+                assert await there.known(ANNS) == [WORDS]
+                said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
+                await in_thread(there.storage.conversations.responses.put, ANN, said)
+                serving = asyncio.create_task(_serve(there))
+                await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
+                line.cut()
+                await until(lambda: not there.storage.processes.in_touch)
+                query = (
+                    "UPDATE processes SET heard = heard - interval '2 days', until = '-infinity' WHERE id = "
+                )
+                epoch = shared_by(there)._presence.epoch
+                postgres.execute(f"{query}{epoch}", database.rpartition("/")[2])
+                assert not (await here.memory.erase(ANN)).waiting
+                assert ANNS.encode() not in shared.dump()
+                line.mend()
+                async with asyncio.timeout(60):
+                    with pytest.raises(LeaseLost):  # by which a bot ends, and it is started again
+                        await serving
+                assert not await there.storage.processes.claim("1")
+                await there.close()
+                there = shared.process(tmp_path / "there", clock)
+                await there.start()
                 assert b"tulips" not in there.on_this_machine()
                 assert await there.known(ANNS) == []
             finally:

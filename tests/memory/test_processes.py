@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 
+import psycopg
 import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
@@ -113,6 +114,19 @@ async def test_all_know_waits_for_a_process_that_is_slow_to_let_go(prepared_data
         other.heard.may_go_on.set()
         await waiting
         assert other.heard.names == [NOTE]
+
+
+async def test_all_know_waits_for_what_a_dead_process_is_still_committing(prepared_database: str) -> None:
+    async with process(prepared_database) as one:
+        # As a COMMIT that waits for a standby: its process asked the fence while it lived.
+        with psycopg.connect(prepared_database) as late:
+            late.execute("INSERT INTO documents (name, content) VALUES (%s, '1')", (NOTE,))
+            waiting = asyncio.create_task(one.processes.all_know())
+            await asyncio.wait([waiting], timeout=0.5)
+            assert not waiting.done()
+            late.commit()
+        await waiting
+        assert one.disk.documents("").names() == [NOTE]
 
 
 async def test_what_could_not_be_let_go_of_does_not_count_as_known(prepared_database: str) -> None:
@@ -296,10 +310,10 @@ def test_a_process_with_a_new_epoch_keeps_what_it_claimed(prepared_database: str
     disk.open()
     rows, other = disk.rows(60.0), disk.rows(60.0)
     before, late = rows.enter(Member("bot")), other.enter(Member("bot"))
-    assert rows.claim(1, before.epoch, [])[0]
+    assert rows.claim([1], before.epoch, []).messages
     now = rows.enter_again(Member("bot"), before.epoch, before.position, [])
-    assert rows.claim(1, now.epoch, [])[0]
-    assert not other.claim(1, late.epoch, [])[0]
+    assert rows.claim([1], now.epoch, []).messages
+    assert not other.claim([1], late.epoch, []).messages
     for one in (rows, other, disk):
         one.close()
 
@@ -311,12 +325,12 @@ def test_what_nobody_needs_any_more_is_removed(prepared_database: str) -> None:
     living, dead, waiting = (rows.enter(Member("bot")).epoch for _ in range(3))
     assert rows.take("mirror", dead)
     assert rows.take("shard/0/1", waiting)
-    assert rows.claim(1, dead, [])[0]
+    assert rows.claim([1], dead, []).messages
     with disk.database.connection() as db:
         late = "clock_timestamp() - interval '4 days'"
         db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id <> %s", (living,))
         db.execute(f"UPDATE claims SET at = {late}")
-        assert rows.claim(2, living, [])[0]
+        assert rows.claim([2], living, []).messages
         rows.prune()
         assert db.execute("SELECT message FROM claims").fetchall() == [(2,)]
         assert db.execute("SELECT name FROM leases").fetchall() == [("shard/0/1",)]

@@ -4,7 +4,7 @@ A *position* is one in the list of changes: whoever stands there has let go of a
 Everything blocks, and raises OSError.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -16,11 +16,16 @@ class Member(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """A process was registered. `kept` are the leases of its earlier epoch that nobody took meanwhile."""
+    """A process was registered. `kept` are the leases of its earlier epoch that nobody took meanwhile.
+
+    `missed`: it was away for so long that names which changed meanwhile may be gone. It then keeps no lease,
+    so that a bot ends, and begins again without what it has in RAM and on its machine.
+    """
 
     epoch: int
     position: int
     kept: frozenset[str] = frozenset()
+    missed: bool = False
 
 
 class State(NamedTuple):
@@ -45,6 +50,13 @@ class Page(NamedTuple):
     position: int
     read_at: float
     complete: bool = True
+
+
+class Claimed(NamedTuple):
+    """The messages that are this process's by now, and the versions of texts (0: it does not exist)."""
+
+    messages: Collection[int]
+    versions: Mapping[str, int]
 
 
 class ProcessState(NamedTuple):
@@ -103,7 +115,7 @@ class Rows(Protocol):
         ...
 
     def prune(self) -> int:
-        """Remove what nobody needs any more, at most so much at once. Returns how many rows."""
+        """Remove what nobody needs any more, at most so much at once. Returns how many processes."""
         ...
 
     def leave(self, epoch: int) -> None:
@@ -117,11 +129,19 @@ class Rows(Protocol):
     # For any thread.
 
     def newest(self) -> int:
-        """The position after everything that was committed so far."""
+        """The position after everything that was committed or begun so far."""
         ...
 
     def behind(self, position: int, epoch: int) -> list[int]:
         """The other processes that have not read up to a position, and may still write."""
+        ...
+
+    def under_way(self, position: int) -> list[int]:
+        """The transactions below a position that have not ended; one may be a dead process's."""
+        ...
+
+    def hide(self) -> None:
+        """Remove the names of removed texts, as far as no process needs them any more. Takes seconds."""
         ...
 
     def take(self, name: str, epoch: int) -> bool:
@@ -136,8 +156,8 @@ class Rows(Protocol):
         """The leases of other living processes whose names begin so, and who has each."""
         ...
 
-    def claim(self, message: int | None, epoch: int, names: Collection[str]) -> tuple[bool, dict[str, int]]:
-        """Claim a message, and return the versions of texts (0: it does not exist), in one question.
+    def claim(self, messages: Collection[int], epoch: int, names: Collection[str]) -> Claimed:
+        """Claim messages, each of which is given once, and return the versions of texts, in one question.
 
         May be called again: what this process claimed stays its own. What a dead one claimed is free.
         """

@@ -94,8 +94,6 @@ class Eraser:
         self._personal = personal
         self._cursors = cursors
         self._processes = processes
-        self._stuck: dict[str, frozenset[str]] = {}
-        """The groups that still have words of a person, by the person's subject."""
 
     def newest_in_groups(self, user: str) -> int:
         """The time (ms) of the newest group record resting on a person's words. Blocking. Raises OSError."""
@@ -144,7 +142,7 @@ class Eraser:
 
     def why_not(self, subject: str) -> str | None:
         """Why nothing may be remembered about a subject now; None if it may."""
-        stuck = frozenset[str]().union(*self._stuck.values())
+        stuck = {group for intent in self.pending.values() for group in intent.stuck}
         if group_of(subject) is not None and {subject, EVERY} & stuck:
             return f"{subject} has words of somebody who was erased, which could not be removed (see the log)"
         intent = self.pending.get(subject)
@@ -237,7 +235,7 @@ class Eraser:
             for part in self._personal:
                 sessions.update(part.sessions_on_disk(intent.subject))
             steps = {*intent.todo, *there.todo}
-            wide = Intent(intent.subject, at, tuple(sorted(sessions)), tuple(sorted(steps)))
+            wide = replace(intent, at=at, sessions=tuple(sorted(sessions)), todo=tuple(sorted(steps)))
             self._tombstones.add(intent.subject, at)
             if wide != there:
                 self._intents.keep(wide)
@@ -268,12 +266,13 @@ class Eraser:
     def _finish(self, intent: Intent, erasure: Erasure) -> Erased:
         """Remove the files. The complete intent stays if the disk does not let all of them go."""
         done = sum((part.erase(erasure) for part in self._personal), Removed())
-        self._stuck[intent.subject] = done.stuck
         for one in done.left:
             log.error(
                 "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
             )
-        if not done.left:
+        if done.left:
+            self._keep_stuck(intent, done.stuck)
+        else:
             try:
                 self._intents.keep(Intent(intent.subject, None, (), intent.todo))
             except OSError as error:
@@ -288,3 +287,14 @@ class Eraser:
             intent.todo,
             groups=tuple(sorted(done.changed)),
         )
+
+    def _keep_stuck(self, intent: Intent, groups: Collection[str]) -> None:
+        """Note the groups that still have the person's words, for every process."""
+        stuck = replace(intent, stuck=tuple(sorted(groups)))
+        try:
+            self._intents.keep(stuck)
+        except OSError as error:
+            log.warning(
+                "%s: that groups still have something of it is known here alone: %s", intent.subject, error
+            )
+            self._intents.take(intent.subject, stuck)

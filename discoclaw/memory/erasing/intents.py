@@ -1,4 +1,4 @@
-"""Records of unfinished erasings: `erasing/<subject>.json` = {subject, at, sessions, todo}.
+"""Records of unfinished erasings: `erasing/<subject>.json` = {subject, at, sessions, todo, stuck}.
 
 When only outside steps are left, a record has {subject, todo}. Blocking.
 """
@@ -23,13 +23,15 @@ log = logging.getLogger(__name__)
 class Intent:
     """An erasing to be done: everything about `subject` until `at` (ms), and these conversations' summaries.
 
-    `todo` are the outside steps. `at` is None when only those are left.
+    `todo` are the outside steps. `at` is None when only those are left. `stuck` are the groups that a process
+    tried to remove the person from, and could not.
     """
 
     subject: str
     at: int | None
     sessions: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
 
     def erasure(self, at: int) -> Erasure:
         """The erasing, in the form that the registered parts take."""
@@ -37,7 +39,10 @@ class Intent:
 
     def to_json(self) -> dict[str, object]:
         outside: dict[str, object] = {"subject": self.subject, "todo": list(self.todo)}
-        return outside if self.at is None else {**outside, "at": self.at, "sessions": list(self.sessions)}
+        if self.at is None:
+            return outside
+        stuck: dict[str, object] = {"stuck": list(self.stuck)} if self.stuck else {}
+        return {**outside, "at": self.at, "sessions": list(self.sessions), **stuck}
 
 
 def subject_in(name: str) -> str | None:
@@ -125,8 +130,8 @@ def _intent(subject: str, value: Mapping[str, object], now_ms: int | None) -> In
     """The intent in a file; an unreadable one is dated `now_ms`."""
     at = value.get("at", None if value else now_ms)
     at = at if at is None or valid_ms(at) else now_ms
-    sessions, todo = (tuple(texts_of(value, key)) for key in ("sessions", "todo"))
-    return Intent(subject, at, sessions, todo)
+    sessions, todo, stuck = (tuple(texts_of(value, key)) for key in ("sessions", "todo", "stuck"))
+    return Intent(subject, at, sessions, todo, stuck)
 
 
 def _with(intent: Intent, sessions: Collection[str], todo: Collection[str]) -> Intent:

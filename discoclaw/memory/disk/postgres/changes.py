@@ -41,6 +41,12 @@ _HIDDEN = f"""
     AND NOT EXISTS (SELECT FROM logs WHERE logs.name = changes.name)
 """
 
+_DEAD = "until = '-infinity'"
+_LEFT_BEHIND = (
+    f"DELETE FROM leases WHERE name NOT LIKE 'shard/%' AND epoch IN (SELECT id FROM processes WHERE {_DEAD})",
+    f"UPDATE processes SET waits = '{{}}' WHERE {_DEAD} AND waits <> '{{}}'",
+)
+
 
 class Changed(NamedTuple):
     """The names that changed since a position, each with the process (0: none) that wrote it, and the next
@@ -68,6 +74,7 @@ def forget(db: Connection, kept: int = KEPT) -> None:
 def hide(db: Connection) -> None:
     """Remove the names of texts that are gone, where no process needs them any more: they name a person.
 
-    Raises psycopg.Error.
+    So do the leases that a dead process had, or waited for. Raises psycopg.Error.
     """
-    db.execute(_HIDDEN)
+    for statement in (_HIDDEN, *_LEFT_BEHIND):
+        db.execute(statement)

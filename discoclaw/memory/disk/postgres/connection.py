@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk.fence import Presence, fences, seconds
-from discoclaw.memory.disk.postgres.errors import REPEATED, Silent, Unsure, as_ours, is_lost
+from discoclaw.memory.disk.postgres.errors import REPEATED, Full, Silent, Unsure, as_ours, is_lost
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -31,9 +31,13 @@ Row: TypeAlias = tuple[Any, ...]
 OLDEST = 13
 """The oldest PostgreSQL: it was the first with xid8, by which readers of `changes` miss nothing."""
 MOST = 8
-"""Connections of one process. Sixteen processes then need 128, for which no pooler is needed."""
+"""Connections of one process, beside the `spare` one and the one by which it stays alive. Sixteen processes
+then need 160, for which no pooler is needed."""
 WAIT_S = 2.0
 """How long one waits for a free connection: as long as a reply waits for a disk."""
+FULL_S, FULL_PAUSE_S = 1.0, 0.2
+"""How long and how often one tries while the server takes no more: half as long, so that a reply does not
+take that for a server that doesn't answer. One of ours that becomes free meanwhile is used."""
 _LOCK_S, _STATEMENT_S, _SILENCE_S = 8, 30, 10.0
 """The most for waiting for a lock, for a statement, and for any sign of life while a statement runs."""
 _OPEN_S = 1.5
@@ -99,19 +103,19 @@ class Database:
         self._most = most
         self._idle: list[Connection] = []
         self._closed = False
-        self._lock = threading.Lock()
+        self._given = threading.Condition()
 
     def __repr__(self) -> str:
         return f"Database({self.where})"
 
     # ------------------------------------------------------------------ transactions
 
-    def read(self, work: Callable[[Connection], T]) -> T:
+    def read(self, work: Callable[[Connection], T], *, spare: bool = False) -> T:
         """Return what `work` reads; each of its statements sees one moment. It may run twice.
 
-        Raises OSError.
+        `spare`: on a connection for which nobody has to wait. Raises OSError.
         """
-        return self._run(work)
+        return self._run(work, spare=spare)
 
     def write(self, work: Callable[[Connection], T], *, fenced: bool = True) -> T:
         """Let `work` write in one transaction. It may run twice; its last statement is followed by the fence.
@@ -127,18 +131,18 @@ class Database:
 
         return self._run(written)
 
-    def _run(self, work: Callable[[Connection], T]) -> T:
+    def _run(self, work: Callable[[Connection], T], *, spare: bool = False) -> T:
         """Let `work` use a connection, and once more if nothing was written and it may succeed now."""
         with as_ours(self.where):
             try:
-                with self.connection() as db:
+                with self.connection(spare=spare) as db:
                     return work(db)
             except psycopg.Error as error:
                 if is_lost(error):
                     self._drop_idle()  # the others are as old
                 if isinstance(error, Silent) or not (is_lost(error) or error.sqlstate in REPEATED):
                     raise
-            with self.connection() as db:
+            with self.connection(spare=spare) as db:
                 return work(db)
 
     def commit(self, db: Connection, *, fenced: bool = True) -> None:
@@ -173,45 +177,58 @@ class Database:
     # ------------------------------------------------------------------ connections
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self, *, spare: bool = False) -> Iterator[Connection]:
         """A connection for one thread, in autocommit mode; a transaction left open is rolled back.
 
         Raises OSError.
         """
-        db = self.take()
+        db = self.take(spare=spare)
         try:
             yield db
         finally:
-            self.give(db)
+            self.give(db, spare=spare)
 
-    def take(self, *, hold: bool = False) -> Connection:
+    def take(self, *, hold: bool = False, spare: bool = False) -> Connection:
         """A connection, to be given back with `give`. Raises OSError.
 
-        To `hold` one while others are needed too takes one of half of them, so that some are left.
-        While the store is out of reach, this fails at once.
+        To `hold` one while others are needed too takes one of half of them, so that some are left. A `spare`
+        one is beside them all: for the one thread whose waiting would say that the store is out of reach.
+        While it is out of reach, this fails at once.
         """
         if not self.presence.answers:
             raise OSError(f"{self.where}: it could not be reached lately, and is not asked until it is back")
         if hold and not self._holds.acquire(timeout=_LOCK_S):
             raise OSError(f"{self.where}: too much is written at the same time")
-        if not self._free.acquire(timeout=WAIT_S):
+        if not spare and not self._free.acquire(timeout=WAIT_S):
             if hold:
                 self._holds.release()
             raise OSError(f"{self.where}: all {self._most} connections of this process are in use")
         try:
-            while True:
-                with self._lock:
-                    db = self._idle.pop() if self._idle else None
-                if db is None:
-                    return self.connect()
+            return self._idle_or_new()
+        except BaseException:
+            self._release(hold, spare)
+            raise
+
+    def _idle_or_new(self) -> Connection:
+        """A connection that is free, or a new one; while the server has none left, the first of these."""
+        until = seconds() + FULL_S
+        while True:
+            with self._given:
+                db = self._idle.pop() if self._idle else None
+            if db is not None:
                 if not _spoken_to(db):
                     return db
                 db.close()  # the server has ended it
-        except BaseException:
-            self._release(hold)
-            raise
+                continue
+            try:
+                return self.connect()
+            except Full:
+                if seconds() >= until:
+                    raise
+                with self._given:
+                    self._given.wait_for(lambda: bool(self._idle), FULL_PAUSE_S)
 
-    def give(self, db: Connection, *, hold: bool = False) -> None:
+    def give(self, db: Connection, *, hold: bool = False, spare: bool = False) -> None:
         """Take back a connection."""
         try:
             with suppress(psycopg.Error):
@@ -220,13 +237,15 @@ class Database:
             if self._closed or db.closed or db.info.transaction_status != pq.TransactionStatus.IDLE:
                 db.close()
             else:
-                with self._lock:
+                with self._given:
                     self._idle.append(db)
+                    self._given.notify()
         finally:
-            self._release(hold)
+            self._release(hold, spare)
 
-    def _release(self, hold: bool) -> None:
-        self._free.release()
+    def _release(self, hold: bool, spare: bool) -> None:
+        if not spare:
+            self._free.release()
         if hold:
             self._holds.release()
 
@@ -267,7 +286,7 @@ class Database:
         self._drop_idle()
 
     def _drop_idle(self) -> None:
-        with self._lock:
+        with self._given:
             idle, self._idle = self._idle, []
         for db in idle:
             db.close()

@@ -63,6 +63,10 @@ class Silent(psycopg.OperationalError):
     """The server said nothing for too long."""
 
 
+class Full(OSError):
+    """The server takes no more connections."""
+
+
 class Unsure(OSError):
     """The connection broke off while the transaction was being committed: it may be written or not."""
 
@@ -83,7 +87,9 @@ def as_ours(where: str) -> Iterator[None]:
         if error.sqlstate == LOST:
             why = "another process may do this work by now"
             raise LeaseLost(f"nothing was written: {why} ({_said(error)})") from None
-        raise OSError(f"{where}: {explained(error)}") from None
+        reason = explained(error)
+        kind = Full if reason.startswith(_STATES["53300"]) else OSError
+        raise kind(f"{where}: {reason}") from None
     except UnicodeEncodeError as error:  # a name with a lone surrogate
         raise OSError(f"{where}: {_STATES['22021']} ({error})") from None
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from discoclaw import __version__
-from discoclaw.memory.disk.members import Entered, Member, Page, State
+from discoclaw.memory.disk.members import Claimed, Entered, Member, Page, State
 from discoclaw.memory.disk.postgres import changes
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import as_ours
@@ -31,6 +31,10 @@ DEAD_KEPT = "10 minutes"
 PRUNED_AT_ONCE = 10_000
 
 _ALIVE = "until > clock_timestamp()"
+_HEARD_LATELY = (
+    f"SELECT FROM processes WHERE id = %s AND heard > clock_timestamp() - interval '{changes.AWAY}'"
+)
+"""Finds a process for which the names of removed texts were kept; see `changes.hide`."""
 
 
 class ProcessRows:
@@ -55,6 +59,9 @@ class ProcessRows:
             with db.transaction():
                 now = _enter(db, member, self.lease_s)
                 db.execute("UPDATE processes SET seen = %s WHERE id = %s", (position, now.epoch))
+                if not db.execute(_HEARD_LATELY, (before,)).rowcount:
+                    _leave(db, before)
+                    return Entered(now.epoch, position, missed=True)
                 kept = db.execute(
                     "UPDATE leases SET process = %(new)s, epoch = %(new)s"
                     " WHERE epoch = %(old)s AND name = ANY (%(names)s) RETURNING name",
@@ -113,7 +120,8 @@ class ProcessRows:
     # ------------------------------------------------------------------ for any thread: leases and claims
 
     def newest(self) -> int:
-        return int(self._rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")[0][0])
+        # A number of its own: the snapshot's `xmax` may be below a transaction that has begun.
+        return int(self._rows("SELECT pg_current_xact_id()::text::bigint")[0][0])
 
     def behind(self, position: int, epoch: int) -> list[int]:
         self._database.read(_bury)
@@ -121,6 +129,16 @@ class ProcessRows:
             f"SELECT id FROM processes WHERE seen < %s AND id <> %s AND {_ALIVE}", (position, epoch)
         )
         return [one for (one,) in rows]
+
+    def under_way(self, position: int) -> list[int]:
+        query = (
+            "SELECT xid::text::bigint FROM pg_snapshot_xip(pg_current_snapshot()) AS xid"
+            " WHERE xid < %s::text::xid8"
+        )
+        return [one for (one,) in self._rows(query, (position,))]
+
+    def hide(self) -> None:
+        self._database.write(changes.hide)
 
     def take(self, name: str, epoch: int) -> bool:
         return self._database.read(lambda db: _taken(db, name, epoch))
@@ -137,11 +155,12 @@ class ProcessRows:
         )
         return dict(rows)
 
-    def claim(self, message: int | None, epoch: int, names: Collection[str]) -> tuple[bool, dict[str, int]]:
-        rows = self._rows(_CLAIM, {"message": message, "epoch": epoch, "names": list(names)})
-        found = dict.fromkeys(names, 0)
-        found |= {name: version for _, name, version in rows if name is not None}
-        return any(ours for ours, _, _ in rows), found
+    def claim(self, messages: Collection[int], epoch: int, names: Collection[str]) -> Claimed:
+        about = {"messages": list(messages), "epoch": epoch, "names": list(names)}
+        rows = self._database.read(lambda db: db.execute(_CLAIM, about).fetchall(), spare=True)
+        versions = dict.fromkeys(names, 0)
+        versions |= {name: version for _, name, version in rows if name is not None}
+        return Claimed({message for message, *_ in rows if message is not None}, versions)
 
     def _rows(self, query: str, parameters: Any = ()) -> list[Any]:
         def ask(db: Connection) -> list[Any]:
@@ -157,14 +176,13 @@ VERSIONS = " UNION ALL ".join(
 """The versions of the texts called `names`, as far as they exist."""
 
 _CLAIM = f"""WITH claimed AS (
-    INSERT INTO claims (message, process) SELECT %(message)s, %(epoch)s
-    WHERE %(message)s::bigint IS NOT NULL
+    INSERT INTO claims (message, process) SELECT unnest(%(messages)s::bigint[]), %(epoch)s
     ON CONFLICT (message) DO UPDATE SET process = excluded.process, at = clock_timestamp()
         WHERE claims.process = excluded.process
         OR NOT EXISTS (SELECT FROM processes WHERE id = claims.process AND {_ALIVE})
-    RETURNING 1
+    RETURNING message
 )
-SELECT EXISTS (SELECT FROM claimed), NULL, NULL
+SELECT message, NULL, NULL FROM claimed
 UNION ALL SELECT NULL, name, version FROM ({VERSIONS}) AS found"""
 
 
@@ -208,12 +226,12 @@ _EVERYBODYS = (
 def _prune(db: Connection) -> int:
     with db.transaction():
         changes.forget(db)
-    removed = db.execute(
+    db.execute(
         "DELETE FROM claims WHERE message IN (SELECT message FROM claims"
         f" WHERE at < clock_timestamp() - interval '{CLAIMS_KEPT}' LIMIT %s)",
         (PRUNED_AT_ONCE,),
-    ).rowcount
-    return removed + _remove_dead(db)
+    )
+    return _remove_dead(db)
 
 
 def _row(db: Connection, query: str, parameters: Any = ()) -> Any:
@@ -268,17 +286,15 @@ def _leave(db: Connection, epoch: int) -> None:
 
 
 def _remove_dead(db: Connection) -> int:
-    """Remove processes that ended without saying so, and their leases. Lost shards stay, to be shown."""
+    """Remove processes that ended without saying so, and their leases. Lost shards stay, to be shown.
+
+    Returns how many processes.
+    """
     dead = (
         f"SELECT id FROM processes WHERE NOT {_ALIVE} AND heard < clock_timestamp() - interval '{DEAD_KEPT}'"
     )
-    removed = db.execute(
-        f"DELETE FROM leases WHERE name NOT LIKE 'shard/%%' AND epoch IN ({dead})", ()
+    db.execute(f"DELETE FROM leases WHERE name NOT LIKE 'shard/%%' AND epoch IN ({dead})", ())
+    return db.execute(
+        f"DELETE FROM processes WHERE id IN ({dead})"
+        " AND NOT EXISTS (SELECT FROM leases WHERE epoch = processes.id)"
     ).rowcount
-    return (
-        removed
-        + db.execute(
-            f"DELETE FROM processes WHERE id IN ({dead})"
-            " AND NOT EXISTS (SELECT FROM leases WHERE epoch = processes.id)"
-        ).rowcount
-    )
