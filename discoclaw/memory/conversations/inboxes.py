@@ -149,6 +149,11 @@ class Inboxes(PersonalData):
         inbox = self._inboxes.get(session_key)
         return inbox is not None and inbox.behind
 
+    def has_gap(self, session_key: str, place: Place) -> bool:
+        """The same for a conversation in which nothing was heard yet, maybe."""
+        known = session_key in self._inboxes
+        return self.is_behind(session_key) if known else self.since(place.guild_id) > 0
+
     def behind(self, shards: Shards = EVERY) -> Mapping[str, Inbox]:
         """The conversations of these shards with a gap, by session key."""
         inboxes = self._inboxes.items()
@@ -207,9 +212,9 @@ class Inboxes(PersonalData):
         known = session_key in self._inboxes
         inbox = self.reach(session_key, place)
         if not known and not inbox.behind:
-            inbox.floor = number
-            inbox.hearing.add(number)
-            return True
+            inbox.floor = number - 1
+            if place.kind == "dm":  # Discord lists no direct messages, so nobody else would find it
+                self._note(inbox)
         return inbox.take(number)
 
     def pass_over(self, place: Place, session_key: str, message_ids: Iterable[int]) -> None:
