@@ -236,6 +236,18 @@ class TestWhileItWasAway:
         assert 200 <= sum(call.method == "GET" for call in reads) <= 210
         assert "apple 24" in house.request("what did I say?").prompt
 
+    async def test_what_somebody_said_before_they_were_erased_goes_to_no_model(self, house: House) -> None:
+        await house.running()
+        moat = house.discord.add_channel("moat")
+        await house.answered_to(house.bea, moat, "good morning")
+        await gone(house)
+        question = await house.ask(house.bea, moat, "is the moat deep?")
+        command = await house.discord.say(house.bea, moat, "!memory erase --yes")
+        await house.running()
+        assert "I erased everything" in await replied(house, command, "I erased everything")
+        assert await replied(house, question) == LATE
+        assert asked_of_the_model(house, "is the moat deep?") == 0
+
     async def test_a_folder_restored_from_a_backup_answers_nothing_again(self, house: House) -> None:
         await house.running()
         dock = house.discord.add_channel("dock")
