@@ -38,4 +38,6 @@ class InOrder:
                 self._client.pass_over(message)
                 return None
             await self.missed(heard)
-            return heard if await self._client.talk.first_time(heard) else None
+            first = await self._client.talk.first_time(heard)
+            # Once we can answer nobody any more, it stays unhandled: the next start reads it again.
+            return heard if first and not self._client.is_closed() else None

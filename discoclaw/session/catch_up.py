@@ -76,7 +76,7 @@ class CatchUp:
 
         async def run() -> None:
             # An answer to several questions is a reply to one, so a crash must find all of them open.
-            await inboxes.written(DISK_S)
+            await inboxes.on_disk(DISK_S)
             try:
                 while waiting:
                     await self._give(key, waiting[0], asked)

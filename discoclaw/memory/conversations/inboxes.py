@@ -19,6 +19,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
@@ -30,7 +31,7 @@ MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
 
 
-class Inboxes(PersonalData):
+class Inboxes(PersonalData, Listener):
     """Which messages were handled, by conversation. It is a `core.service.Service`.
 
     `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
@@ -287,13 +288,17 @@ class Inboxes(PersonalData):
                 inbox.changes += 1
                 self._note(inbox)
 
-    async def written(self, within_s: float) -> None:
+    async def on_disk(self, within_s: float) -> None:
         """Wait until the unanswered messages are on disk, but at most `within_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._worker.settle(*set(self._names.values()))
 
     # ------------------------------------------------------------------ personal data and the disk
+
+    def back_in_touch(self) -> None:
+        """Write at once what could not be written."""
+        self._worker.hurry()
 
     def forget(self, erasure: Erasure) -> None:
         """Drop the direct messages of a person."""
