@@ -105,19 +105,16 @@ class Rounds:
         for one in people:  # a conversation of which nothing was written is not found after a crash
             await fleet.asks(one, fleet.discord.dm(one), "good morning")
         await fleet.promises.answered()
-        acting = [
-            asyncio.create_task(
-                acts(fleet, random.Random(by.random()), one, [*places, fleet.discord.dm(one)])
-            )
-            for one in people
-        ]
-        async with AsyncExitStack() as stack:
-            for one in troubles:
-                await asyncio.sleep(by.uniform(0, 0.5))
-                await stack.enter_async_context(one(fleet, by))
-            await asyncio.sleep(by.uniform(0, 2))
-        await fleet.up()
-        await asyncio.gather(*acting)
+        async with asyncio.TaskGroup() as acting:
+            for one in people:
+                own = random.Random(by.random())
+                acting.create_task(acts(fleet, own, one, [*places, fleet.discord.dm(one)]))
+            async with AsyncExitStack() as stack:
+                for trouble in troubles:
+                    await asyncio.sleep(by.uniform(0, 0.5))
+                    await stack.enter_async_context(trouble(fleet, by))
+                await asyncio.sleep(by.uniform(0, 2))
+            await fleet.up()
 
 
 async def acts(fleet: Fleet, by: random.Random, person: User, places: list[Channel]) -> None:
