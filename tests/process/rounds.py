@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.process.fleet import Fleet
 from tests.process.forks import Source
-from tests.process.troubles import EVERY, Trouble
+from tests.process.troubles import EVERY, OF_THE_DATABASE, Trouble
 from tests.servers.discord_server import Channel, User
 from tests.servers.postgres import Postgres
 
@@ -73,6 +73,8 @@ class Rounds:
         by, began = random.Random(f"{self._seed}/{number}"), time.monotonic()
         lives = len(fleet.lives)
         troubles = by.sample(self._troubles, min(by.choice((1, 1, 2)), len(self._troubles)))
+        if OF_THE_DATABASE.issuperset(troubles):
+            del troubles[1:]
         names = " and ".join(one.__name__ for one in troubles)
         try:
             async with asyncio.timeout(ROUND_S):

@@ -316,3 +316,15 @@ EVERY: tuple[Trouble, ...] = (
     sockets_dropped,
     nothing,
 )
+OF_THE_DATABASE = frozenset(
+    (
+        database_killed,
+        database_restarted,
+        database_paused,
+        read_only,
+        no_connections,
+        full_disk,
+        failed_over,
+    )
+)
+"""Of these there is one at a time: no standby can be made of a server that is away or has no room."""
