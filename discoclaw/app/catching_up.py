@@ -5,8 +5,9 @@ from typing import ClassVar
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.talk import Talking
-from discoclaw.bot.catch_up import Absence, Bounds
+from discoclaw.bot.catch_up import Absence
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.gaps import Bounds
 from discoclaw.session.catch_up import CatchUp
 
 

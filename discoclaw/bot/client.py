@@ -25,6 +25,7 @@ from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.in_order import InOrder
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Presses
@@ -85,6 +86,7 @@ class DiscoClaw(commands.Bot):
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
         self.sessions = Sessions()
+        self.in_order = InOrder(self)
         self.access.elsewhere = self.elsewhere = Elsewhere(self, settings.allowlist)
         self.sessions.hearers.append(self.elsewhere)
         self.heard_hooks: list[Callable[[Inbound], None]] = []
@@ -157,12 +159,7 @@ class DiscoClaw(commands.Bot):
 
     async def on_message(self, message: discord.Message) -> None:
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
-        assert self.user is not None
-        heard = await self.heard(message)
-        if heard is None:
-            self._pass_over(message)
-            return
-        if not await self.talk.first_time(heard):
+        if (heard := await self.in_order.taken(message)) is None:
             return
         # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
         spoken = await self.voices.listen(message, heard)
@@ -176,7 +173,7 @@ class DiscoClaw(commands.Bot):
         finally:
             self.talk.inboxes.heard(heard.session_key, heard.id)
 
-    def _pass_over(self, message: discord.Message) -> None:
+    def pass_over(self, message: discord.Message) -> None:
         """Note what is said where we are not to listen: else it would be read once we listen again."""
         assert self.user is not None
         place = wire.place_of(message.channel)

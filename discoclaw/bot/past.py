@@ -1,7 +1,8 @@
 """A conversation's past, read from Discord's history: the port `History`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, cast
 
@@ -112,6 +113,27 @@ async def channel_of(client: discord.Client, channel_id: str) -> "wire.Channel":
     if not isinstance(channel, discord.abc.Messageable):
         raise ChatGone(f"{channel_id} holds no messages")
     return cast("wire.Channel", channel)
+
+
+async def newest_since(
+    channel: "wire.Channel", oldest: int, most: int, also: Set[int]
+) -> tuple[list[discord.Message], int]:
+    """The `most` newest messages behind the id `oldest`, and those of `also`, oldest first.
+
+    Also the id behind which every message that is still there was read. Raises ChatError.
+    """
+    found: dict[int, discord.Message] = {}
+    with discord_errors():
+        async for message in channel.history(limit=most):
+            if message.id <= oldest:
+                break
+            found[message.id] = message
+        if len(found) >= most:
+            oldest = min(found)
+        for message_id in also - found.keys():
+            with suppress(discord.NotFound):
+                found[message_id] = await channel.fetch_message(message_id)
+    return [found[message_id] for message_id in sorted(found)], oldest
 
 
 def _is_no_talk(message: discord.Message) -> bool:

@@ -34,6 +34,9 @@ class Listener:
     def out_of_touch(self) -> None:
         """The store cannot be reached: others may change or erase what was read so far."""
 
+    def back_in_touch(self) -> None:
+        """The store can be reached again, and what others changed meanwhile is known."""
+
     def chosen(self, user_id: str) -> None:
         """Somebody made a choice about being remembered."""
 
@@ -67,6 +70,10 @@ class Changes(Listener):
     def out_of_touch(self) -> None:
         for one in self._listeners:
             one.out_of_touch()
+
+    def back_in_touch(self) -> None:
+        for one in self._listeners:
+            one.back_in_touch()
 
     def chosen(self, user_id: str) -> None:
         for one in self._listeners:

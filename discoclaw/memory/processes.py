@@ -296,6 +296,7 @@ class SharedProcesses:
                 if self._lost_at is not None:
                     log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
                     self._lost_at = None
+                self._changes.back_in_touch()
 
     async def _hide(self) -> None:
         try:

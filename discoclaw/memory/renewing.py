@@ -166,7 +166,8 @@ class Renewing:
 
     def _beat(self) -> None:
         progress = self._now()
-        due = progress.unsaid or seconds() - progress.renewed_at >= self._renew_s
+        # Out of touch, it has to be seen first that the store takes writes again, and not only reads.
+        due = progress.unsaid or self._presence.stale or seconds() - progress.renewed_at >= self._renew_s
         if due and not self._renewed(progress):
             self._lost("the others no longer counted on this process")
             self._enter_again(progress)

@@ -76,7 +76,7 @@ class CatchUp:
 
         async def run() -> None:
             # An answer to several questions is a reply to one, so a crash must find all of them open.
-            await inboxes.written(DISK_S)
+            await inboxes.on_disk(DISK_S)
             try:
                 while waiting:
                     await self._give(key, waiting[0], asked)
@@ -99,12 +99,17 @@ class CatchUp:
         inboxes = self._talk.inboxes
         arrival, newest = asked[due.ids[-1]]
         ended = partial(inboxes.end, key, due.ids)
+        # What was said before its person was erased goes to no model any more.
+        kept = [one for one in due.ids if not asked[one][0].permission.erased]
+        if newest.half and not kept:
+            ended(True)
+            return
         reply = newest.reply(partial(inboxes.show, key, newest.message.id))
-        if due.late:
+        if due.late or not kept:
             ended(await tell(reply, LATE, key, "missing"))
             return
-        if len(due.ids) > 1:
-            arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in due.ids]))
+        if len(kept) > 1:
+            arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
         await self._talk.turns.take(arrival, reply, ended)
 
 

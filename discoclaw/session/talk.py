@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import NotNow, Refused
 from discoclaw.core.message import Inbound, Place
@@ -56,7 +55,6 @@ class Talk:
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.refusals = Refusals(lambda: STOPPED if desk.closed else BUSY)
 
     async def first_time(self, message: Inbound) -> bool:
@@ -68,10 +66,8 @@ class Talk:
             return True  # nothing is kept about strangers, not even that they wrote
         if not self.inboxes.take(message.place, message.session_key, message.id):
             return False
-        turn = self._turns.setdefault(message.session_key, asyncio.Lock())
-        async with turn:  # else a message could overtake another one while the store is asked about both
-            if await self.arrivals.claim(message):
-                return True
+        if await self.arrivals.claim(message):
+            return True
         self.inboxes.heard(message.session_key, message.id)
         return False
 

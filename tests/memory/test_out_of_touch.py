@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.message import Place
+from discoclaw.core.shards import EVERY
+from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
@@ -104,6 +108,41 @@ async def test_what_is_in_ram_is_not_used_while_the_store_is_out_of_reach(
     assert profile.name == "Ann"
     await parts.used.load(ANN)
     assert parts.used.complete(ANN)
+
+
+async def test_a_store_that_only_takes_reads_stays_out_of_touch(
+    parts: Parts, postgres: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgres.read_only(True)
+    try:
+        for message in ("1", "2"):
+            assert await parts.processes.claim(message)
+            assert not parts.processes.in_touch
+    finally:
+        postgres.read_only(False)
+    assert [one for one in caplog.messages if "in touch with the store again" in one] == []
+    await until(lambda: parts.processes.in_touch)
+
+
+async def test_an_inbox_that_could_not_be_written_is_written_once_the_store_is_back(
+    parts: Parts, postgres: Postgres
+) -> None:
+    inboxes = Inboxes(parts.cursors, Consent(), catches_up=True, shared=True)
+    parts.memory.join(inboxes)
+    await inboxes.serve(EVERY)
+    place, key = Place("dm", "900", None, "Ann", private=True), "discord:dm:41"
+    postgres.pause()
+    try:
+        assert await parts.processes.claim("1001")
+        assert inboxes.take(place, key, "1001")
+        await inboxes.settle()
+    finally:
+        postgres.resume()
+    await until(lambda: parts.processes.in_touch)
+    await inboxes.settle()
+    written = await in_thread(parts.cursors.documents.read, "inbox:1:0.json")
+    assert b'"floor": "1000"' in written
+    await inboxes.close()
 
 
 async def test_what_was_erased_meanwhile_is_not_shown_afterwards(

@@ -104,6 +104,18 @@ class Member:
             for one in (ended, *shards):
                 one.cancel()
 
+    async def kept_up(self) -> None:
+        """Wait for the same, and start it again when it ends, as its supervisor would."""
+        while True:
+            try:
+                await self.connected()
+                return
+            except TimeoutError:
+                if self.runs:
+                    raise
+            await asyncio.sleep(RESTART_S)
+            await self.start(**self.told)
+
     async def kill9(self) -> None:
         assert self.bot is not None
         self.bot.kill()
@@ -171,6 +183,10 @@ class Fleet(House):
         self.members: list[Member] = []
         self._processes = processes
         self._hosts: tuple[User, list[Channel]] | None = None
+        self.troubled: set[Member] = set()
+        """Those to which something was done since `up`."""
+        self.in_pairs: set[Member] = set()
+        """Those that were to be replaced since then, and those that replace them."""
 
     async def __aenter__(self) -> Self:
         for number in range(self._processes):
@@ -206,11 +222,15 @@ class Fleet(House):
 
     async def up(self) -> None:
         """Let every process run, and every shard be connected."""
-        for member in self.members[: self._processes]:
+        self.troubled.clear()
+        self.in_pairs.clear()
+        members = self.members[: self._processes]
+        for member in members:
             if not member.runs:
                 await member.start(**member.told)
-        for member in self.members[: self._processes]:
-            await member.connected()
+        async with asyncio.timeout(START_S):
+            for member in members:
+                await member.kept_up()
 
     def twin(self, member: Member) -> Member:
         """A second process for the shards of another one."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.bot.answer import AGAIN
-from discoclaw.bot.catch_up import COMMAND_STOPPED
+from discoclaw.bot.gaps import COMMAND_STOPPED
 from discoclaw.bot.threads import DELETED
 from discoclaw.session.catch_up import LATE
 from tests.citing import own_of
@@ -161,6 +161,25 @@ class TestWhileItWasAway:
         await quiet(house)
         assert len(replies(house, command)) == 1
 
+    async def test_they_are_answered_before_what_is_asked_now(self, house: House) -> None:
+        await house.running()
+        well, dm = house.discord.add_channel("well"), house.discord.dm(house.ann)
+        for place in (well, dm):
+            await house.answered_to(house.ann, place, "good morning")
+        async with house.discord.outage():
+            missed = [await house.ask(house.ann, place, "is it deep?") for place in (well, dm)]
+            house.discord.gateway.sessions.clear()  # so that nothing is sent again
+            for place in (well, dm):  # and what was missed is known a while after what is said now
+                path = f"/channels/{place.id}/messages"
+                house.discord.fail_next("GET", path, 429, {"retry_after": 0.3, "message": "slow down"})
+            before = len(house.discord.received("identify"))
+        await house.discord.wait_for_gateway("identify", count=before + 1, timeout=30)
+        now = [await house.ask(house.ann, place, "and now?") for place in (well, dm)]
+        for question in (*missed, *now):
+            assert await replied(house, question) == "ok"
+        for place, first, second in zip((well, dm), missed, now, strict=True):
+            assert [one.reply_to for one in house.discord.bot_messages(place)][-2:] == [first, second]
+
     async def test_edits_and_deletions_are_followed(self, house: House) -> None:
         await house.running()
         barn = house.discord.add_channel("barn")
@@ -212,9 +231,22 @@ class TestWhileItWasAway:
         said = await bot.logged("missed messages in")
         assert int(said.partition("caught up: ")[2].split()[0]) >= 5001
         assert await replied(house, question) == "ok"
-        reads = [call for call in house.discord.requests[before:] if call.path.endswith("/messages")]
-        assert 200 <= sum(call.method == "GET" for call in reads) <= 220
+        paths = {f"/channels/{place.id}/messages" for place in places}
+        reads = [call for call in house.discord.requests[before:] if call.path in paths]
+        assert 200 <= sum(call.method == "GET" for call in reads) <= 210
         assert "apple 24" in house.request("what did I say?").prompt
+
+    async def test_what_somebody_said_before_they_were_erased_goes_to_no_model(self, house: House) -> None:
+        await house.running()
+        moat = house.discord.add_channel("moat")
+        await house.answered_to(house.bea, moat, "good morning")
+        await gone(house)
+        question = await house.ask(house.bea, moat, "is the moat deep?")
+        command = await house.discord.say(house.bea, moat, "!memory erase --yes")
+        await house.running()
+        assert "I erased everything" in await replied(house, command, "I erased everything")
+        assert await replied(house, question) == LATE
+        assert asked_of_the_model(house, "is the moat deep?") == 0
 
     async def test_a_folder_restored_from_a_backup_answers_nothing_again(self, house: House) -> None:
         await house.running()

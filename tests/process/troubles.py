@@ -19,11 +19,34 @@ from tests.process.fleet import Fleet, Member
 from tests.servers.postgres import OWNER, Postgres
 
 LONGER_THAN_A_LEASE_S = 6.5
+LONGER_THAN_A_START_S = 10.0
 Trouble: TypeAlias = Callable[[Fleet, random.Random], AbstractAsyncContextManager[None]]
 
 
 def _some(fleet: Fleet, by: random.Random) -> Member:
-    return by.choice([one for one in fleet.members if one.runs])
+    """A process that runs, and that no other one is about to replace."""
+    one = by.choice([one for one in fleet.members if one.runs and one not in fleet.in_pairs])
+    fleet.troubled.add(one)
+    return one
+
+
+async def _pair(fleet: Fleet, by: random.Random) -> tuple[Member, Member] | None:
+    """A process, and a second one that waits for its shards; None where none can, as without a database.
+
+    No other trouble has to do with either: who then has the shards in the end would be anybody's guess.
+    """
+    one = by.choice([one for one in fleet.members if one.runs and one not in fleet.troubled])
+    second = fleet.twin(one)
+    fleet.in_pairs |= {one, second}
+    await second.start()
+    try:
+        async with asyncio.timeout(LONGER_THAN_A_START_S):
+            await second.waits()
+    except TimeoutError:
+        await second.kill9()
+        fleet.members.remove(second)
+        return None
+    return one, second
 
 
 async def _mended(one: Member, by: random.Random) -> None:
@@ -44,7 +67,7 @@ async def killed(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def two_killed(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     """kill -9 of two processes, which stay away until the end of the block."""
-    two = [one for one in by.sample(fleet.members, 2) if one.runs]
+    two = dict.fromkeys((_some(fleet, by), _some(fleet, by)))
     for one in two:
         await one.kill9()
     yield
@@ -74,10 +97,10 @@ async def stopped(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def overtaken(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     """SIGSTOP of a process while another one waits for its shards, and SIGCONT once that one has them."""
-    one = _some(fleet, by)
-    second = fleet.twin(one)
-    await second.start()
-    await second.waits()
+    if (pair := await _pair(fleet, by)) is None:
+        yield
+        return
+    one, second = pair
     one.stop()
     yield
     await asyncio.sleep(LONGER_THAN_A_LEASE_S)
@@ -88,10 +111,10 @@ async def overtaken(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def doubled(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
     """A second process with the shards of another one, which is then killed."""
-    one = _some(fleet, by)
-    second = fleet.twin(one)
-    await second.start()
-    await second.waits()
+    if (pair := await _pair(fleet, by)) is None:
+        yield
+        return
+    one, second = pair
     yield
     await one.kill9()
     await fleet.one_of(one, second)
@@ -232,18 +255,28 @@ async def another_clock(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def newer_tables(fleet: Fleet, by: random.Random) -> AsyncIterator[None]:
-    """Another process has brought the tables to a newer version; who starts meanwhile refuses to."""
+    """Another process has brought the tables to a newer version; who starts meanwhile refuses to.
+
+    Not while the database is away: nobody can bring them anywhere.
+    """
 
     def bring(by_steps: int) -> None:
-        with psycopg.connect(fleet.url) as db:
+        with psycopg.connect(fleet.url, connect_timeout=2) as db:
+            db.execute("SET TRANSACTION READ WRITE")
             db.execute("UPDATE discoclaw SET version = version + %s", (by_steps,))
 
-    await asyncio.to_thread(bring, 1)
+    try:
+        await asyncio.to_thread(bring, 1)
+    except psycopg.OperationalError:
+        yield
+        return
     one = _some(fleet, by)
     await one.end()
     late = await one.start(**one.told)
     assert await late.ended() != 0
-    assert "newer than this program" in late.stderr, late.stderr
+    assert any(words in late.stderr for words in ("newer than this program", "PostgreSQL 127.0.0.1")), (
+        late.stderr
+    )
     yield
     await asyncio.to_thread(bring, -1)
 
@@ -287,3 +320,15 @@ EVERY: tuple[Trouble, ...] = (
     sockets_dropped,
     nothing,
 )
+OF_THE_DATABASE = frozenset(
+    (
+        database_killed,
+        database_restarted,
+        database_paused,
+        read_only,
+        no_connections,
+        full_disk,
+        failed_over,
+    )
+)
+"""Of these there is one at a time: no standby can be made of a server that is away or has no room."""

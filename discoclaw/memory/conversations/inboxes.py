@@ -19,6 +19,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
@@ -30,7 +31,7 @@ MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
 
 
-class Inboxes(PersonalData):
+class Inboxes(PersonalData, Listener):
     """Which messages were handled, by conversation. It is a `core.service.Service`.
 
     `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
@@ -149,6 +150,11 @@ class Inboxes(PersonalData):
         inbox = self._inboxes.get(session_key)
         return inbox is not None and inbox.behind
 
+    def has_gap(self, session_key: str, place: Place) -> bool:
+        """The same for a conversation in which nothing was heard yet, maybe."""
+        known = session_key in self._inboxes
+        return self.is_behind(session_key) if known else self.since(place.guild_id) > 0
+
     def behind(self, shards: Shards = EVERY) -> Mapping[str, Inbox]:
         """The conversations of these shards with a gap, by session key."""
         inboxes = self._inboxes.items()
@@ -207,9 +213,9 @@ class Inboxes(PersonalData):
         known = session_key in self._inboxes
         inbox = self.reach(session_key, place)
         if not known and not inbox.behind:
-            inbox.floor = number
-            inbox.hearing.add(number)
-            return True
+            inbox.floor = number - 1
+            if place.kind == "dm":  # Discord lists no direct messages, so nobody else would find it
+                self._note(inbox)
         return inbox.take(number)
 
     def pass_over(self, place: Place, session_key: str, message_ids: Iterable[int]) -> None:
@@ -282,13 +288,17 @@ class Inboxes(PersonalData):
                 inbox.changes += 1
                 self._note(inbox)
 
-    async def written(self, within_s: float) -> None:
+    async def on_disk(self, within_s: float) -> None:
         """Wait until the unanswered messages are on disk, but at most `within_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._worker.settle(*set(self._names.values()))
 
     # ------------------------------------------------------------------ personal data and the disk
+
+    def back_in_touch(self) -> None:
+        """Write at once what could not be written."""
+        self._worker.hurry()
 
     def forget(self, erasure: Erasure) -> None:
         """Drop the direct messages of a person."""
