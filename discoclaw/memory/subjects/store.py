@@ -346,22 +346,34 @@ class Memory:
         """
         entry = self._entries.use(subject)
         async with locked(entry):
-            files = await self._loaded(subject, entry)
             try:
-                return await attempt(entry, files)
+                return await self._attempt(subject, entry, attempt)
             except Overtaken as fault:
                 if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
                     entry.files = None
                     raise
                 log.debug("%s: %s; once more on what is there now", subject, fault)
-            try:
-                await in_thread(files.hold)
-                return await attempt(entry, files)
-            except OSError as error:
-                entry.files = None
-                raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
-            finally:
-                await in_thread(files.release)
+            entry.contended = True
+            return await self._attempt(subject, entry, attempt)
+
+    async def _attempt(
+        self, subject: str, entry: Entry, attempt: Callable[[Entry, SubjectFiles], Awaitable[T]]
+    ) -> T:
+        """Attempt it once: with the log to itself if other processes write to it these days."""
+        files = entry.files
+        if files is None or not entry.contended:
+            files = await self._loaded(subject, entry)
+        if not entry.contended:
+            return await attempt(entry, files)
+        entry.stale = False  # to have the log shows what is new
+        try:
+            entry.contended = await in_thread(files.hold)
+            return await attempt(entry, files)
+        except OSError as error:
+            entry.files = None
+            raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
+        finally:
+            await in_thread(files.release)
 
     async def _record(
         self,

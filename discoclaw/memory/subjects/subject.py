@@ -33,7 +33,7 @@ from discoclaw.memory.disk.files import (
     write_atomic,
 )
 from discoclaw.memory.disk.plain import log_at
-from discoclaw.memory.disk.port import Held, Log
+from discoclaw.memory.disk.port import Head, Held, Log
 from discoclaw.memory.subjects import durable_file, snapshot
 from discoclaw.memory.subjects.growth import applied, follows
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
@@ -167,8 +167,11 @@ class SubjectFiles:
 
     def catch_up(self) -> None:
         """Take in what other processes recorded meanwhile. Raises OSError."""
+        self._take_in(*self._lines.load(self._ledger.head))
+
+    def _take_in(self, tail: bytes, head: Head) -> None:
+        """Take in the lines that follow what is known, or all lines, as `Log.load` returned them."""
         before = self._ledger.head
-        tail, head = self._ledger.lines.load(before)
         if head == before:
             return
         heads = frozenset(b.head for b in self.branches.all.values() if b.head is not None)
@@ -179,10 +182,15 @@ class SubjectFiles:
         self._ledger.grew(tail, head)
         self._follow(new.records)
 
-    def hold(self) -> None:
-        """Keep other processes from recording, until the next record here or `release`. Raises OSError."""
-        self._ledger.lines = self._lines.hold()
-        self.catch_up()
+    def hold(self) -> bool:
+        """Keep other processes from recording, until the next record here or `release`. Raises OSError.
+
+        Returns whether they recorded anything since the last look.
+        """
+        before = self._ledger.head
+        self._ledger.lines, tail, head = self._lines.hold(before)
+        self._take_in(tail, head)
+        return head != before
 
     def release(self) -> None:
         """Let other processes record again. Raises OSError."""
