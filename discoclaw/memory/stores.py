@@ -220,8 +220,8 @@ class _NoLog:
     def append(self, content: bytes, *, after: Head) -> Head:
         raise OSError(_OFF)
 
-    def hold(self) -> Held:
-        return self
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        return self, b"", NO_LOG
 
     def release(self) -> None:
         """Nothing is held."""

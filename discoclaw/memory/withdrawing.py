@@ -25,15 +25,15 @@ from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import DiscoClawError, MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Registry, Report, Withdrawn
-from discoclaw.core.subject import dm_of, user_of, user_subject
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.port import CURSORS, subject_of
+from discoclaw.memory.letting_go import LettingGo
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.taken_back import TakenBack, brings_back, everything
@@ -85,8 +85,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         self._follower = Follower("withdrawals", self._bring, ledgers=ledgers, cursors=cursors, awake=True)
         self.rest = self._follower.rest
         self._watches: list[Watch] = []
-        self._gone: dict[str, set[int]] = {}
-        """The times (ms) of what is gone from RAM, by subject."""
+        self._parts = LettingGo(personal, self._note, shared=shared)
         self._here: dict[str, set[int]] = {}
         """The times (ms) of what is gone from this machine since the start, by subject, in a shared store."""
         self._locks: dict[str, asyncio.Lock] = {}
@@ -116,13 +115,13 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         """Let go of what a commit took back, before anybody can use it again. Never blocks."""
         for watch in self._watching(subject):
             watch.commits.append(commit)
-        self._let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
+        self._parts.let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
 
     def recorded(self, subject: str) -> None:
         for watch in self._watching(subject):
             watch.changed = True
         view = self._memory.view_in_ram(subject)
-        self._let_go_of(subject, view)
+        self._parts.let_go_of(subject, view)
         if user_of(subject) is not None and (view is None or view.taken_back):
             self._follower.touch(subject)
 
@@ -130,11 +129,11 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         for watch in self._watching(user_subject(user_id)):
             watch.changed = watch.chose = True
         if self._consent.opted_out(user_id):
-            self._let_go(everything(user_subject(user_id)))
+            self._parts.let_go(everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
 
     def forget(self, erasure: Erasure) -> None:
-        self._gone.pop(erasure.subject, None)
+        self._parts.forget(erasure.subject)
         self._here.pop(erasure.subject, None)
 
     # ------------------------------------------------------------------ other processes
@@ -148,7 +147,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         ):
             await self._take_up(subject)
             if subject in done:
-                self._end(subject)
+                self._parts.end(subject)
 
     def _knows(self, subject: str) -> bool:
         """Whether anything of a person is in RAM."""
@@ -164,7 +163,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
             log.info("%s: what was taken back elsewhere is not known: %s", subject, fault)
             return  # of somebody who is being erased, more is removed
         for view in views:
-            self._let_go_of(subject, view)
+            self._parts.let_go_of(subject, view)
         try:
             await self._withdraw_here(subject, views)
         except (MemoryFault, OSError) as error:
@@ -180,17 +179,13 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         found = [one for view in views for one in view.withdrawals(subject, lambda at: at not in here)]
         if out and ALWAYS not in here:
             found.append(everything(subject))
-        await self._withdraw(subject, found, self._parts(local=True), self._personal.in_ram(subject))
+        await self._parts.withdraw(subject, found, self._personal.in_ram(subject), local=True)
         here |= {one.at for one in found}
 
     async def _views(self, subject: str) -> list[View]:
         """The views of all branches. Raises MemoryFault."""
         names = (await self._memory.branches(subject)).all
         return [await self._memory.view(subject, name) for name in names]
-
-    def _parts(self, *, local: bool) -> list[PersonalData]:
-        """The parts that every process withdraws from by itself, or those that one does for all."""
-        return [part for part in self._personal if (part.local and self._shared) == local]
 
     # ------------------------------------------------------------------ asking
 
@@ -253,9 +248,9 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
         """
         async with self._locks.setdefault(withdrawal.subject, asyncio.Lock()):
-            await self._withdraw(withdrawal.subject, [withdrawal], list(self._personal), sessions)
+            await self._parts.withdraw(withdrawal.subject, [withdrawal], sessions)
             if not withdrawal.subject:
-                self._end("")
+                self._parts.end("")
         if withdrawal.subject:
             self._follower.touch(withdrawal.subject)  # which ends it, after what their ledger says
 
@@ -263,22 +258,6 @@ class Withdrawals(TakenBack, PersonalData, Listener):
 
     def _watching(self, subject: str) -> Iterator[Watch]:
         return (watch for watch in self._watches if watch.subject == subject)
-
-    def _let_go_of(self, subject: str, view: View | None) -> None:
-        """Let go of what a view says was taken back, as far as that was not done before."""
-        if view is None or user_of(subject) is None:
-            return
-        for one in view.withdrawals(subject, lambda at: at not in self._gone.get(subject, ())):
-            self._let_go(one)
-
-    def _let_go(self, withdrawal: Withdrawal) -> None:
-        if withdrawal.texts:  # else no ledger has it, and that time may be another withdrawal's
-            self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
-        for part in self._personal:
-            try:
-                self._note(withdrawal.subject, part.let_go(withdrawal))
-            except Exception:  # deliberately broad: whatever fails in one part, the others must let go
-                log.exception("%s: %s could not let go", withdrawal.subject, part.name)
 
     async def _bring(self, subject: str) -> None:
         """Remove from everywhere what a subject took back since the last time.
@@ -296,43 +275,10 @@ class Withdrawals(TakenBack, PersonalData, Listener):
                 found += view.withdrawals(subject, lambda at: at not in done)
             if self._shared:
                 await self._withdraw_here(subject, views)
-            await self._withdraw(subject, found, self._parts(local=False))
-            self._end(subject)
+            await self._parts.withdraw(subject, found, local=False)
+            self._parts.end(subject)
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
-
-    async def _withdraw(
-        self,
-        subject: str,
-        found: Sequence[Withdrawal],
-        parts: Sequence[PersonalData],
-        sessions: Collection[str] | None = None,
-    ) -> None:
-        """Let every part do its work, even if another one fails. Raises MemoryFault and OSError."""
-        if not found:
-            return
-        if sessions is None:
-            sessions = await in_thread(self._sessions, subject, self._personal.in_ram(subject))
-        failures: list[Exception] = []
-        for withdrawal in found:
-            self._let_go(withdrawal)
-            for part in parts:
-                try:
-                    self._note(subject, await part.withdraw(withdrawal, sessions))
-                except (MemoryFault, OSError) as error:
-                    failures.append(error)
-        if failures:
-            raise failures[0]
-
-    def _end(self, subject: str) -> None:
-        for part in self._personal:
-            part.withdrawn(subject)
-
-    def _sessions(self, subject: str, known: set[str]) -> frozenset[str]:
-        """The conversations that have words of a subject. Blocking. Raises OSError."""
-        for part in self._personal:
-            known.update(part.sessions_on_disk(subject))
-        return frozenset(known | {dm_of(user_of(subject) or "")})
 
     def _note(self, subject: str, removed: Withdrawn) -> None:
         for watch in self._watching(subject):

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 
 from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, ToolCall, ToolTurn
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.tool_log import KEPT_MS, Call
+from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people.tool_calls import KEPT_MS, Call
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.memory.leftovers import traces
@@ -26,7 +26,7 @@ class Storing(Scripted):
 
 
 def noted(world: World) -> list[Call]:
-    return tool_log.read(tool_log.log_of(world.memory.disk, f"user-{world.ann.id}"))
+    return tool_calls.read(tool_calls.log_of(world.memory.disk, f"user-{world.ann.id}"))
 
 
 async def test_a_call_is_noted_kept_for_thirty_days_and_erased_with_its_person(start: Start) -> None:

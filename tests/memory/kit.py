@@ -69,6 +69,11 @@ def listening(memory: Memory) -> Ear:
     return ear
 
 
+def tell_nobody(memory: Memory) -> None:
+    """Let no part hear what changes from now on, as after the program was killed."""
+    memory.changes._listeners.clear()
+
+
 def refusing(refuses: Callable[[str], bool]) -> Consent:
     """The consent of all but some, by user id."""
     return Consent(lambda user_id: ALWAYS if refuses(user_id) else NEVER)

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.members import Member
 from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.processes import SharedProcesses
+from tests.servers.postgres import Postgres
 
 LEASE_S = 2.5
 
@@ -66,3 +68,12 @@ async def until(what: Callable[[], bool]) -> None:
     """Wait for something that comes about in another thread or process."""
     while not what():  # noqa: ASYNC110 - nothing there sets an event
         await asyncio.sleep(0.01)
+
+
+def end_connections(postgres: Postgres, url: str, state: str) -> None:
+    """Have the server end the connections to a database that are in this state."""
+    name = urlsplit(url).path.lstrip("/")
+    postgres.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        f"WHERE datname = '{name}' AND state = '{state}'"
+    )

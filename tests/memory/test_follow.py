@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.kit import ANN, BOB, Clock, remember, texts
+from tests.memory.kit import ANN, BOB, Clock, remember, tell_nobody, texts
 
 Follow = Callable[..., Awaitable[Follower]]
 
@@ -53,7 +52,7 @@ def follow(memory: Memory) -> Follow:
             cursors=Cursors(memory.disk.documents(CURSORS)),
             retry_s=retry_s,
         )
-        memory.changes = Changes()  # another one before it hears nothing any more
+        tell_nobody(memory)  # another one before it hears nothing any more
         memory.join(follower)
         await follower.start()
         return follower
@@ -167,7 +166,7 @@ class TestARestartCatchesUp:
         await memory.change(BOB, "why", remember("likes mate"))
         await follower.settle()
         await follower.close()
-        memory.changes = Changes()
+        tell_nobody(memory)
 
     @pytest.mark.usefixtures("mirrored")
     async def test_nothing_changed_nothing_to_do(self, memory: Memory, follow: Follow) -> None:
@@ -220,7 +219,7 @@ class TestARestartCatchesUp:
         await follower.catch_up()
         await follower.settle()
         await follower.close()
-        memory.changes = Changes()
+        tell_nobody(memory)
         return board.subjects
 
 

@@ -23,6 +23,7 @@ from discoclaw.memory.people.choices import Choices
 from discoclaw.settings import load
 from tests.cli.shell import REPOSITORY
 from tests.memory.kit import ANN, BOB, STAMP
+from tests.memory.sharing import end_connections
 from tests.servers.postgres import Postgres
 
 Disks = Callable[[], PostgresDisk]
@@ -252,8 +253,8 @@ class TestALogOfSeveralProcesses:
                 try:
                     log.append(line, after=head)
                 except Overtaken:
-                    held = log.hold()
-                    held.append(line, after=held.head())
+                    held, _, head = log.hold()
+                    held.append(line, after=head)
                     held.release()
 
         with ThreadPoolExecutor(4) as processes:
@@ -290,16 +291,21 @@ class TestALogOfSeveralProcesses:
         if begin:
             log.append(begin, after=NO_LOG)
         other = disks().ledgers.log(ANN)
-        held = log.hold()
-        waits = threading.Thread(target=lambda: other.hold().replace(other.read() + b"theirs\n"))
+        held, _, head = log.hold()
+
+        def write() -> None:
+            theirs, before, _ = other.hold()
+            theirs.replace(before + b"theirs\n")
+
+        waits = threading.Thread(target=write)
         waits.start()
-        held.append(b"ours\n", after=held.head())
+        held.append(b"ours\n", after=head)
         waits.join()
         assert log.read() == begin + b"ours\ntheirs\n"
         held.release()
 
     def test_a_hold_that_was_let_go_leaves_no_log(self, log: Log, disk: PostgresDisk) -> None:
-        held = log.hold()
+        held, *_ = log.hold()
         held.release()
         held.release()
         assert disk.documents(LEDGERS).names() == []
@@ -310,8 +316,8 @@ class TestALogOfSeveralProcesses:
     ) -> None:
         head = log.append(b"one\n", after=NO_LOG)
         for overtaken in (False, True):
-            held = log.hold()
-            _end_connections(postgres, prepared_database, "idle in transaction")
+            held, *_ = log.hold()
+            end_connections(postgres, prepared_database, "idle in transaction")
             if overtaken:
                 disks().ledgers.log(ANN).append(b"theirs\n", after=head)
                 with pytest.raises(Overtaken):
@@ -326,8 +332,8 @@ class TestALogOfSeveralProcesses:
         log.append(b"one\n", after=NO_LOG)
         other = disks().ledgers.log(ANN)
         for write in (lambda held: held.replace(b"ours\n"), lambda held: held.cut(0)):
-            held = log.hold()
-            _end_connections(postgres, prepared_database, "idle in transaction")
+            held, *_ = log.hold()
+            end_connections(postgres, prepared_database, "idle in transaction")
             other.append(b"theirs\n", after=other.head())
             with pytest.raises(OSError, match="the connection broke off; nothing was written"):
                 write(held)
@@ -461,7 +467,7 @@ class TestTheFence:
         head = log.head()
         return [
             lambda: log.append(b"late\n", after=head),
-            lambda: log.hold().append(b"late\n", after=head),
+            lambda: log.hold()[0].append(b"late\n", after=head),
             lambda: log.replace(b"late\n"),
             lambda: log.cut(0),
             lambda: log.keep_aside("torn", STAMP),
@@ -507,12 +513,3 @@ class TestTheFence:
 
 def _address(disk: PostgresDisk) -> str:
     return disk.database._address
-
-
-def _end_connections(postgres: Postgres, url: str, state: str) -> None:
-    """Have the server end the connections to a database that are in this state."""
-    name = urlsplit(url).path.lstrip("/")
-    postgres.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        f"WHERE datname = '{name}' AND state = '{state}'"
-    )

@@ -47,7 +47,7 @@ def far(disk: PostgresDisk, database: str, line: Line) -> Iterator[PostgresDisk]
 
 ACTS: dict[str, Act] = {
     "append": lambda disk, head: disk.ledgers.log(ANN).append(b"two\n", after=head),
-    "append while held": lambda disk, head: disk.ledgers.log(ANN).hold().append(b"two\n", after=head),
+    "append while held": lambda disk, head: disk.ledgers.log(ANN).hold()[0].append(b"two\n", after=head),
     "first append": lambda disk, head: disk.ledgers.log("user-9").append(b"two\n", after=NO_LOG),
     "replace": lambda disk, head: disk.ledgers.log(ANN).replace(b"two\n"),
     "cut": lambda disk, head: disk.ledgers.log(ANN).cut(2),

@@ -11,7 +11,6 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Profile
-from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.subjects.store import Memory
@@ -27,6 +26,7 @@ from tests.memory.kit import (
     listening,
     refusing,
     remember,
+    tell_nobody,
     texts,
 )
 
@@ -152,7 +152,7 @@ class TestTheView:
         self, memory: Memory, clock: Clock, profiles: Profiles
     ) -> None:
         await met(profiles)
-        memory.changes = Changes()
+        tell_nobody(memory)
         await memory.change(ANN, "why", remember("has a cat"))  # and nobody wrote the file
         assert (await met(profiles_of(memory, clock)))["notes"] == ["has a cat"]
 

@@ -25,7 +25,8 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.snapshot import Snapshot, load, save
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, SubjectFiles
+from discoclaw.memory.subjects.subject import SubjectFiles
+from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts

@@ -17,8 +17,9 @@ from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk
 from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
-from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
+from discoclaw.memory.people import tool_calls, tool_log
+from discoclaw.memory.people.tool_calls import KEPT_MS, Call
+from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, erased_from, listening
@@ -46,7 +47,7 @@ def note(log: ToolLog, subject: str = ANN, content: str = "found 2 items", **giv
 
 
 def calls(disk: Disk, subject: str = ANN) -> list[Call]:
-    return tool_log.read(tool_log.log_of(disk, subject))
+    return tool_calls.read(tool_calls.log_of(disk, subject))
 
 
 def contents(disk: Disk, subject: str = ANN) -> list[str]:
@@ -86,8 +87,8 @@ class TestALine:
     def test_of_another_shape_is_none(self, changed: dict[str, Any]) -> None:
         good = Call("0" * 16, NOW, "memory_search", True, "", None, GENERAL, False)
         value = {name: getattr(good, name) for name in Call.__slots__}
-        assert tool_log.call_of(value | {"more": 1}) == good
-        assert tool_log.call_of(value | changed) is None
+        assert tool_calls.call_of(value | {"more": 1}) == good
+        assert tool_calls.call_of(value | changed) is None
 
 
 class TestWriting:
@@ -140,13 +141,13 @@ class TestWriting:
     async def test_a_file_that_grows_too_long_loses_its_older_half(
         self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(tool_log, "MOST_BYTES", 2_000)
+        monkeypatch.setattr(tool_calls, "MOST_BYTES", 2_000)
         for number in range(20):
             note(house, content=f"{number}")
             await house.settle()
         kept = contents(memory.disk)
         assert kept[-1] == "19" and 3 < len(kept) < 15
-        assert tool_log.log_of(memory.disk, ANN).size() <= 2_000
+        assert tool_calls.log_of(memory.disk, ANN).size() <= 2_000
 
     async def test_what_waits_is_bounded(
         self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch

@@ -270,12 +270,12 @@ class _Log:
             self.release()
             return self.head()
 
-    def hold(self) -> Held:
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
         together, held = self.disk.member.together, _Log(self.disk, self.name)
         with together.lock:
             together.lock.wait_for(lambda: self.name not in together.held)
             together.held[self.name] = held
-        return held
+        return held, *held.load(since)
 
     def release(self) -> None:
         together = self.disk.member.together

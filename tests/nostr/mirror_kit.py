@@ -14,8 +14,8 @@ from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people.tool_calls import Call
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import SecretBox
@@ -87,7 +87,7 @@ class MirrorSetup:
     def tool(self, number: int = 1, at: int = NOW, content: str = "sunny", **fields: Any) -> Call:
         given = {"tool": "weather", "ok": True, "channel": CHANNEL_ID, "session": PLACE, "private": False}
         call = Call(id=f"{number:016x}", at=at, content=content, **{**given, **fields})
-        tool_log.add(tool_log.log_of(self.memory.disk, ANN), [call])
+        tool_calls.add(tool_calls.log_of(self.memory.disk, ANN), [call])
         return call
 
     def clear(self, at: int, key: str = PLACE, by: str | None = ANN_ID) -> Clear:

@@ -76,8 +76,7 @@ class TestWhatIsPublished:
             APP, address("one"), START_S + 1, "digest of y", newer.event.id, False
         )
         assert outbox.latest(APP, address("one")) == held[APP, address("one")]
-        assert outbox.last_ts(APP, address("one")) == START_S + 1
-        assert outbox.last_ts(APP, address("three")) == 0
+        assert outbox.latest(APP, address("three")) is None
 
     def test_every_version_is_remembered_by_its_id(self, outbox: Outbox) -> None:
         versions = [entry("one", START_S + number) for number in range(3)]
@@ -250,7 +249,8 @@ class TestDeletions:
         path.with_name(f"{path.name}.corrupt-20260101-000000").write_bytes(b"whose is it?")
         outbox.forget(UNIT, about=["abcdef", ""])
         assert ids(outbox) == {tombstone.event.id, asked.event.id}
-        assert outbox.last_ts(APP, address("one")) == START_S + 1
+        left = outbox.latest(APP, address("one"))
+        assert left is not None and left.ts == START_S + 1
         assert outbox.versions(APP, address("one")) == []
         assert (outbox.cursor(UNIT), outbox.quarantined()) == (0, 1)
         assert due(outbox) == [entry("two").event.id, tombstone.event.id]
@@ -598,7 +598,8 @@ class TestAgainstThePlainestOutbox:
         event_id = plain.newest[name][0].id if name in plain.order else "nobody's"
         match act:
             case "put" | "tombstone":
-                event = unsigned(name, outbox.last_ts(APP, address(name)) + 1)
+                before = outbox.latest(APP, address(name))
+                event = unsigned(name, before.ts + 1 if before is not None else 1)
                 outbox.put(UNIT, [OutboxEntry(event, "", tombstone=act == "tombstone")])
                 plain.put(name, event, act == "tombstone")
             case "ack":

@@ -21,7 +21,7 @@ from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.people import tool_log
+from discoclaw.memory.people import tool_calls
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.nostr.encryption import SecretBox, canonical, sha256
@@ -602,10 +602,10 @@ class TestWhatAClearHides:
         self, lived: Lived, empty: BotMemory
     ) -> None:
         """The channel was cleared on another replica, between its tool calls, after the summary."""
-        calls = tool_log.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+        calls = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
         assert calls == []
         await empty.recover(StoredRelay(*of_kind(lived.events, TOOL)))
-        calls = tool_log.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+        calls = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
         at = next(one.at for one in calls if one.session == CHANNEL)
         marker = Payloads(NAMES, PLAIN).clear(Clear("ab" * 8, at, CHANNEL, "456"))
         empty.lose()
@@ -614,7 +614,7 @@ class TestWhatAClearHides:
             names = empty.files()
             assert f"rolling/{session_name(CHANNEL)}" not in names
             assert f"rolling/{session_name(DM)}" in names
-            kept = tool_log.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+            kept = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
             assert kept == [one for one in calls if one.session == DM or one.at > at]
             assert len(kept) == len(calls) - 1
             assert "User prefers tabs over spaces." in names["profiles/123.json"].decode()

@@ -19,7 +19,7 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
-from discoclaw.memory.people.tool_log import LONGEST, call_of
+from discoclaw.memory.people.tool_calls import LONGEST, call_of
 from discoclaw.nostr.encryption import canonical, padded, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import LEDGER

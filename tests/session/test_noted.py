@@ -10,8 +10,8 @@ from discoclaw.core.message import Inbound, Place
 from discoclaw.core.model import ToolCall, ToolResult
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
-from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people.tool_calls import Call
 from discoclaw.session.archive_search import HEADING
 from discoclaw.session.noted import WITHHELD, CallLog
 from tests.session.scene import (
@@ -45,7 +45,7 @@ def note(home: House, message: Inbound, call: ToolCall, result: ToolResult) -> N
 
 async def noted(home: House) -> list[Call]:
     await home.tool_log.settle()
-    return tool_log.read(tool_log.log_of(home.memory.disk, SUBJECT))
+    return tool_calls.read(tool_calls.log_of(home.memory.disk, SUBJECT))
 
 
 async def test_each_call_is_noted_with_where_it_was_made_and_how_it_went(home: House) -> None:

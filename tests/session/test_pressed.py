@@ -8,7 +8,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.people import tool_log
+from discoclaw.memory.people import tool_calls
 from discoclaw.session.talk import BUSY
 from discoclaw.session.turn import SAID_NOTHING
 from tests.session.scene import (
@@ -133,7 +133,7 @@ class TestStopping:
         assert await home.texts(ANN) == ["User likes tea."]
 
         def noted() -> list[str]:
-            return [one.tool for one in tool_log.read(tool_log.log_of(home.memory.disk, SUBJECT))]
+            return [one.tool for one in tool_calls.read(tool_calls.log_of(home.memory.disk, SUBJECT))]
 
         await until(lambda: noted() == ["memory_store"])
         await home.tool_log.close()

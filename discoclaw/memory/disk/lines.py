@@ -35,9 +35,8 @@ def rewrite(log: Log, change: Callable[[bytes], bytes]) -> None:
 
     What only adds lines is appended. Raises OSError and MemoryFault.
     """
-    held = log.hold()
+    held, before, head = log.hold()
     try:
-        before, head = held.load()
         after = change(before)
         if after != before:
             if after.startswith(before):

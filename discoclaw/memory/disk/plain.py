@@ -64,8 +64,8 @@ class FileLog:
         append_synced(self.path, content, expected_size=after.size)
         return Head(after.size + len(content))
 
-    def hold(self) -> "Held":
-        return self
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        return self, *self.load(since)
 
     def release(self) -> None:
         """Does nothing: only one process uses the file, and in it whoever writes has the subject's lock."""

@@ -90,8 +90,11 @@ class Log(Protocol):
         """Append lines durably, all or nothing, to a log of exactly that head; return the new one."""
         ...
 
-    def hold(self) -> "Held":
-        """The same log, while no other process can append to it. Waits for one that does."""
+    def hold(self, since: Head = NO_LOG) -> "tuple[Held, bytes, Head]":
+        """Keep other processes from appending; waits for one that does.
+
+        Returns the log to write to, and what `load` of that head returns now.
+        """
         ...
 
     def cut(self, size: int) -> None:
@@ -109,7 +112,7 @@ class Log(Protocol):
 
 @runtime_checkable
 class Held(Log, Protocol):
-    """A log that no other process appends to, until the first append here or `release`."""
+    """A log that no other process appends to, until the first write here or `release`."""
 
     def release(self) -> None:
         """Let others append again; may be called again."""

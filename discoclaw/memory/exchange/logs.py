@@ -14,7 +14,7 @@ from discoclaw.core.subject import person_of, user_subject
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.port import TOOLS, Disk
-from discoclaw.memory.people import tool_log
+from discoclaw.memory.people import tool_calls
 
 ErasedAt = Callable[[str], int]
 """When (ms) a subject was last erased; -1 when never."""
@@ -29,7 +29,7 @@ def check_logs(disk: Disk) -> None:
     """Raise Refused for a log that belongs to nobody."""
     folder = disk.documents(TOOLS)
     for name in folder.names():
-        if tool_log.subject_of(name) is None:
+        if tool_calls.subject_of(name) is None:
             raise Refused(f"{folder.folder / name} has no name of ours; move it out of the folder")
 
 
@@ -39,12 +39,12 @@ def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
     Lines from before the person they are about was erased are left out.
     """
     for name in source.documents(TOOLS).names():
-        if (subject := tool_log.subject_of(name)) is None:
+        if (subject := tool_calls.subject_of(name)) is None:
             continue
-        calls = tool_log.read(tool_log.log_of(source, subject))
+        calls = tool_calls.read(tool_calls.log_of(source, subject))
         young = [one for one in calls if one.at > erased_at(subject)]
         if young:
-            tool_log.add(tool_log.log_of(target, subject), young)
+            tool_calls.add(tool_calls.log_of(target, subject), young)
     marks = [_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
     if known := [one for one in marks if one is not None]:
         clears.add(target.log(clears.FILE), known)

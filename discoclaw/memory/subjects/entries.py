@@ -33,6 +33,8 @@ class Entry:
     """How many callers hold the lock or wait for it; the entry stays in RAM until there are none."""
     stale: bool = False
     """Whether another process recorded something since the files were read."""
+    contended: bool = False
+    """Whether another process was faster lately: whoever writes next takes the log for itself first."""
 
 
 @asynccontextmanager

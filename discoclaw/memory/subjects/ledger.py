@@ -134,16 +134,16 @@ def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
     ref that records the loss. Raises MemoryFault when a line is of a newer version, OSError when the disk
     fails.
     """
-    lines = log_at(where).hold()
+    lines, content, _ = log_at(where).hold()
     try:
-        return _repaired(lines, now_ms, stamp)
+        return _repaired(lines, decode(content), now_ms, stamp)
     finally:
         lines.release()
 
 
-def _repaired(lines: Log, now_ms: int, stamp: str) -> Repaired | None:
+def _repaired(lines: Log, loaded: Loaded, now_ms: int, stamp: str) -> Repaired | None:
     """`repair` of a log that nobody else writes to."""
-    path, loaded = lines.path, read(lines)
+    path = lines.path
     if not loaded.damage and not loaded.torn:
         return None
     newer = [one for one in loaded.damage if one.newer]

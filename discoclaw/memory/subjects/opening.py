@@ -56,6 +56,13 @@ class Opener:
         except OSError as error:
             raise MemoryFault(f"the memory of {files.subject} cannot be read: {error}") from error
 
+    async def hold(self, files: SubjectFiles) -> bool:
+        """Keep other processes from recording until `release`. Returns whether there was anything new."""
+        try:
+            return await in_thread(files.hold)
+        except OSError as error:
+            raise MemoryFault(f"the memory of {files.subject} cannot be read: {error}") from error
+
     async def begin(self, subject: str, records: Sequence[Record]) -> SubjectFiles | None:
         """Write a subject's files from verified records; None, and nothing is written, if it has a ledger."""
         try:

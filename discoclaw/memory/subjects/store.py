@@ -7,24 +7,21 @@ channels, a command and a loop never lose each other's update. Erasing (`erase`)
 whoever was waiting for the lock then finds an empty memory. Independent of Discord, models and prompts.
 """
 
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import MemoryFault, Overtaken, Refused
-from discoclaw.core.event import Commit, Record, Ref
+from discoclaw.core.event import Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.processes import ALONE, Processes
-from discoclaw.core.subject import group_of, user_subject
-from discoclaw.core.times import ms_of_iso
+from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.disk.cursors import Cursors
@@ -32,19 +29,18 @@ from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, Ledgers
 from discoclaw.memory.erasing.erase import Erased, Eraser
-from discoclaw.memory.erasing.groups import unerased
 from discoclaw.memory.erasing.hearing import Hearing
 from discoclaw.memory.erasing.intents import Intents
 from discoclaw.memory.erasing.store_files import Leftovers, Snapshots, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
-from discoclaw.memory.subjects.entries import Entries, Entry, locked
+from discoclaw.memory.subjects.access import Access, Drafted
+from discoclaw.memory.subjects.entries import Entries
 from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
 from discoclaw.memory.subjects.subject import SubjectFiles
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -92,6 +88,9 @@ class Memory:
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         intents, marks = Intents(self.disk), self._tombstones
         self.eraser = Eraser(self.disk, intents, marks, self.personal, cursors, processes)
+        self._access = Access(
+            self.disk, self._entries, self._opener, marks, self.changes, self.eraser.why_not
+        )
         self.erasings = SubjectEraser(
             self.eraser,
             Hearing(intents, marks, self.personal, cursors),
@@ -146,15 +145,13 @@ class Memory:
         known = self.view_in_ram(subject, branch)
         if known is not None:
             return known
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            return await branch_view_of(await self._loaded(subject, entry), branch)
+        async with self._access.locked(subject) as files:
+            return await branch_view_of(files, branch)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view if it is in RAM and nobody edited its file, else None. Costs one `stat`."""
-        entry = self._entries.use(subject)
-        files = self._usable(entry)
-        if files is None or not (entry.lock.locked() or files.current()):
+        files = self._access.unchanged(subject)
+        if files is None:
             return None
         if branch is None:
             return files.view
@@ -166,18 +163,15 @@ class Memory:
         For mirrors, which hear of an edit through `changed`: a check here would keep the view from a reply to
         the person at the same time. Raises MemoryFault if the memory cannot be read.
         """
-        entry = self._entries.use(subject)
-        files = self._usable(entry)
+        files = self._access.in_ram(subject)
         return files.view if files is not None else await self.view(subject)
 
     async def branches(self, subject: str) -> Branches:
         """Return the branches of a subject. Raises MemoryFault if they cannot be read."""
-        entry = self._entries.use(subject)
-        files = self._usable(entry)
-        if files is not None and (entry.lock.locked() or files.current()):
+        if (files := self._access.unchanged(subject)) is not None:
             return files.branches
-        async with locked(entry):
-            return (await self._loaded(subject, entry)).branches
+        async with self._access.locked(subject) as files:
+            return files.branches
 
     def branches_in_ram(self, subject: str) -> Branches | None:
         """The branches if they are in RAM, else None."""
@@ -189,9 +183,8 @@ class Memory:
 
         No writer waits for the reading, so a record appended meanwhile may or may not be included.
         """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            files = await self._loaded(subject, entry)
+        async with self._access.locked(subject) as files:
+            pass
         return await history_of(files)
 
     async def change(
@@ -214,7 +207,7 @@ class Memory:
         `wish` raises, and MemoryFault when the disk fails; the memory is then unchanged.
         """
 
-        async def attempt(entry: Entry, files: SubjectFiles) -> T:
+        async def attempt(files: SubjectFiles) -> Drafted[T]:
             name = branch or files.branches.current
             if name not in files.branches.all:
                 name = branch_name(name) if begin else files.branches.named(name).name
@@ -234,11 +227,11 @@ class Memory:
             )
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)
-            if commit is not None:
-                await self._record(subject, entry, files, [*records, commit], draft.after(commit))
-            return outcome
+            if commit is None:
+                return Drafted(outcome)
+            return Drafted(outcome, [*records, commit], draft.after(commit))
 
-        return await self._attempted(subject, attempt)
+        return await self._access.write(subject, attempt)
 
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
         """Let `work` make records from the full history, and append them.
@@ -248,14 +241,12 @@ class Memory:
         raises, and MemoryFault.
         """
 
-        async def attempt(entry: Entry, files: SubjectFiles) -> T:
+        async def attempt(files: SubjectFiles) -> Drafted[T]:
             history = await history_of(files)
             records, outcome = await in_thread(work, history, self._opener.present(subject), self._max_items)
-            if records:
-                await self._record(subject, entry, files, records)
-            return outcome
+            return Drafted(outcome, records)
 
-        return await self._attempted(subject, attempt)
+        return await self._access.write(subject, attempt)
 
     async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
         """Let `work` create, switch or delete a branch, given the branches and the current time (ms).
@@ -265,15 +256,13 @@ class Memory:
         Returns the branches after that. Raises what `work` raises, and MemoryFault.
         """
 
-        async def attempt(entry: Entry, files: SubjectFiles) -> Branches:
+        async def attempt(files: SubjectFiles) -> Drafted[SubjectFiles]:
             ref = work(files.branches, self._opener.present(subject))
-            if ref is not None:
-                if ref.action == "switch":
-                    await branch_view_of(files, ref.branch)
-                await self._record(subject, entry, files, [ref])
-            return files.branches
+            if ref is not None and ref.action == "switch":
+                await branch_view_of(files, ref.branch)
+            return Drafted(files, [ref] if ref is not None else ())
 
-        return await self._attempted(subject, attempt)
+        return (await self._access.write(subject, attempt)).branches
 
     async def restore(self, subject: str, records: Sequence[Record]) -> bool:
         """Put back a lost ledger of verified records. False, and nothing is written, where there is one.
@@ -281,18 +270,7 @@ class Memory:
         The durable file is checked after that: an edit becomes a commit, and a lost file is written again.
         Raises MemoryFault when the disk fails.
         """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            if (why := self.eraser.why_not(subject)) is not None:
-                raise MemoryFault(why)
-            if group_of(subject) is not None:
-                records = unerased(records, self.erased_at)
-            files = await self._opener.begin(subject, records)
-            if files is None:
-                return False
-            entry.files = files
-        self.changes.recorded(subject)
-        return True
+        return await self._access.begin(subject, records)
 
     # ------------------------------------------------------------------ erasing
 
@@ -336,84 +314,3 @@ class Memory:
     def in_ram(self) -> int:
         """How many subjects are in RAM."""
         return len(self._entries)
-
-    # ------------------------------------------------------------------ inside
-
-    async def _attempted(self, subject: str, attempt: Callable[[Entry, SubjectFiles], Awaitable[T]]) -> T:
-        """Let an attempt record something on the newest state, and once more if another process was faster.
-
-        The second one has the log to itself, so that a subject on which many processes write starves nobody.
-        """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            files = await self._loaded(subject, entry)
-            try:
-                return await attempt(entry, files)
-            except Overtaken as fault:
-                if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
-                    entry.files = None
-                    raise
-                log.debug("%s: %s; once more on what is there now", subject, fault)
-            try:
-                await in_thread(files.hold)
-                return await attempt(entry, files)
-            except OSError as error:
-                entry.files = None
-                raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
-            finally:
-                await in_thread(files.release)
-
-    async def _record(
-        self,
-        subject: str,
-        entry: Entry,
-        files: SubjectFiles,
-        records: Sequence[Record],
-        after: View | None = None,
-    ) -> None:
-        """Append records. The caller holds the lock. `after` is the view including the last one, if known."""
-        erased_at, before = self.erased_at(subject), files.branches
-        if any(ms_of_iso(record.timestamp) <= erased_at for record in records):
-            raise Refused("what was recorded before the memory was erased does not come back")
-        if group_of(subject) is not None and not (records := unerased(records, self.erased_at)):
-            return
-        try:
-            await in_thread(files.record, records, self._opener.present(subject), after)
-        except Overtaken:
-            raise  # nothing changed here
-        except (MemoryFault, OSError) as error:
-            entry.files = None  # the next reader reads and verifies what is on disk
-            if isinstance(error, MemoryFault):
-                raise
-            raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
-        finally:  # also when the caller gave up meanwhile: the records are on disk
-            if files.branches is not before:
-                self.changes.recorded(subject)
-                for record in records:
-                    if isinstance(record, Commit):
-                        self.changes.committed(subject, record)
-
-    def _usable(self, entry: Entry) -> SubjectFiles | None:
-        """The files of a subject in RAM, unless another process may have changed them."""
-        return None if entry.stale or not self.disk.in_touch else entry.files
-
-    async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
-        """The subject's files, read if need be, with any edit by hand adopted. The caller holds the lock."""
-        files = entry.files
-        if files is None:
-            if (why := self.eraser.why_not(subject)) is not None:
-                raise MemoryFault(why)
-            entry.stale = False
-            files = await self._opener.open(subject)
-        elif self._usable(entry) is None:
-            entry.stale = False  # first: what changes while it is read makes it stale again
-            try:
-                await self._opener.catch_up(files)
-            except BaseException:
-                entry.stale = True
-                raise
-        adopted = not files.current() and await in_thread(files.reconcile, self._opener.present(subject))
-        entry.files = files  # not earlier: nobody may see a view that an edit has replaced
-        if adopted:
-            self.changes.recorded(subject)
-        return files

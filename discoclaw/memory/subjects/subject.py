@@ -1,15 +1,13 @@
-"""One subject's two files and the resulting view: the ledger, which is authoritative, and the durable file.
+"""One subject's ledger with the file beside it, which shows HEAD's branch and which a person may edit.
 
-Not every store has a durable file. It shows HEAD's branch, and a person may edit it. When it differs from
-what the bot last wrote, `reconcile` finds out why. An edit becomes a commit. A file that shows an older
-commit (after a crash between the two writes) is renewed. An unreadable file is kept aside, and one of a newer
-version is never touched. A file from before the memory was erased, which an editor saved late or a backup
-brought back, counts only for what was added to it by hand: its old items stay erased, and no copy of it is
-kept. To bring such an item back, remove its `createdAt`. Blocking; callers hold the subject's lock and run
-this in a thread.
+The ledger is authoritative, and not every store has such a durable file. When it differs from what the bot
+last wrote, `reconcile` finds out why. An edit becomes a commit. A file that shows an older commit (after a
+crash between the two writes) is renewed. An unreadable file is kept aside, and one of a newer version is
+never touched. A file from before the memory was erased, which an editor saved late or a backup brought back,
+counts only for what was added to it by hand: its old items stay erased, and no copy of it is kept. To bring
+such an item back, remove its `createdAt`. Blocking; callers hold the subject's lock and run this in a thread.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +15,6 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Record
-from discoclaw.core.history import MAIN, Branches, History, as_shown
 from discoclaw.core.presumed import kept_private, presumed_private
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.times import ms_of_iso
@@ -32,26 +29,20 @@ from discoclaw.memory.disk.files import (
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.disk.plain import log_at
-from discoclaw.memory.disk.port import Held, Log
-from discoclaw.memory.subjects import durable_file, snapshot
-from discoclaw.memory.subjects.growth import applied, follows
+from discoclaw.memory.disk.port import Log
+from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
-from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
+from discoclaw.memory.subjects.ledger import decode
+from discoclaw.memory.subjects.views import SubjectViews
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT_EVERY = 200
-"""The most records read beyond a snapshot; folding them costs about 20 ms."""
 
-
-class SubjectFiles:
+class SubjectFiles(SubjectViews):
     """A subject loaded from disk. Raises OSError if the ledger is unreadable.
 
-    `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
-    ledger is kept, if anywhere. `erased_at` is when (ms) the memory was erased; -1 when never. `records`, if
-    given, are what the ledger is written from first: they are verified, so they are not read again.
-    `dm_privacy` decides what becomes private of a file that is taken over.
+    `erased_at` is when (ms) the memory was erased; -1 when never. `dm_privacy` decides what becomes private
+    of a file that is taken over. For the rest, see `SubjectViews`.
     """
 
     def __init__(
@@ -66,129 +57,14 @@ class SubjectFiles:
         records: Sequence[Record] | None = None,
         dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced",
     ) -> None:
-        self.subject = subject
+        super().__init__(subject, ledger, cached, records=records)
         self._erased_at = erased_at
         self._dm_privacy = dm_privacy
-        self.branches = Branches()
-        self._views: dict[str, View] = {}
         self._durable = durable
         self._max_items = max_items
-        self._cached = cached
-        self._unsaved = 0  # records that are not in the snapshot
         self._left_alone = False  # whether the durable file is a link, or of an unknown, newer version
         self._seen: Stamp = (-1, -1, -1)
         self._renderer = durable_file.Renderer()
-        self._beside: View | None = None  # what the file alone says, beside a damaged ledger
-        lines = log_at(ledger)
-        self._lines = lines
-        self._ledger = self._load(lines) if records is None else self._begin(lines, *begun(lines, records))
-
-    @property
-    def view(self) -> View:
-        """The current view of HEAD's branch."""
-        return self._beside or as_shown(self.branch_view(self.branches.current), self.branches)
-
-    def branch_view(self, name: str) -> View:
-        """The current view of a branch; `main`'s if there is no such branch yet. Raises OSError.
-
-        If it is not in RAM, all branches are loaded: a caller that wants one after another reads the disk
-        only once.
-        """
-        if self._beside is not None:
-            return self._beside
-        views, branches = self._views, self.branches
-        branch = branches.all.get(name) or branches.all[MAIN]
-        if branch.name not in views:
-            history = self.history()
-            for one in branches.all.values():
-                views.setdefault(one.name, history.view(one.head))
-        return views[branch.name]
-
-    def in_ram(self, name: str) -> bool:
-        """Whether a branch's view is available without reading the disk."""
-        return self._beside is not None or (name if name in self.branches.all else MAIN) in self._views
-
-    def history(self) -> History:
-        """The full history, read from disk, since it is not kept in RAM. Raises OSError."""
-        return read(self._ledger.lines).history
-
-    def next_ms(self, now_ms: int) -> int:
-        """The time for the next record."""
-        return self.branches.next_ms(now_ms)
-
-    def _load(self, lines: Log) -> Ledger:
-        content, head = lines.load()
-        ledger = self._continue(lines, content, head.generation)
-        if ledger is None:
-            return self._begin(lines, decode(content, generation=head.generation), content)
-        self._save_snapshot(ledger)
-        return ledger
-
-    def _begin(self, lines: Log, loaded: Loaded, content: bytes) -> Ledger:
-        """Begin with what a ledger, whose bytes are `content`, holds."""
-        history = loaded.history
-        branches = history.branches
-        views = {branches.current: history.view(branches.all[branches.current].head)}
-        # At once, for others read meanwhile.
-        self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
-        ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
-        self._save_snapshot(ledger)
-        return ledger
-
-    def _continue(self, lines: Log, content: bytes, generation: int) -> Ledger | None:
-        """Load from the snapshot and the lines after it; None if that is impossible."""
-        if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
-            return None
-        hashed = hashlib.sha256(memoryview(content)[: known.size])
-        if hashed.hexdigest() != known.digest:
-            return None
-        heads = frozenset(b.head for b in known.branches.all.values() if b.head is not None)
-        rest = decode(content[known.size :], known=heads, generation=generation)
-        if rest.damage:
-            return None
-        branches, views = known.branches, {known.branches.current: known.view}
-        for record in rest.records:
-            if not follows(record, branches):
-                return None
-            branches = applied(record, branches, views)
-        if branches.current not in views:
-            return None  # HEAD moved to a branch whose view is not in the snapshot
-        self.branches, self._views, self._unsaved = branches, views, len(rest.records)
-        hashed.update(memoryview(content)[known.size : known.size + rest.size])
-        return Ledger(lines, replace(rest, size=known.size + rest.size), hashed)
-
-    def _save_snapshot(self, ledger: Ledger) -> None:
-        if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not ledger.damage:
-            view = self.branch_view(self.branches.current)
-            snapshot.save(self._cached, snapshot.Snapshot(ledger.size, ledger.digest, self.branches, view))
-            self._unsaved = 0
-
-    # ------------------------------------------------------------------ other processes
-
-    def catch_up(self) -> None:
-        """Take in what other processes recorded meanwhile. Raises OSError."""
-        before = self._ledger.head
-        tail, head = self._ledger.lines.load(before)
-        if head == before:
-            return
-        heads = frozenset(b.head for b in self.branches.all.values() if b.head is not None)
-        new = decode(tail, known=heads, generation=head.generation) if head.reaches(before) else None
-        if new is None or new.damage or new.torn or self._ledger.damage:
-            self._ledger = self._load(self._ledger.lines)
-            return
-        self._ledger.grew(tail, head)
-        self._follow(new.records)
-
-    def hold(self) -> None:
-        """Keep other processes from recording, until the next record here or `release`. Raises OSError."""
-        self._ledger.lines = self._lines.hold()
-        self.catch_up()
-
-    def release(self) -> None:
-        """Let other processes record again. Raises OSError."""
-        held, self._ledger.lines = self._ledger.lines, self._lines
-        if isinstance(held, Held):
-            held.release()
 
     def current(self) -> bool:
         """Whether the durable file is unchanged since the last look (one `stat`)."""
@@ -201,28 +77,13 @@ class SubjectFiles:
         be written, that is only a warning: the commit is valid, and the file follows later.
         """
         before = self.view.updated_at
-        self._append(records, now_ms, after)
-        if self._unsaved >= SNAPSHOT_EVERY:
-            self._save_snapshot(self._ledger)
+        super().record(records, now_ms, after)
         if self.view.updated_at == before:
             return  # a branch other than HEAD's
         if self.current():
             self._write_durable(self._seen)
         else:  # somebody saved the file at this very moment
             self.reconcile(now_ms)
-
-    def _append(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
-        self._ledger.append(*records, stamp=stamp_of(now_ms))
-        self._follow(records, after)
-
-    def _follow(self, records: Sequence[Record], after: View | None = None) -> None:
-        """Take over records that are in the ledger now."""
-        self._unsaved += len(records)
-        for record in records:
-            if not follows(record, self.branches):
-                self._ledger = self._load(self._ledger.lines)  # from another replica, so reorder everything
-                return
-            self.branches = applied(record, self.branches, self._views, after)
 
     def reconcile(self, now_ms: int) -> bool:
         """Make view and durable file agree again. Returns whether an edit was adopted.
@@ -319,7 +180,7 @@ class SubjectFiles:
         )
         if commit is None:
             return False
-        self._append([commit], now_ms)
+        super().record([commit], now_ms)
         made = "taken over from a file" if foreign else "made by hand"
         if secret := len(presumed_private([commit])):  # the command line shows warnings
             text = kept_private(secret)

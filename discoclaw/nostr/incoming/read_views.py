@@ -17,7 +17,7 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import safe_id
 from discoclaw.memory.people import choices
-from discoclaw.memory.people.tool_log import call_of
+from discoclaw.memory.people.tool_calls import call_of
 from discoclaw.nostr.event import public_key
 from discoclaw.nostr.incoming.restore_views import Dated, RecoveredViews, Summary
 from discoclaw.nostr.incoming.selection import DecryptedEvent, UnreadableEvent

@@ -27,9 +27,9 @@ from discoclaw.memory.disk.files import render_json, session_name, stamp_of
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.erasing.group_index import GroupIndex
-from discoclaw.memory.people import choices, tool_log
+from discoclaw.memory.people import choices, tool_calls
 from discoclaw.memory.people.choices import Chosen
-from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.people.tool_calls import Call
 
 T = TypeVar("T")
 ErasedAt = Callable[[str], int]
@@ -126,14 +126,14 @@ def _clear_is_of_erased(clear: Clear, to: Destination) -> bool:
 
 
 def _restore_calls(subject: str, calls: list[Call], to: Destination) -> list[str]:
-    since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
+    since = max(to.now_ms - tool_calls.KEPT_MS, to.erased_at(subject) + 1)
     kept = [one for one in calls if one.at >= since]
-    lines = tool_log.log_of(to.disk, subject)
-    known = {one.id for one in tool_log.read(lines)}
+    lines = tool_calls.log_of(to.disk, subject)
+    known = {one.id for one in tool_calls.read(lines)}
     if all(one.id in known for one in kept):
         return []
     if not to.dry:
-        tool_log.add(lines, kept)
+        tool_calls.add(lines, kept)
     return [f"tools/{lines.path.name}"]
 
 

@@ -93,7 +93,6 @@ class Mirror(PersonalData, Listener):
         self._wake_delivery = wake
         self._erased = erased
         self._signer = EventSigner(codec, clock=clock, versions=outbox.versions)
-        self._flush_s = pace.flush_s
         self._pace = pace
         self._sent: Callable[[], Awaitable[None]] | None = None
         self._worker = Worker("nostr", self._work, gap_s=pace.gap_s, retry_s=pace.retry_s)
@@ -110,7 +109,7 @@ class Mirror(PersonalData, Listener):
         if urgent and self._is_ready:
             self._worker.note(unit, first=True)
         elif self._is_ready:
-            self._worker.note(unit, self._flush_s)
+            self._worker.note(unit, self._pace.flush_s)
 
     async def catch_up(self, *, full: bool = False) -> None:
         """Queue everything that may have changed.
@@ -213,7 +212,7 @@ class Mirror(PersonalData, Listener):
 
     def _notify(self) -> None:
         self._wake_delivery()
-        self._worker.note(INVENTORY_UNIT, self._flush_s)
+        self._worker.note(INVENTORY_UNIT, self._pace.flush_s)
 
     def _units(self) -> list[str]:
         """Every unit on disk. What is published of others is kept and reported. Blocking."""

@@ -113,14 +113,9 @@ class Outbox:
             return {(row.kind, row.d): row for row in rows.rows_of(db, unit)}
 
     def latest(self, kind: int, d: str) -> Row | None:
-        """The newest version at an address. Raises MemoryFault."""
+        """The newest version at an address. The next has to be later. Raises MemoryFault."""
         with self._file.reading() as db:
             return rows.row_of(db, kind, d)
-
-    def last_ts(self, kind: int, d: str) -> int:
-        """The time (s) of the newest version at an address, 0 if there is none. The next has to be later."""
-        row = self.latest(kind, d)
-        return row.ts if row is not None else 0
 
     def put(self, unit: str, entries: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
         """Store signed events, each in place of the older version at its address: all of them, or none.

@@ -18,7 +18,7 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import person_of
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.people.tool_calls import Call
 from discoclaw.nostr.encryption import canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import Names

@@ -32,8 +32,8 @@ from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
 from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.people import choices, tool_log
-from discoclaw.memory.people.tool_log import call_of
+from discoclaw.memory.people import choices, tool_calls
+from discoclaw.memory.people.tool_calls import call_of
 from discoclaw.nostr.names import CHOICES, Names
 from discoclaw.nostr.outgoing import ledger_view
 from discoclaw.nostr.outgoing.files import json_object, parse_file, read_file, read_lines
@@ -238,7 +238,7 @@ class Views:
 
         But not if nothing of the person is on disk: then the disk was lost.
         """
-        calls, all_read = read_lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
+        calls, all_read = read_lines(tool_calls.log_of(self._disk, user_subject(user_id)), call_of)
         for call in {one.id: one for one in calls}.values():
             found.add(
                 f"a call of {call.tool}",

@@ -85,9 +85,8 @@ class PostgresDisk:
         for name in self._damaged():
             held = HeldLog(self.tables, name)
             try:
-                content = held.left()
-                aside = PostgresDocuments(self.tables, "").put_aside(name, content, "damaged", stamp)
-                held.replace(content)
+                aside = PostgresDocuments(self.tables, "").put_aside(name, held.left, "damaged", stamp)
+                held.replace(held.left)
             finally:
                 held.release()
             steps.append(f"{name} had lost lines; it goes on with what is left, which is kept as {aside}")

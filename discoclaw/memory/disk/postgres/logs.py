@@ -1,14 +1,14 @@
 """A log as rows: its head in `logs`, and its lines in `lines`, byte for byte.
 
 An append is one statement: it compares size and generation, adds the lines, notes the change and asks the
-fence. Whoever holds a log has its row locked, in a transaction that the next write commits. The hold ends
-early if the process takes longer than the server lets a transaction idle; an append then compares as any
-other does, and what would write over the log is refused. A log without a row gets one within the hold, which
-nobody else sees.
+fence. Whoever holds a log has its row locked, in a transaction that the next write commits, and reads what is
+new on the same connection. The hold ends early if the process takes longer than the server lets a transaction
+idle; an append then compares as any other does, and what would write over the log is refused. A log without a
+row gets one within the hold, which nobody else sees.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import psycopg
 
 from discoclaw.core.errors import Overtaken
 from discoclaw.memory.disk.port import NO_LOG, Head, Held
-from discoclaw.memory.disk.postgres.connection import FENCE, Connection
+from discoclaw.memory.disk.postgres.connection import FENCE, Connection, Row
 from discoclaw.memory.disk.postgres.documents import PostgresDocuments
 from discoclaw.memory.disk.postgres.errors import as_ours, is_lost
 from discoclaw.memory.disk.postgres.tables import NOTED, Parameters, Tables
@@ -27,6 +27,7 @@ T = TypeVar("T")
 AT_ONCE = 1 << 21
 """Bytes of lines in one statement: half of what PostgreSQL keeps in memory before it needs a file."""
 
+_LOCK = "SELECT FROM logs WHERE name = %s FOR UPDATE"
 _HEAD = "SELECT size, generation, version FROM logs WHERE name = %s"
 _LOAD = """
     SELECT logs.size, generation, version, line FROM logs LEFT JOIN lines ON log = logs.id AND position >=
@@ -89,8 +90,16 @@ class PostgresLog:
         return Head(row[0], row[1]) if row else NO_LOG
 
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
-        about = {"name": self.name, "size": since.size, "generation": since.generation}
-        rows = self.tables.read(lambda db: db.execute(_LOAD, about, binary=True).fetchall())
+        return self._loaded(self.tables.read(lambda db: self._rows(db, since)), since)
+
+    def _rows(self, db: Connection, since: Head) -> list[Row]:
+        return db.execute(_LOAD, self._about(since), binary=True).fetchall()
+
+    def _about(self, head: Head) -> Parameters:
+        return {"name": self.name, "size": head.size, "generation": head.generation}
+
+    def _loaded(self, rows: Sequence[Row], since: Head) -> tuple[bytes, Head]:
+        """What `load` returns of the rows that there are after a head."""
         if not rows:
             self.tables.seen.read(self.name, 0)
             return b"", NO_LOG
@@ -106,17 +115,10 @@ class PostgresLog:
             raise OSError(f"{self.path} is damaged ({len(content)} of {size} bytes); see `memory verify`")
         return content, head
 
-    def left(self) -> bytes:
-        """Return the lines that there are, whether they are all or not."""
-        query = "SELECT line FROM lines WHERE log = (SELECT id FROM logs WHERE name = %s) ORDER BY position"
-        rows = self.tables.read(lambda db: db.execute(query, (self.name,), binary=True).fetchall())
-        return b"".join(line for (line,) in rows)
-
     def append(self, content: bytes, *, after: Head) -> Head:
         first, *more = _parts(content, after.size)
         query = _APPENDED.format(head=_GROWN if after.size else _BEGUN)
-        about = {"name": self.name, "size": after.size, "generation": after.generation}
-        about["length"] = len(content)
+        about = self._about(after) | {"length": len(content)}
 
         def put(db: Connection, given: Parameters) -> tuple[int, int] | None:
             row = db.execute(query, given | about | first, binary=True).fetchone()
@@ -140,8 +142,13 @@ class PostgresLog:
         self.tables.seen.wrote(self.name, version)
         return Head(after.size + len(content), generation)
 
-    def hold(self) -> Held:
-        return HeldLog(self.tables, self.name)
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        held = HeldLog(self.tables, self.name, since)
+        try:
+            return held, *self._loaded(held.rows, since)
+        except BaseException:
+            held.release()
+            raise
 
     def cut(self, size: int) -> None:
         def put(db: Connection, given: Parameters) -> int:
@@ -203,20 +210,36 @@ def _until_lost() -> Iterator[None]:
 
 
 class HeldLog(PostgresLog):
-    """A log the row of which is locked, on a connection of its own."""
+    """A log the row of which is locked, on a connection of its own. `rows` is what it has after a head."""
 
-    def __init__(self, tables: Tables, name: str) -> None:
+    def __init__(self, tables: Tables, name: str, since: Head = NO_LOG) -> None:
         super().__init__(tables, name)
         tables.prepare()
         self._db: Connection | None = tables.database.take(hold=True)
         try:
             with as_ours(tables.database.where):
-                self._db.execute("BEGIN")
-                while self._db.execute("SELECT FROM logs WHERE name = %s FOR UPDATE", (name,)).rowcount == 0:
-                    self._db.execute("INSERT INTO logs (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
+                self.rows = self._lock(self._db, since)
         except BaseException:
             self.release()
             raise
+
+    @property
+    def left(self) -> bytes:
+        """The lines that there are, whether they are all or not."""
+        return b"".join(line for *_, line in self.rows if line is not None)
+
+    def _lock(self, db: Connection, since: Head) -> list[Row]:
+        """Lock the row, and return what there is after a head.
+
+        One statement for both would read what was there before it waited. A pipeline of both would let the
+        server wait for the rest of it, if this process is stopped meanwhile, without ending the transaction.
+        """
+        db.execute("BEGIN")
+        while not db.execute(_LOCK, (self.name,)).rowcount:
+            made = "INSERT INTO logs (name) VALUES (%s) ON CONFLICT DO NOTHING"
+            if db.execute(made, (self.name,)).rowcount:
+                return []
+        return self._rows(db, since)
 
     def release(self) -> None:
         db, self._db = self._db, None
@@ -233,7 +256,7 @@ class HeldLog(PostgresLog):
                 if self._db is not None:
                     with as_ours(database.where), _until_lost():
                         outcome = put(self._db, given)
-                        database.commit(self._db)
+                        database.commit(self._db, fenced=not at_once)  # one statement has asked the fence
                         return outcome
             finally:
                 self.release()

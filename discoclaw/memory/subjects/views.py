@@ -1,0 +1,185 @@
+"""One subject's ledger, and what it says: its branches, and the views of those that are in use.
+
+A long ledger is read from a snapshot and the lines after it. Other processes may record in the same ledger:
+`catch_up` takes that in, and `hold` keeps them from it. Blocking; callers hold the subject's lock and run
+this in a thread. Knows nothing about the durable file.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from discoclaw.core.event import Record
+from discoclaw.core.history import MAIN, Branches, History, as_shown
+from discoclaw.core.view import View
+from discoclaw.memory.disk.files import stamp_of
+from discoclaw.memory.disk.plain import log_at
+from discoclaw.memory.disk.port import Head, Held, Log
+from discoclaw.memory.subjects import snapshot
+from discoclaw.memory.subjects.growth import applied, follows
+from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
+
+SNAPSHOT_EVERY = 200
+"""The most records read beyond a snapshot; folding them costs about 20 ms."""
+
+
+class SubjectViews:
+    """A subject's ledger loaded from disk. Raises OSError if it is unreadable.
+
+    `view` is what HEAD's branch says now; `branches` are all of them. `cached` is where a snapshot of a long
+    ledger is kept, if anywhere. `records`, if given, are what the ledger is written from first: they are
+    verified, so they are not read again.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        ledger: Path | Log,
+        cached: Path | None = None,
+        *,
+        records: Sequence[Record] | None = None,
+    ) -> None:
+        self.subject = subject
+        self.branches = Branches()
+        self._views: dict[str, View] = {}
+        self._cached = cached
+        self._unsaved = 0  # records that are not in the snapshot
+        self._beside: View | None = None  # what is known beside a damaged ledger, instead of its views
+        lines = log_at(ledger)
+        self._lines = lines
+        self._ledger = self._load(lines) if records is None else self._begin(lines, *begun(lines, records))
+
+    @property
+    def view(self) -> View:
+        """The current view of HEAD's branch."""
+        return self._beside or as_shown(self.branch_view(self.branches.current), self.branches)
+
+    def branch_view(self, name: str) -> View:
+        """The current view of a branch; `main`'s if there is no such branch yet. Raises OSError.
+
+        If it is not in RAM, all branches are loaded: a caller that wants one after another reads the disk
+        only once.
+        """
+        if self._beside is not None:
+            return self._beside
+        views, branches = self._views, self.branches
+        branch = branches.all.get(name) or branches.all[MAIN]
+        if branch.name not in views:
+            history = self.history()
+            for one in branches.all.values():
+                views.setdefault(one.name, history.view(one.head))
+        return views[branch.name]
+
+    def in_ram(self, name: str) -> bool:
+        """Whether a branch's view is available without reading the disk."""
+        return self._beside is not None or (name if name in self.branches.all else MAIN) in self._views
+
+    def history(self) -> History:
+        """The full history, read from disk, since it is not kept in RAM. Raises OSError."""
+        return read(self._ledger.lines).history
+
+    def next_ms(self, now_ms: int) -> int:
+        """The time for the next record."""
+        return self.branches.next_ms(now_ms)
+
+    def record(self, records: Sequence[Record], now_ms: int, after: View | None = None) -> None:
+        """Append records. `after` is the view including the last one, if known.
+
+        Raises MemoryFault when the ledger refuses them; nothing is then changed.
+        """
+        self._ledger.append(*records, stamp=stamp_of(now_ms))
+        self._follow(records, after)
+        if self._unsaved >= SNAPSHOT_EVERY:
+            self._save_snapshot(self._ledger)
+
+    def _follow(self, records: Sequence[Record], after: View | None = None) -> None:
+        """Take over records that are in the ledger now."""
+        self._unsaved += len(records)
+        for record in records:
+            if not follows(record, self.branches):
+                self._ledger = self._load(self._ledger.lines)  # from another replica, so reorder everything
+                return
+            self.branches = applied(record, self.branches, self._views, after)
+
+    def _load(self, lines: Log) -> Ledger:
+        content, head = lines.load()
+        ledger = self._continue(lines, content, head.generation)
+        if ledger is None:
+            return self._begin(lines, decode(content, generation=head.generation), content)
+        self._save_snapshot(ledger)
+        return ledger
+
+    def _begin(self, lines: Log, loaded: Loaded, content: bytes) -> Ledger:
+        """Begin with what a ledger, whose bytes are `content`, holds."""
+        history = loaded.history
+        branches = history.branches
+        views = {branches.current: history.view(branches.all[branches.current].head)}
+        # At once, for others read meanwhile.
+        self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
+        ledger = Ledger(lines, loaded, hashlib.sha256(memoryview(content)[: loaded.size]))
+        self._save_snapshot(ledger)
+        return ledger
+
+    def _continue(self, lines: Log, content: bytes, generation: int) -> Ledger | None:
+        """Load from the snapshot and the lines after it; None if that is impossible."""
+        if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
+            return None
+        hashed = hashlib.sha256(memoryview(content)[: known.size])
+        if hashed.hexdigest() != known.digest:
+            return None
+        heads = frozenset(b.head for b in known.branches.all.values() if b.head is not None)
+        rest = decode(content[known.size :], known=heads, generation=generation)
+        if rest.damage:
+            return None
+        branches, views = known.branches, {known.branches.current: known.view}
+        for record in rest.records:
+            if not follows(record, branches):
+                return None
+            branches = applied(record, branches, views)
+        if branches.current not in views:
+            return None  # HEAD moved to a branch whose view is not in the snapshot
+        self.branches, self._views, self._unsaved = branches, views, len(rest.records)
+        hashed.update(memoryview(content)[known.size : known.size + rest.size])
+        return Ledger(lines, replace(rest, size=known.size + rest.size), hashed)
+
+    def _save_snapshot(self, ledger: Ledger) -> None:
+        if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not ledger.damage:
+            view = self.branch_view(self.branches.current)
+            snapshot.save(self._cached, snapshot.Snapshot(ledger.size, ledger.digest, self.branches, view))
+            self._unsaved = 0
+
+    # ------------------------------------------------------------------ other processes
+
+    def catch_up(self) -> None:
+        """Take in what other processes recorded meanwhile. Raises OSError."""
+        self._take_in(*self._lines.load(self._ledger.head))
+
+    def _take_in(self, tail: bytes, head: Head) -> None:
+        """Take in the lines that follow what is known, or all lines, as `Log.load` returned them."""
+        before = self._ledger.head
+        if head == before:
+            return
+        heads = frozenset(b.head for b in self.branches.all.values() if b.head is not None)
+        new = decode(tail, known=heads, generation=head.generation) if head.reaches(before) else None
+        if new is None or new.damage or new.torn or self._ledger.damage:
+            self._ledger = self._load(self._ledger.lines)
+            return
+        self._ledger.grew(tail, head)
+        self._follow(new.records)
+
+    def hold(self) -> bool:
+        """Keep other processes from recording, until the next record here or `release`. Raises OSError.
+
+        Returns whether they recorded anything since the last look.
+        """
+        before = self._ledger.head
+        self._ledger.lines, tail, head = self._lines.hold(before)
+        self._take_in(tail, head)
+        return head != before
+
+    def release(self) -> None:
+        """Let other processes record again. Raises OSError."""
+        held, self._ledger.lines = self._ledger.lines, self._lines
+        if isinstance(held, Held):
+            held.release()

@@ -1,0 +1,106 @@
+"""One person's memory, which several processes change at the same time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from discoclaw.core.draft import Draft
+from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.store import Memory
+from tests.memory.kit import ANN, Clock, remember, texts
+from tests.memory.processes import InRam, Process, Shared, sharing
+from tests.memory.sharing import end_connections
+from tests.servers.postgres import Postgres
+
+EACH = 25
+
+
+@pytest.fixture
+async def four(tmp_path: Path, shared: Shared, clock: Clock) -> AsyncIterator[list[Process]]:
+    async with sharing(tmp_path, shared, clock, 4) as processes:
+        yield processes
+
+
+@pytest.fixture
+async def two_in_ram(tmp_path: Path, clock: Clock) -> AsyncIterator[list[Process]]:
+    async with sharing(tmp_path, InRam(), clock, 2) as processes:
+        yield processes
+
+
+def counted(text: str, runs: list[str]) -> Callable[[Draft], str]:
+    """A wish that adds an item, and notes each time it runs."""
+    wish = remember(text)
+
+    def noted(draft: Draft) -> str:
+        runs.append(text)
+        return wish(draft)
+
+    return noted
+
+
+async def test_loses_no_change_and_lets_no_process_starve(four: list[Process]) -> None:
+    async def talk(number: int, process: Process) -> None:
+        for count in range(EACH):
+            await process.memory.change(ANN, "said", remember(f"{number} likes tea {count}"))
+
+    await asyncio.gather(*(talk(number, process) for number, process in enumerate(four)))
+    commits = list((await four[0].memory.history(ANN)).commits.values())
+    told = [event.ext["item"]["text"] for commit in commits for event in commit.events]
+    assert len(commits) == len(told) == len(four) * EACH
+    for number in range(len(four)):
+        theirs = [one for one in told if one.startswith(f"{number} ")]
+        assert theirs == [f"{number} likes tea {count}" for count in range(EACH)]
+    for process in four:
+        await process.look(f"ledger/{ANN}.jsonl")
+        assert sorted(await texts(process.memory)) == sorted(told)
+
+
+async def test_whoever_was_overtaken_drafts_once_while_others_go_on_writing(
+    two_in_ram: list[Process],
+) -> None:
+    """The log is then theirs before they draft, until they find nothing new in it."""
+    here, there = two_in_ram
+    await here.memory.view(ANN)
+    runs: list[str] = []
+    for number, expected in enumerate((2, 1, 1)):
+        await there.memory.change(ANN, "theirs", remember(f"has a cat {number}"))
+        await here.memory.change(ANN, "ours", counted(f"{number}", runs))
+        assert runs.count(f"{number}") == expected
+    await here.memory.change(ANN, "ours", counted("alone", runs))
+    await there.memory.change(ANN, "theirs", remember("has a dog"))
+    await here.memory.change(ANN, "ours", counted("again", runs))
+    assert (runs.count("alone"), runs.count("again")) == (1, 2)
+    await here.look(f"ledger/{ANN}.jsonl")
+    assert len(await texts(here.memory)) == 9
+
+
+async def test_whose_hold_the_server_ended_is_drafted_once_more(
+    tmp_path: Path, clock: Clock, postgres: Postgres, prepared_database: str
+) -> None:
+    """That is what happens to a process that hangs while it has the log to itself."""
+
+    def elsewhere(text: str) -> None:
+        with disks(prepared_database, tmp_path / "there") as found:
+            asyncio.run(Memory(found, clock=clock).change(ANN, "theirs", remember(text)))
+
+    def overtaken(text: str) -> Callable[[Draft], str]:
+        def wish(draft: Draft) -> str:
+            runs.append(text)
+            if runs.count(text) == 1:
+                end_connections(postgres, prepared_database, "idle in transaction")
+                with ThreadPoolExecutor(1) as threads:
+                    threads.submit(elsewhere, f"before {text}").result()
+            return remember(text)(draft)
+
+        return wish
+
+    runs: list[str] = []
+    with disks(prepared_database, tmp_path / "here") as found:
+        memory = Memory(found, clock=clock)
+        for text in ("first", "second", "third"):
+            await memory.change(ANN, "ours", overtaken(text))
+        assert runs == ["first", "first", "second", "second", "third", "third"]
+        assert len(await texts(memory)) == 6
