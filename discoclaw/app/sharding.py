@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 LEASES: Final = "shard/"
 """What the names of the shards' leases begin with: `shard/<id>/<count>`."""
 
+GIVE_UP_AGAIN_S: Final = 0.1
+
 
 class Sharding(Feature):
     """The leases of this process's shards, taken before it connects, given back when all is said.
@@ -68,8 +70,7 @@ class Sharding(Feature):
             connecting.result()
             return
         self._inboxes.leave()
-        connecting.cancel()
-        await asyncio.gather(connecting, return_exceptions=True)
+        await _given_up(connecting)
         await self._client.hang_up()
         _result(self._holding)
 
@@ -141,6 +142,14 @@ class Sharding(Feature):
         if self._holding is not None:
             self._holding.cancel()
             await asyncio.gather(self._holding, return_exceptions=True)
+
+
+async def _given_up(connecting: "asyncio.Future[None]") -> None:
+    """End the connection. While discord.py connects one shard, it takes that for the end of this attempt."""
+    while not connecting.done():
+        connecting.cancel()
+        await asyncio.wait({connecting}, timeout=GIVE_UP_AGAIN_S)
+    connecting.cancelled() or connecting.exception()  # retrieved
 
 
 def _result(task: "asyncio.Task[None]") -> None:

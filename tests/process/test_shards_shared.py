@@ -146,6 +146,22 @@ async def test_a_process_that_was_stopped_ends_once_another_one_has_its_shards(f
     assert [len(fleet.replies(one)) for one in (*missed, after, last)] == [1] * (len(missed) + 2)
 
 
+async def test_it_ends_too_while_it_connects_to_discord_again(fleet: Fleet) -> None:
+    first = await fleet.running("0-3/4")
+    second = await fleet.start("0-3/4")
+    await second.logged("belongs to another process", patience_s=START_S)
+    first.process.send_signal(signal.SIGSTOP)
+    fleet.discord.gateway.sessions.clear()
+    fleet.discord.drop_sockets()
+    await second.logged("all shards of 0-3/4 are connected")
+    fleet.discord.gateway.door.clear()  # so that the first one is connecting when it learns of its loss
+    try:
+        first.process.send_signal(signal.SIGCONT)
+        assert await first.ended() == 75
+    finally:
+        fleet.discord.gateway.door.set()
+
+
 async def test_while_the_database_is_away_everybody_is_answered_once(
     fleet: Fleet, postgres: Postgres
 ) -> None:
