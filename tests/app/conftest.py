@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from discoclaw.loops.hygiene import Hygiene
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.offline.model import OfflineModel
+from discoclaw.nostr import adapter
 from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.outgoing.mirror import Pace
 from discoclaw.settings import Settings
 from tests.app.carding import said
 from tests.servers.messages_api import MessagesServer
@@ -166,8 +169,10 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """`async with start(model=…, **settings) as world`."""
+    # Between two runs of the mirror is a second, for which every message of a test would wait.
+    monkeypatch.setattr(adapter, "Pace", partial(Pace, gap_s=0.0))
 
     @asynccontextmanager
     async def begin(model: Model | None = None, **changes: Any) -> AsyncIterator[World]:
