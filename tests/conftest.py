@@ -139,7 +139,8 @@ def prepared_database(postgres: "Postgres", prepared: str) -> Iterator[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """What is marked `every_store` runs on each, and `own_store` on each that is files of one process.
 
-    The rest needs no more than the port promises.
+    Mark what looks at what a store itself does: the bytes it leaves, a kill, its faults, two writers at once.
+    The rest needs no more than the port promises, which `memory/test_disk` tests for each, and runs on files.
     """
     for mark, stores in (("own_store", STORES[:2]), ("every_store", STORES)):
         if "store" in metafunc.fixturenames and metafunc.definition.get_closest_marker(mark):

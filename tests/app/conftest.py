@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from discoclaw.loops.hygiene import Hygiene
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.offline.model import OfflineModel
+from discoclaw.nostr import adapter
 from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.outgoing.mirror import Pace
+from discoclaw.session import archiving
 from discoclaw.settings import Settings
 from tests.app.carding import said
 from tests.servers.messages_api import MessagesServer
@@ -166,8 +170,12 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """`async with start(model=…, **settings) as world`."""
+    # Settling waits for what is soon due: without this, each message of a test waits a quarter of a second
+    # until the archive is written, or the second between two runs of the mirror.
+    monkeypatch.setattr(archiving, "LINGER_S", 0.02)
+    monkeypatch.setattr(adapter, "Pace", partial(Pace, gap_s=0.0))
 
     @asynccontextmanager
     async def begin(model: Model | None = None, **changes: Any) -> AsyncIterator[World]:

@@ -142,7 +142,7 @@ class TestBoth:
         for archive in both:
             for begin in range(0, len(changes), 500):
                 write(archive, *changes[begin : begin + 500])
-        queries = [" ".join(dice.sample([*vocabulary, *common], k=dice.randint(1, 6))) for _ in range(40)]
+        queries = [" ".join(dice.sample([*vocabulary, *common], k=dice.randint(1, 6))) for _ in range(12)]
         alike(both, [*queries, "zebra", "zebra okapi quagga"])
         for archive in both:
             assert archive.erase_person(ANN) > 2_000

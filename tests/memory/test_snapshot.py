@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,17 @@ from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts
 
 Restart = Callable[[], Memory]
 
-RECORDS = busy(620)
-LINES = [encode_line(record) for record in RECORDS]
+
+@cache
+def records() -> Sequence[Record]:
+    """A long history. To make it takes longer than all else that happens while tests are collected."""
+    return busy(620)
+
+
+@cache
+def lines() -> Sequence[bytes]:
+    return [encode_line(record) for record in records()]
+
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 IDS = st.sampled_from(["durable-1", "durable-2", "durable-é", "", "x"])
@@ -223,11 +233,11 @@ def seal(path: Path, value: object) -> None:
 class Long:
     """A subject whose ledger is long enough for a snapshot, and starts on it."""
 
-    def __init__(self, folder: Path, records: Sequence[Record] = RECORDS) -> None:
+    def __init__(self, folder: Path, held: Sequence[Record] | None = None) -> None:
         self.ledger = folder / "user-123.jsonl"
         self.cached = folder / "views" / "user-123.json"
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
-        self.append(*records)
+        self.append(*(records() if held is None else held))
 
     def start(self) -> SubjectFiles:
         return SubjectFiles(ANN, self.ledger, None, 30, self.cached)
@@ -283,23 +293,23 @@ class TestALongLedgerHasOne:
         assert long.uses_it()
 
     def test_a_start_on_it_says_what_the_whole_ledger_says(self, long: Long) -> None:
-        files, whole = long.check(), History(RECORDS)
+        files, whole = long.check(), History(records())
         for name, branch in whole.branches.all.items():
             assert files.branch_view(name) == whole.view(branch.head)
 
     @pytest.mark.parametrize("cut", [500, 540, 577, 600])
     def test_with_whatever_stands_behind_it(self, tmp_path: Path, cut: int) -> None:
         """Made in the middle of a history; the rest is folded onto it."""
-        long = Long(tmp_path, RECORDS[:cut])
+        long = Long(tmp_path, records()[:cut])
         long.start()
-        long.append(*RECORDS[cut:])
+        long.append(*records()[cut:])
         long.check()
         known = load(long.cached)
         assert known is not None
         assert known.size < long.ledger.stat().st_size
 
     def test_a_short_ledger_has_none(self, tmp_path: Path) -> None:
-        short = Long(tmp_path, RECORDS[: SNAPSHOT_EVERY - 1])
+        short = Long(tmp_path, records()[: SNAPSHOT_EVERY - 1])
         short.check()
         assert not short.cached.exists()
 
@@ -355,11 +365,11 @@ class TestItIsNotUsedWhereItDoesNotFit:
         long.check()
         assert long.uses_it()  # it was made anew
 
-    @pytest.mark.parametrize("line", [0, len(LINES) - 1])
+    @pytest.mark.parametrize("line", [0, 619])
     def test_a_ledger_that_was_tampered_with(self, long: Long, line: int) -> None:
-        changed = [*LINES]
-        changed[line] = LINES[line].replace(b'"timestamp": "2026', b'"timestamp": "2025')
-        assert len(changed[line]) == len(LINES[line])
+        changed = [*lines()]
+        changed[line] = lines()[line].replace(b'"timestamp": "2026', b'"timestamp": "2025')
+        assert len(changed[line]) == len(lines()[line])
         long.ledger.write_bytes(b"".join(changed))
         files = long.check()
         assert files.view.items  # the other lines are used
@@ -368,7 +378,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
 
     @pytest.mark.parametrize("count", [0, 619])
     def test_a_ledger_that_was_cut(self, long: Long, count: int) -> None:
-        long.ledger.write_bytes(b"".join(LINES[:count]))
+        long.ledger.write_bytes(b"".join(lines()[:count]))
         long.check()
 
     def test_a_ledger_that_went(self, long: Long) -> None:
@@ -376,11 +386,11 @@ class TestItIsNotUsedWhereItDoesNotFit:
         assert long.start().view == View()
 
     def test_a_ledger_cut_and_grown_again_to_its_length(self, long: Long) -> None:
-        content = b"".join(LINES[:610])
+        content = b"".join(lines()[:610])
         long.ledger.write_bytes(content)
-        missing = sum(map(len, LINES[610:]))
+        missing = sum(map(len, lines()[610:]))
         long.append(padded(missing))
-        assert long.ledger.stat().st_size == sum(map(len, LINES))
+        assert long.ledger.stat().st_size == sum(map(len, lines()))
         long.check()
 
     def test_somebody_elses(self, long: Long, tmp_path: Path) -> None:
@@ -397,7 +407,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
             file.write(b"{}\n")
         before = long.cached.read_bytes()
         files = long.check()
-        with pytest.raises(MemoryFault, match=f"line {len(LINES) + 1}: "):
+        with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: "):
             files.record([switch(files.next_ms(0))], 0)
         assert long.cached.read_bytes() == before
 
@@ -416,20 +426,20 @@ class TestItIsNotUsedWhereItDoesNotFit:
     @pytest.mark.parametrize("action", ["union", "mend"])
     def test_records_of_another_replica_behind_it(self, long: Long, action: Any) -> None:
         late = busy(30, seed=11)
-        last = History(RECORDS).branches.last_ms
+        last = History(records()).branches.last_ms
         long.append(*late, Ref(action=action, branch="", timestamp=iso_ms(last + 1)))
         long.check()
 
     def test_a_commit_behind_it_whose_parent_is_lost_is_damage(self, long: Long) -> None:
         long.append(padded(2000, parent="0" * 16))
         files = long.check()
-        with pytest.raises(MemoryFault, match=f"line {len(LINES) + 1}: commit .* follows 0000000000000000"):
+        with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: commit .* follows 0000000000000000"):
             files.record([switch(files.next_ms(0))], 0)
 
 
 def padded(size: int, parent: str | None = None) -> Commit:
     """The next commit of main, its line exactly `size` bytes long."""
-    branches = History(RECORDS).branches
+    branches = History(records()).branches
     commit = Commit(
         branch=MAIN,
         events=(),
@@ -455,7 +465,7 @@ class TestInTheStore:
 
     @pytest.fixture
     def cached(self, root: Path, memory: Memory) -> Path:
-        lines_of(memory).replace(b"".join(LINES[:510]))
+        lines_of(memory).replace(b"".join(lines()[:510]))
         return root.parent / "cache" / "views" / f"{ANN}.json"
 
     @pytest.mark.every_store
