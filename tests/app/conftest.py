@@ -22,7 +22,6 @@ from discoclaw.models.offline.model import OfflineModel
 from discoclaw.nostr import adapter
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.outgoing.mirror import Pace
-from discoclaw.session import archiving
 from discoclaw.settings import Settings
 from tests.app.carding import said
 from tests.servers.messages_api import MessagesServer
@@ -172,9 +171,7 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """`async with start(model=…, **settings) as world`."""
-    # Settling waits for what is soon due: without this, each message of a test waits a quarter of a second
-    # until the archive is written, or the second between two runs of the mirror.
-    monkeypatch.setattr(archiving, "LINGER_S", 0.02)
+    # Between two runs of the mirror is a second, for which every message of a test would wait.
     monkeypatch.setattr(adapter, "Pace", partial(Pace, gap_s=0.0))
 
     @asynccontextmanager

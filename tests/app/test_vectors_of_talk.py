@@ -13,7 +13,6 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.subject import user_subject
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.recall.floor import texts
-from discoclaw.session import archiving
 from discoclaw.session.archive_search import HEADING
 from tests.app.carding import said
 from tests.app.conftest import Start, World
@@ -254,10 +253,7 @@ class TestWhatIsSent:
             await say(world, CAT, *OTHERS)
             assert talk_of(server) == []
 
-    async def test_memories_come_first(
-        self, start: Start, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(archiving, "LINGER_S", 0.25)  # as it is: memories are found meanwhile
+    async def test_memories_come_first(self, start: Start, server: EmbeddingsServer) -> None:
         async with start(Scripted(), **near(server, embedding_provider="")) as world:
             await say_only(world, CAT, *OTHERS)
             await remember(world, "User has a dog.")
