@@ -8,6 +8,7 @@ time, and first those in which somebody writes now (`gaps` reads one).
 import asyncio
 import logging
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import discord
@@ -29,6 +30,9 @@ AT_ONCE: Final = 3
 """The most channels that are read at the same time."""
 MOST_CHANNELS: Final = 500
 """The most channels that are read after one gap: those with the newest messages."""
+TAKING_S: Final = 10.0
+"""How long a message waits until what was missed before it is taken in: Discord is asked about people and
+threads meanwhile, and a recording is transcribed."""
 DM_DAYS: Final = 30
 """Discord does not list direct messages: those are asked for whose person has talked with us since."""
 
@@ -43,6 +47,8 @@ class Absence:
         self._worker = Worker("catching up", self._read, at_once=AT_ONCE, idle=self._report)
         self._reading: dict[str, bool] = {}
         """The channels that are being read, and whether all that was missed there is known by now."""
+        self._passed: set[str] = set()
+        """Those for which a message has waited in vain: until they are read, none waits there again."""
         if bounds.hours:
             client.sessions.hearers.append(self)
             client.in_order.missed = self.read_before
@@ -88,19 +94,25 @@ class Absence:
     async def read_before(self, message: Inbound) -> None:
         """Take in what was missed in a conversation before this message, so that answers keep their order.
 
-        If its history can't be read in time, the message doesn't wait for that.
+        If its history can't be read in time, the message doesn't wait for that; nor if something hangs.
         """
         channel_id, place = message.place.channel_id, message.place
         if place.kind == "dm" and not message.author.allowed:
             return  # nothing is kept about strangers
         if channel_id not in self._reading and self._client.talk.inboxes.has_gap(message.session_key, place):
             self._worker.note(channel_id, first=True)
-        try:
-            async with asyncio.timeout(HISTORY_WAIT_S):
+        if channel_id in self._passed or await self._is_read(channel_id, HISTORY_WAIT_S):
+            return
+        if not (self._reading.get(channel_id) and await self._is_read(channel_id, TAKING_S)):
+            self._passed.add(channel_id)
+
+    async def _is_read(self, channel_id: str, within_s: float) -> bool:
+        """Wait until nothing of a channel is being read. False if that takes longer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
                 await self._worker.settle(channel_id)
-        except TimeoutError:
-            if self._reading.get(channel_id):
-                await self._worker.settle(channel_id)
+                return True
+        return False
 
     def _behind(self, shards: Shards) -> set[tuple[str, int]]:
         """The channels with a gap: their ids, and their newest messages as far as we know them."""
@@ -149,6 +161,7 @@ class Absence:
             self._give_up(channel_id)
         finally:
             del self._reading[channel_id]
+            self._passed.discard(channel_id)
 
     def _give_up(self, channel_id: str) -> None:
         """Nothing of a channel can be read: its gap stays unread, and its questions unanswered."""

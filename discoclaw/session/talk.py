@@ -21,7 +21,7 @@ from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
 from discoclaw.session.preview import Previews
-from discoclaw.session.refill import Refill
+from discoclaw.session.refill import HISTORY_WAIT_S, Refill
 from discoclaw.session.stopping import Stopped
 from discoclaw.session.turn import STOPPED, Turns, tell
 
@@ -102,10 +102,14 @@ class Talk:
         self._loops.resume(session_key)
 
     async def restore(self, place: Place, session_key: str, before: str) -> None:
-        """After a start: let the loops have what was said before a message, as far as they missed it."""
+        """After a start: let the loops have what was said before a message, as far as they missed it.
+
+        Waits at most `HISTORY_WAIT_S`.
+        """
         window = self.arrivals.window(session_key)
         if not window.refilled:
-            await asyncio.wait([self._refill.read(place, session_key, window, before=before)])
+            reading = self._refill.read(place, session_key, window, before=before)
+            await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
 
     async def wants_answer(self, arrival: Arrival) -> bool:
         """Whether the policy says to answer an allowed person's message.

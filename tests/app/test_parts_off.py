@@ -201,7 +201,7 @@ class TestWhatIsKept:
     async def test_is_not_even_a_name_without_summary(self, start: Start, switch: Switch) -> None:
         async with start(scripted(), **switch.settings) as world:
             await talk(world)
-            assert kept(world, WORD, SUMMED_UP, str(world.ann.id), str(world.bob.id)) == []
+            assert kept(world, WORD, SUMMED_UP, str(world.ann.id)) == []
 
     @pytest.mark.parametrize("switch", of(sums_up=True))
     async def test_is_a_summary_where_there_are_any(self, start: Start, switch: Switch) -> None:

@@ -98,8 +98,9 @@ class TestKill:
         assert_whole(house.data)
 
         await house.running()
+        house.brain.answer("pour", text("You pour milk."))
         await house.ask(house.bea, mill, "what do I pour?")
-        await house.answered(mill, "ok")
+        await house.answered(mill, "You pour milk.")  # after the answer that the kill cost
         assert "User prefers oat milk" in house.request("what do I pour").prompt
 
     @pytest.mark.design(108, 110, 257, 274)
