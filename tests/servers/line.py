@@ -116,7 +116,7 @@ class Line:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._over, self._flows = asyncio.Event(), asyncio.Event()
-        self._server: asyncio.Server | None = None
+        self._listens = False
         await self._mend()
         self._ready.set()
         await self._over.wait()
@@ -126,31 +126,42 @@ class Line:
     async def _mend(self) -> None:
         self._delay_s, self._trap = 0.0, None
         self._flows.set()
-        if not self._server:
-            self._server = await asyncio.start_server(self._forward, sock=self._socket)
+        if not self._listens:
+            self._socket.listen()
+            self._socket.setblocking(False)
+            self._loop.add_reader(self._socket, self._accept)
+            self._listens = True
 
     async def _hold(self) -> None:
         self._flows.clear()
 
     async def _cut(self) -> None:
-        if self._server:
-            self._socket = _reserved(self.port)
-            self._server.close()
-            self._server = None
+        if self._listens:
+            self._loop.remove_reader(self._socket)
+            with self._socket:
+                self._socket = _reserved(self.port)
+            self._listens = False
         for one in self._connections:
             one.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self) -> None:
+        """Accept a connection. No server of asyncio does: one that is closed meanwhile leaves it open."""
+        with contextlib.suppress(OSError):  # the client is gone again
+            connection, _ = self._socket.accept()
+            self.accepted += 1
+            task = asyncio.create_task(self._forward(connection))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+            task.add_done_callback(lambda _: connection.close())  # also if the task never began
+
+    async def _forward(self, connection: socket.socket) -> None:
         """One connection, until either end closes it or the line is cut."""
-        self.accepted += 1
-        task = asyncio.current_task()
-        assert task
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-        ends = [writer]
+        ends: list[asyncio.StreamWriter] = []
         try:
             with contextlib.suppress(OSError):
+                reader, writer = await asyncio.open_connection(sock=connection)
+                ends.append(writer)
                 await self._flows.wait()
                 answers, server = await asyncio.open_connection(HOST, self._server_port)
                 ends.append(server)
