@@ -35,7 +35,8 @@ async def _pair(fleet: Fleet, by: random.Random) -> tuple[Member, Member] | None
 
     No other trouble has to do with either: who then has the shards in the end would be anybody's guess.
     """
-    one = by.choice([one for one in fleet.members if one.runs and one not in fleet.troubled])
+    busy = fleet.troubled | fleet.in_pairs
+    one = by.choice([one for one in fleet.members if one.runs and one not in busy])
     second = fleet.twin(one)
     fleet.in_pairs |= {one, second}
     await second.start()
