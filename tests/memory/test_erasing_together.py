@@ -353,15 +353,8 @@ class TestAProcessThat:
         monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
         shared = OnPostgres(database)
         with Line(postgres.port) as line:
-            here = shared.process(tmp_path / "here", clock)
-            there = OnPostgres(line.url(database)).process(tmp_path / "there", clock)
-            await here.start()
-            await there.start()
+            here, there = await one_behind(line, database, tmp_path, clock)
             try:
-                await here.remember(ANNS, WORDS)
-                assert await there.known(ANNS) == [WORDS]
-                said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
-                await in_thread(there.storage.conversations.responses.put, ANN, said)
                 line.cut()
                 await until(lambda: not there.storage.processes.in_touch)
                 assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
@@ -411,15 +404,8 @@ class TestAProcessThat:
         monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
         shared = OnPostgres(database)
         with Line(postgres.port) as line:
-            here = shared.process(tmp_path / "here", clock)
-            there = OnPostgres(line.url(database)).process(tmp_path / "there", clock)
-            await here.start()
-            await there.start()
+            here, there = await one_behind(line, database, tmp_path, clock)
             try:
-                await here.remember(ANNS, WORDS)
-                assert await there.known(ANNS) == [WORDS]
-                said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
-                await in_thread(there.storage.conversations.responses.put, ANN, said)
                 serving = asyncio.create_task(_serve(there))
                 await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
                 line.cut()
@@ -444,6 +430,19 @@ class TestAProcessThat:
             finally:
                 await there.close()
                 await here.close()
+
+
+async def one_behind(line: Line, database: str, folder: Path, clock: Clock) -> tuple[Process, Process]:
+    """Two processes that know what Ann said; the second one's way to the database is the line."""
+    here = OnPostgres(database).process(folder / "here", clock)
+    there = OnPostgres(line.url(database)).process(folder / "there", clock)
+    await here.start()
+    await there.start()
+    await here.remember(ANNS, WORDS)
+    assert await there.known(ANNS) == [WORDS]
+    said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
+    await in_thread(there.storage.conversations.responses.put, ANN, said)
+    return here, there
 
 
 async def test_a_database_that_is_away_costs_the_bot_none_of_its_own_memory(three: list[Process]) -> None:
