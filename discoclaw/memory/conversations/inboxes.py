@@ -23,12 +23,14 @@ from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import GRACE_S, RETRY_S, Worker
 
 MOST: Final = 1_000
 """The most conversations on disk, of each shard: those with the newest messages."""
 MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
+_SHARED_RETRY_S: Final = 1.0
+"""How soon a failed write is tried again in a database, which is rarely away for long. A disk stays full."""
 
 
 class Inboxes(PersonalData, Listener):
@@ -62,7 +64,7 @@ class Inboxes(PersonalData, Listener):
         self._since: dict[int, int] = {}
         self._unwritten: dict[str, int] = {}
         self._lines: dict[str, tuple[int, str]] = {}
-        self._worker = Worker("inboxes", self._write)
+        self._worker = Worker("inboxes", self._write, retry_s=_SHARED_RETRY_S if shared else RETRY_S)
 
     # ------------------------------------------------------------------ the lifecycle
 
@@ -112,9 +114,12 @@ class Inboxes(PersonalData, Listener):
                 self._worker.note(name)
 
     def _note(self, inbox: Inbox | None) -> None:
-        """Have the text written soon that a conversation is in; without one, that of direct messages."""
+        """Have the text written now that a conversation is in; without one, that of direct messages.
+
+        It doesn't wait out the pause after a failure: a crash within it would lose what was not written.
+        """
         if (name := self._name_of(inbox)) is not None:
-            self._worker.note(name)
+            self._worker.note(name, first=True)
 
     def _count(self, inbox: Inbox) -> None:
         """Note that something was handled that needs no answer: it may wait until more is to be written."""
