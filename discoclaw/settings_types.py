@@ -5,6 +5,7 @@ parsed form unchanged, as code and tests pass it. Knows nothing about which vari
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -58,6 +59,30 @@ def _websocket(value: str | None) -> str | None:
     if value is not None and not value.startswith(("ws://", "wss://")):
         raise ValueError("must start with ws:// or wss://")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address of this machine to listen at. Port 0 is any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _listen(value: object) -> object:
+    """`host:port`, as in 127.0.0.1:9464 or [::1]:9464."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return None
+    host, colon, port = value.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65_535):
+        raise ValueError("must be an address and a port, for example 127.0.0.1:9464")
+    return Listen(host, int(port))
 
 
 def _zone(value: str) -> str:
@@ -158,6 +183,7 @@ Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
 Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
 ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]

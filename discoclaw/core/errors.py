@@ -21,6 +21,7 @@
     │   ├── ModelTimeout         no answer within the time limit
     │   ├── ModelUnreachable     no connection, or the stream broke off
     │   ├── ModelBadRequest      the provider rejected the request (400, 422)
+    │   ├── ModelSpent           a budget is spent, or too far for background work
     │   ├── ModelCut             the answer was cut off at its length limit
     │   ├── ModelEmpty           the model said nothing
     │   └── ModelBadOutput       the answer is not what was asked for (prose, wrong types, too large)
@@ -28,6 +29,7 @@
     │   ├── EmbeddingUnavailable the provider fails or limits us for now (408, 429, 5xx, no connection)
     │   └── EmbeddingRefused     not for these texts: refused (400, 413, 422), or answered with nonsense
     ├── TranscriptionError       a voice message could not be turned into words, for example: wrong settings
+    │   ├── TranscriptionSpent   a budget is spent
     │   ├── TranscriptionUnavailable the server fails, limits us or is too slow (408, 429, 5xx)
     │   └── TranscriptionRefused not this recording: refused (400, 413, 415, 422), too long, or without words
     ├── NostrError               an event cannot be made, read or delivered; a reply never depends on it
@@ -163,6 +165,17 @@ class ModelBadRequest(ModelError):
     user_message = "The model didn't accept that request. Please put it another way; the reason is in my log."
 
 
+class ModelSpent(ModelError):
+    """A budget is spent, or too far for background work. `after_s`: it may be better after so many seconds.
+
+    `text` is for people.
+    """
+
+    def __init__(self, text: str, *, after_s: float) -> None:
+        super().__init__(text, user_message=text)
+        self.after_s = after_s
+
+
 class ModelCut(ModelError):
     """The answer was cut off at its length limit."""
 
@@ -208,6 +221,13 @@ class TranscriptionError(DiscoClawError):
         super().__init__(text)
         if user_message is not None:
             self.user_message = user_message
+
+
+class TranscriptionSpent(TranscriptionError):
+    """A budget is spent. `text` is for people."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, user_message=f"I can't listen to voice messages now: {text} Please write it.")
 
 
 class TranscriptionUnavailable(TranscriptionError):

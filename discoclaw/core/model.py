@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from discoclaw.core import titles
 from discoclaw.core.attached import Encoded
+from discoclaw.core.budgets import Less
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
 """What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""
@@ -110,12 +111,32 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts as the provider reports them."""
+    """What a server counted: tokens, searches of its own on the web, and seconds of sound it listened to.
+
+    Tokens that were read from a cache or written to it are not in `input_tokens`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    searches: int = 0
+    seconds: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.searches + other.searches,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of all that the model read."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +173,14 @@ class Finished:
 
     `stop` is "end" (the answer is complete), "tools" (the turn's calls wait for results) or "length" (the
     answer was cut off at `max_tokens`). A refusal is raised as `ModelRefused` instead. `unseen` are the media
-    of the request that the answer was made without.
+    of the request that the answer was made without. `less` says why it is not from the usual model.
     """
 
     turn: AssistantTurn
     stop: Literal["end", "tools", "length"]
     usage: Usage = Usage()
     unseen: tuple[Unseen, ...] = ()
+    less: Less | None = None
 
 
 StreamEvent: TypeAlias = TextDelta | Finished

@@ -27,6 +27,8 @@ CHOICES = "choices"
 """The folder of `<user id>.json`, what each person chose, in a store that several processes share."""
 TOOLS = "tools"
 """The folder of logs about the tools that were called, `<subject>.jsonl`."""
+USAGE = "usage"
+"""The folder of logs about what calls of models used, `<month>.jsonl`."""
 
 _LEDGER = re.compile(rf"{LEDGERS}/([A-Za-z0-9_-]+)\.jsonl")
 

@@ -1,0 +1,26 @@
+"""What works and what doesn't: one shape for `/readyz`, metrics, the admin's page and `discoclaw doctor`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+State: TypeAlias = Literal["good", "unknown", "warning", "bad"]
+"""From best to worst. `unknown`: it was not looked at, or can't be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at, and how it is.
+
+    `name` says what ("Discord", "the store"), `text` in one line how it is, `way_out` what to do about it.
+    """
+
+    name: str
+    state: State
+    text: str
+    way_out: str = ""
+
+
+def healthy(findings: Iterable[Finding]) -> bool:
+    """Whether nothing is bad."""
+    return all(one.state != "bad" for one in findings)

@@ -1,0 +1,67 @@
+"""What a call of a model costs. Pure; knows nothing about where prices come from.
+
+A table has a price for each model, by the beginning of its name, so that a dated snapshot costs what its
+model costs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from discoclaw.core.model import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Prices in nanodollars: of a token of each kind, of a search, of a second of sound.
+
+    Prompts of more than `long_from` tokens cost `long_times` as much, input and output alike.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    search: int = 0
+    second: int = 0
+    long_from: int = 0
+    long_times: int = 1
+
+    def cost(self, usage: Usage) -> int:
+        """What a request cost, in nanodollars."""
+        tokens = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+        )
+        times = self.long_times if self.long_from and usage.prompt_tokens > self.long_from else 1
+        return tokens * times + usage.searches * self.search + usage.seconds * self.second
+
+
+FREE: Final = Price()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of models. `free`: whoever runs the models runs them here, so they cost nothing.
+
+    A price from `table` wins over that: some local servers pass calls on to a provider that costs money.
+    `own` are the names for which that holds.
+    """
+
+    table: Mapping[str, Price]
+    own: frozenset[str] = frozenset()
+    free: bool = False
+
+    def of(self, model: str) -> tuple[Price, bool]:
+        """A model's price, and whether it is known. An unknown one is taken to cost the most of all."""
+        name = max((one for one in self.table if model.startswith(one)), key=len, default=None)
+        if name is not None and (not self.free or name in self.own):
+            return self.table[name], True
+        return (FREE, True) if self.free else (self.dearest, False)
+
+    @property
+    def dearest(self) -> Price:
+        """What a model costs that has no price here: too much is safer for a budget than nothing."""
+        return max(self.table.values(), key=lambda one: (one.output, one.input), default=FREE)

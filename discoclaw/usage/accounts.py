@@ -1,0 +1,316 @@
+"""The accounts: each call of a model is asked for before it begins, and written down when it has ended.
+
+    begin    which model may make the call; what it may cost is put aside, on disk, before it begins
+    end      what it used and cost: into the sums at once, on disk a moment later
+
+Both are lines of one log (`usage/log`), and one task writes them, all that wait at a time. A decision is made
+while nobody else writes, by sums that have what other processes wrote. Without budgets nothing waits for the
+disk; with them a call waits as long as an answer waits for any disk. A disk that is full or hangs stops no
+answer: the sums in RAM decide, and what waits is written when it can be.
+Knows nothing about models.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from typing import Final
+
+from discoclaw.core.audit import Readable
+from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
+from discoclaw.core.consent import UNLIMITED, Consent
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.model import Usage
+from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.usage import Call, For, Hold, Payer, Record
+from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.usage.log import UsageLog, Writing
+from discoclaw.work import GRACE_S, Worker
+
+log = logging.getLogger(__name__)
+
+WAIT_S: Final = 2.0
+"""How long a call waits for the disk, as all that an answer needs of a disk."""
+MOST_WAITING: Final = 10_000
+"""The most lines that wait for a disk; beyond that the oldest are lost."""
+REST_S: Final = 30.0
+BACKGROUND: Final = frozenset[For]({"summary", "extraction", "tidying", "title", "embedding"})
+"""Calls that nobody waits for."""
+_LINES: Final = "lines"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The permission for one call. `choice` says which model makes it; no model if a budget is spent."""
+
+    id: str
+    at: int
+    purpose: For
+    payer: Payer
+    choice: Choice
+    held: bool = False
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A call that waits for a decision."""
+
+    purpose: For
+    payer: Payer
+    wishes: Sequence[Wish]
+    granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The budgets. `names_people`: lines may name the person whom a call was for."""
+
+    limits: tuple[Limit, ...] = ()
+    zone: tzinfo = UTC
+    names_people: bool = True
+
+
+class Accounts(PersonalData):
+    """The accounts of one store. It is a `core.service.Service`.
+
+    `lines` None: nothing is written down. `news` is called, often, for each budget that is nearly spent.
+    """
+
+    name = "usage"
+
+    def __init__(
+        self,
+        lines: UsageLog | None,
+        *,
+        clock: Clock,
+        rules: Rules = Rules(),
+        consent: Consent = UNLIMITED,
+        news: Callable[[Spent], None] = lambda spent: None,
+    ) -> None:
+        self.lines = lines
+        self.rules = rules
+        self.news = news
+        self._clock = clock
+        self._consent = consent
+        self._book = Book(rules.limits, rules.zone)
+        self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
+        self._asked: list[_Asked] = []
+        self._alone = asyncio.Lock()
+        self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
+        self._ended: dict[tuple[str, str], Usage] = {}
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Read what was spent in the periods that last still."""
+        if self.lines is None:
+            return
+        try:
+            for record in await read_in_thread(self.lines.load, self._clock()):
+                self._count(record)
+            await in_thread(self.lines.purge, self._clock())
+        except (OSError, MemoryFault) as error:
+            log.warning("the usage log can't be read, so budgets begin anew: %s", error)
+
+    async def settle(self) -> None:
+        """Wait until everything is written down, or the disk has refused it."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what is waiting, within `grace_s`."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
+
+    # ------------------------------------------------------------------ calls
+
+    async def begin(self, purpose: For, payer: Payer, wishes: Sequence[Wish]) -> Grant:
+        """Ask for a call, which the first of `wishes` that a budget allows is to make. Never raises."""
+        if not self.rules.limits or not any(one.nano for one in wishes):
+            return Grant(_new_id(), self.now(), purpose, payer, Choice(wishes[0]))
+        asked = _Asked(purpose, payer, wishes)
+        self._asked.append(asked)
+        if self.lines is None:
+            self._decide()
+            return asked.granted.result()
+        self._worker.note(_LINES, first=True)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await asked.granted
+        except TimeoutError:
+            log.warning("the usage log does not answer, so the sums in RAM decide about a call")
+            return self._grant(_Asked(purpose, payer, wishes))
+
+    def end(self, call: Call) -> None:
+        """Count a call that has ended, also one that used nothing. Never blocks."""
+        self._count(call)
+        if call.requests or self.rules.limits:
+            self._put(call)
+        key = (call.purpose, call.model)
+        self._ended[key] = self._ended.get(key, Usage()) + call.usage
+
+    def now(self) -> int:
+        """The time (ms) that counts, which doesn't go back with the clock."""
+        return self._book.time(self._clock())
+
+    def spent(self, payer: Payer) -> list[Spent]:
+        """What is spent under each budget that calls for `payer` count for."""
+        return self._book.spent(payer, self._clock())
+
+    def all_spent(self) -> list[Spent]:
+        """What is spent under each budget, of every server, channel and person."""
+        return self._book.all_spent(self._clock())
+
+    async def calls(self, since_ms: int) -> list[Call]:
+        """The calls since a time (ms), in the order in which they ended. Raises MemoryFault."""
+        if self.lines is None:
+            return []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_S):
+                await self.settle()
+        try:
+            return await read_in_thread(calls_since, self.lines, since_ms)
+        except OSError as error:
+            raise MemoryFault(f"the usage log can't be read: {error}") from error
+
+    @property
+    def ended(self) -> dict[tuple[str, str], Usage]:
+        """What was used since the start, by purpose and model."""
+        return dict(self._ended)
+
+    # ------------------------------------------------------------------ personal data
+
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
+            self._book.forget(user_id)
+            self._waiting = deque(
+                (replace(one, payer=one.payer.without(user_id)) for one in self._waiting), MOST_WAITING
+            )
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """Write nothing meanwhile."""
+        async with self._alone:
+            self.forget(erasure)
+            yield
+
+    def erase(self, erasure: Erasure) -> Removed:
+        """Take a person's id out of all lines. What was spent stays: it is the admin's."""
+        if self.lines is None or (user_id := user_of(erasure.subject)) is None:
+            return Removed()
+        try:
+            return Removed(self.lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
+        except (OSError, MemoryFault) as error:
+            return Removed(left=(f"usage of models: {error}",))
+
+    def readable(self) -> Iterator[Readable]:
+        if self.lines is not None:
+            for one in self.lines.since(0):
+                if one.payer.user is not None:
+                    yield Readable(self.lines.path, "", "", user_subject(one.payer.user), at=one.at)
+
+    # ------------------------------------------------------------------ inside
+
+    def _put(self, record: Record) -> None:
+        """Have a record written down, without a person who wants nothing remembered."""
+        user = record.payer.user
+        if user is not None and (not self.rules.names_people or self._consent.opted_out(user)):
+            record = replace(record, payer=record.payer.without(user))
+        if self.lines is not None:
+            self._waiting.append(record)
+            self._worker.note(_LINES)
+
+    def _grant(self, asked: _Asked) -> Grant:
+        """Decide about a call. What it may cost is put aside, and to be written down."""
+        now = self.now()
+        if asked.purpose in BACKGROUND:
+            choice = self._book.background(asked.wishes[0], asked.payer, now)
+        else:
+            choice = self._book.choose(asked.wishes, asked.payer, now)
+        grant = Grant(_new_id(), now, asked.purpose, asked.payer, choice)
+        if choice.wish is None or not choice.wish.nano:
+            return grant
+        hold = Hold(grant.id, now, choice.wish.nano, asked.payer)
+        self._count(hold)
+        self._put(hold)
+        return replace(grant, held=True)
+
+    def _give(self, asked: _Asked, grant: Grant) -> None:
+        """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
+        if not asked.granted.done():
+            asked.granted.set_result(grant)
+        elif grant.held:
+            self.end(unused(grant))
+
+    async def _write(self, _: str) -> None:
+        """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
+        assert self.lines is not None
+        async with self._alone:
+            try:
+                writing = await in_thread(self.lines.hold, self._clock())
+            except (OSError, MemoryFault):
+                self._decide()
+                raise
+            try:
+                self._take_in(writing)
+                await self._append(writing)
+            finally:
+                await in_thread(writing.release)
+
+    async def _append(self, writing: Writing) -> None:
+        granted = self._granted()
+        batch, self._waiting = self._waiting, deque(maxlen=MOST_WAITING)
+        try:
+            await in_thread(writing.end, batch)
+        except BaseException:
+            self._waiting = deque([*batch, *self._waiting], MOST_WAITING)
+            raise
+        finally:  # also if the disk refused it: the sums in RAM have it
+            for one, grant in granted:
+                self._give(one, grant)
+
+    def _decide(self) -> None:
+        """Decide what is asked by the sums in RAM."""
+        for one, grant in self._granted():
+            self._give(one, grant)
+
+    def _granted(self) -> list[tuple[_Asked, Grant]]:
+        asked, self._asked = self._asked, []
+        return [(one, self._grant(one)) for one in asked if not one.granted.done()]
+
+    def _take_in(self, writing: Writing) -> None:
+        """Count what other processes wrote; everything, if the log is no longer the one we knew."""
+        if writing.anew:
+            self._book = Book(self.rules.limits, self.rules.zone)
+        for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
+            self._count(record)
+
+    def _count(self, record: Record) -> None:
+        if isinstance(record, Hold):
+            self._book.hold(record.id, record.at, record.nano, record.payer)
+        else:
+            self._book.spend(record.id, record.at, record.nano, record.payer)
+        if self.rules.limits:
+            for spent in self._book.spent(record.payer, record.at):
+                if spent.percent >= SMALL_FROM:
+                    self.news(spent)
+
+
+def calls_since(lines: UsageLog, since_ms: int) -> list[Call]:
+    """The calls in a log since a time (ms). Blocking. Raises OSError and MemoryFault."""
+    return [one for one in lines.since(since_ms) if isinstance(one, Call)]
+
+
+def unused(grant: Grant) -> Call:
+    """A call that was granted and not made."""
+    return Call(grant.id, grant.at, grant.purpose, "", Usage(), payer=grant.payer, requests=0)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)

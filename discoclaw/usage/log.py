@@ -1,0 +1,154 @@
+"""The log of calls of models: `usage/<month>.jsonl`, appended to, a line for each record (`core/usage`).
+
+A month is UTC's, of the time when a line is written. Processes that share a store read what the others wrote
+in the same transaction in which they write. A line that can't be read is skipped, so a log that was cut in
+half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing about budgets.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from discoclaw.core.usage import Record, record_of
+from discoclaw.memory.disk.lines import line_of, rewrite, values_in
+from discoclaw.memory.disk.port import NO_LOG, USAGE, Disk, Head, Held, Log
+
+KEPT_MONTHS: Final = 13
+"""How long lines are kept: a year and the present month."""
+
+
+def month_of(time_ms: int) -> str:
+    """The month (UTC) that a time (ms) is in: `2026-11`."""
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m}"
+
+
+class UsageLog:
+    """The log of one store."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._folder = disk.documents(USAGE)
+        self._month = ""
+        self._head: Head = NO_LOG
+        self._torn = False
+
+    def load(self, now_ms: int) -> list[Record]:
+        """The records of the present month and of the one before. What is written next comes after these."""
+        self._month = month_of(now_ms)
+        begin = datetime.fromtimestamp(now_ms / 1000, UTC).replace(day=1) - timedelta(days=1)
+        before = _records(self._log(f"{begin:%Y-%m}").read())
+        content, self._head = self._log(self._month).load()
+        self._torn = bool(content) and not content.endswith(b"\n")
+        return [*before, *_records(content)]
+
+    def hold(self, now_ms: int) -> "Writing":
+        """Begin to write: keep other processes from it, and read what they wrote since."""
+        before: list[Record] = []
+        if (month := month_of(now_ms)) != self._month:
+            if self._disk.shared:
+                before = _records(self._log(self._month).load(self._head)[0])
+            self._month, self._head, self._torn = month, NO_LOG, False
+        log = self._log(month)
+        if not self._disk.shared and log.head() == self._head:  # a file would be read as a whole
+            return Writing(self, None, log, self._head, before)
+        held, content, head = log.hold(self._head)
+        anew = not head.reaches(self._head)
+        self._torn = (self._torn if not content else not content.endswith(b"\n")) and bool(head.size)
+        return Writing(self, held, held, head, [*before, *_records(content)], anew=anew)
+
+    def wrote(self, head: Head) -> None:
+        """Note how far the log of the present month reaches."""
+        self._head, self._torn = head, False
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last line is not whole."""
+        return self._torn
+
+    def since(self, begin_ms: int) -> Iterator[Record]:
+        """Yield the records from a time (ms) on, in the order in which they were written."""
+        first = month_of(begin_ms)
+        for month in self._months():
+            if month >= first:
+                yield from (one for one in _records(self._log(month).read()) if one.at >= begin_ms)
+
+    def change(self, what: Callable[[Record], Record]) -> int:
+        """Change lines in all months. Returns how many were different afterwards."""
+        changed = 0
+        for month in self._months():
+
+            def work(before: bytes) -> bytes:
+                nonlocal changed
+                old = _records(before)
+                new = [what(one) for one in old]
+                different = sum(a != b for a, b in zip(old, new, strict=True))
+                changed += different
+                return _lines(new) if different else before
+
+            rewrite(self._log(month), work)
+        return changed
+
+    def purge(self, now_ms: int) -> None:
+        """Remove months that are older than what is kept."""
+        year, month = map(int, month_of(now_ms).split("-"))
+        oldest = year * 12 + month - KEPT_MONTHS
+        old = [one for one in self._months() if int(one[:4]) * 12 + int(one[5:]) < oldest]
+        _, left = self._folder.remove([f"{one}.jsonl" for one in old])
+        if left:
+            raise OSError("; ".join(left))
+
+    @property
+    def path(self) -> str:
+        """Where it lies, for messages."""
+        return str(self._folder.folder)
+
+    def _months(self) -> list[str]:
+        names = (one.removesuffix(".jsonl") for one in self._folder.names() if one.endswith(".jsonl"))
+        return [one for one in names if len(one) == 7 and one.replace("-", "").isdigit()]
+
+    def _log(self, month: str) -> Log:
+        return self._disk.log(f"{USAGE}/{month}.jsonl")
+
+
+class Writing:
+    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`."""
+
+    def __init__(
+        self,
+        whole: UsageLog,
+        held: Held | None,
+        log: Log,
+        head: Head,
+        fresh: list[Record],
+        *,
+        anew: bool = False,
+    ) -> None:
+        self.fresh = fresh
+        self.anew = anew
+        self._whole = whole
+        self._held = held
+        self._log = log
+        self._head = head
+
+    def end(self, records: Iterable[Record]) -> None:
+        """Append records durably, and let others write again."""
+        try:
+            if content := _lines(records):
+                content = (b"\n" if self._whole.torn else b"") + content
+                self._head = self._log.append(content, after=self._head)
+            self._whole.wrote(self._head)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let others write again; may be called again."""
+        if self._held is not None:
+            self._held.release()
+
+
+def _records(content: bytes) -> list[Record]:
+    return [record for record in map(record_of, values_in(content)) if record is not None]
+
+
+def _lines(records: Iterable[Record]) -> bytes:
+    return b"".join(line_of(one.to_json()) for one in records)
