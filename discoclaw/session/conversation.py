@@ -142,6 +142,7 @@ class Conversation:
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and allowance.ask(transcript.tokens)
             before = len(text)
+            await arrival.keep()
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             transcript.leave_out(finished.unseen)
             unseen += finished.unseen

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
+from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
 from discoclaw.loops.schedule import Loops
@@ -66,6 +66,10 @@ class Turns:
         try:
             with self.stops.turn(arrival.message.id, arrival.message.author.id) as turn:
                 await self._answer(arrival, reply, turn)
+            done = True
+        except LeaseLost as error:  # whoever has it by now answers it
+            log.info("%s: no answer from here: %s", key, error)
+            await reply.drop()
             done = True
         except ModelError as error:
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
