@@ -11,6 +11,7 @@ from discoclaw.core.errors import (
     ChatForbidden,
     ChatGone,
     ChatUnavailable,
+    ErasedMeanwhile,
     ModelBadOutput,
     ModelBadRequest,
     ModelCut,
@@ -308,6 +309,7 @@ ERRORS = [
     ModelCut,
     ModelEmpty,
     ModelBadOutput,
+    ErasedMeanwhile,
     ModelError,
 ]
 
