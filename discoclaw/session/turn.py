@@ -8,9 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from discoclaw.core.budgets import less_text
 from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
@@ -64,7 +66,10 @@ class Turns:
         key, done = arrival.session_key, False
         ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
         try:
-            with self.stops.turn(arrival.message.id, arrival.message.author.id) as turn:
+            with (
+                paid_by(Payer.of(arrival.message)),
+                self.stops.turn(arrival.message.id, arrival.message.author.id) as turn,
+            ):
                 await self._answer(arrival, reply, turn)
             done = True
         except LeaseLost as error:  # whoever has it by now answers it
@@ -107,6 +112,7 @@ class Turns:
             await reply.finish("missing")
             return
         notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)
         answer_id = await reply.finish("cut" if answered.cut else "whole")
