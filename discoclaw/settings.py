@@ -264,6 +264,12 @@ def names() -> dict[str, str]:
     return {str(field.validation_alias): name for name, field in Settings.model_fields.items()}
 
 
+def given(*, in_file: bool = True) -> dict[str, str]:
+    """Our variables as they are set, without empty ones; those of `.env` too, unless `in_file` is off."""
+    written = {**(dotenv_values(".env") if in_file else {}), **os.environ}
+    return {name.upper(): value for name, value in written.items() if value and name.upper() in names()}
+
+
 def load(**overrides: Any) -> Settings:
     """The settings of this process. `overrides` are by field name, and take precedence.
 

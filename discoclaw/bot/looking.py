@@ -6,7 +6,7 @@ settings, nor about what is right or wrong.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -93,6 +93,25 @@ async def look(token: str, *, api: str | None) -> Bot:
             return await session.bot()
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody on Discord; `bot` is an account of a program."""
+
+    id: str
+    name: str
+    bot: bool
+
+
+async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str, Person | None]:
+    """Who has each of these ids; None where nobody has it. Raises as `look` does."""
+    found: dict[str, Person | None] = {}
+    async with logged_in(token, api=api) as session:
+        for one in ids:
+            with _understood(api):
+                found[one] = await session.person(one)
+    return found
+
+
 class Session:
     """A client that has logged in but is not connected."""
 
@@ -123,6 +142,14 @@ class Session:
             clock_ahead_s=self._dates.ahead_s,
         )
 
+    async def person(self, user_id: str) -> Person | None:
+        """Who has this id, None if nobody has. Raises discord.py's other errors."""
+        try:
+            user = await self.client.fetch_user(int(user_id))
+        except discord.NotFound:
+            return None
+        return Person(str(user.id), user.display_name, user.bot)
+
 
 @asynccontextmanager
 async def logged_in(token: str, *, api: str | None) -> AsyncIterator[Session]:
@@ -130,7 +157,7 @@ async def logged_in(token: str, *, api: str | None) -> AsyncIterator[Session]:
 
     Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
     """
-    _check(token)
+    check_token(token)
     dates = _Dates()
     client = discord.Client(intents=discord.Intents.none(), http_trace=dates.trace())
     with _at(api):
@@ -145,7 +172,7 @@ async def logged_in(token: str, *, api: str | None) -> AsyncIterator[Session]:
             await client.close()
 
 
-def _check(token: str) -> None:
+def check_token(token: str) -> None:
     """Raise SettingsError for a text that can't be a token. No message shows any of it."""
     plain = token.strip()
     if not plain:

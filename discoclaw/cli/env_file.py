@@ -77,7 +77,7 @@ def _target(path: Path) -> Path:
 
 
 def changed(text: str, values: Mapping[str, str]) -> str:
-    """The text with these values. A setting that isn't there stands behind its comment, or else at the end.
+    """The text with these values, "" for none. A setting that isn't there is put behind its comment, or last.
 
     Raises SettingsError if a line of the text is so wrong that a value would not be read back.
     """
@@ -85,7 +85,7 @@ def changed(text: str, values: Mapping[str, str]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     bindings = list(parse_stream(io.StringIO(text, newline="")))
     there = {one.key.upper() for one in bindings if one.key is not None}
-    missing = {name: value for name, value in values.items() if name.upper() not in there}
+    missing = {name: value for name, value in values.items() if value and name not in there}
     places = {name: place for name in missing if (place := _commented(bindings, name)) is not None}
     parts = list[str]()
     for number, one in enumerate(bindings):
@@ -94,7 +94,8 @@ def changed(text: str, values: Mapping[str, str]) -> str:
         parts += [_line(name, missing[name], newline) for name in places if places[name] == number]
     parts += [_line(name, value, newline) for name, value in missing.items() if name not in places]
     result = "".join(_apart(parts, newline))
-    if not values.items() <= dotenv_values(stream=io.StringIO(result, newline="")).items():
+    read_back = dotenv_values(stream=io.StringIO(result, newline=""))
+    if any(value and read_back.get(name) != value for name, value in values.items()):
         wrong = next((str(one.original.line) for one in bindings if one.error), "?")
         raise SettingsError(
             f"line {wrong} of .env is no setting: a quotation mark is not closed; mend it first"
@@ -124,6 +125,8 @@ def _quoted(value: str) -> str:
 def _renewed(one: Binding, name: str, value: str, newline: str) -> str:
     """One setting with another value: blank lines before it, `export` and a comment behind it stay."""
     string = one.original.string
+    if one.key == name and one.value == value and "${" not in value:
+        return string
     blank = string[: len(string) - len(string.lstrip())]
     export = "export " if re.match(r"export[^\S\r\n]", string.lstrip()) else ""
     end = newline if string.endswith(("\n", "\r")) else ""

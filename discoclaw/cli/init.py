@@ -1,0 +1,125 @@
+"""`discoclaw init`: asks for what the bot needs, checks each answer at once, and writes `.env`.
+
+Everything is written at the end, so whoever leaves before has changed nothing. No secret is shown.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.cli import env_file
+from discoclaw.cli.asking import Terminal, clean
+from discoclaw.cli.common import note, say
+from discoclaw.cli.setup import Setup, secret_in
+from discoclaw.core.errors import Refused, SettingsError
+
+FILE = Path(".env")
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
+Flag = str | None
+
+
+def init(
+    token_file: Annotated[
+        Flag,
+        typer.Option("--token-file", help="A file with the bot's token; - is stdin.", show_default=False),
+    ] = None,
+    allow_users: Annotated[
+        Flag, typer.Option("--allow-users", help="Ids of those who may talk to it.", show_default=False)
+    ] = None,
+    owner: Annotated[
+        Flag, typer.Option("--owner", help="The owner's id; usually the application's.", show_default=False)
+    ] = None,
+    api_key_file: Annotated[
+        Flag,
+        typer.Option("--api-key-file", help="A file with the model's key; - is stdin.", show_default=False),
+    ] = None,
+    base_url: Annotated[
+        Flag, typer.Option("--base-url", help="Address of a model's server, as Ollama.", show_default=False)
+    ] = None,
+    model: Annotated[
+        Flag, typer.Option("--model", help="The model that answers.", show_default=False)
+    ] = None,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Don't ask Discord and the model whether it is right.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: keep what is set, and take what is offered.")
+    ] = False,
+) -> None:
+    """Set up the bot: asks for a token, who may talk to it, and a model, and writes them to `.env`.
+
+    Each answer is checked at once. Other settings in `.env` stay. Run it again to change an answer. Without a
+    terminal, flags or the variables DISCORD_TOKEN and ANTHROPIC_API_KEY give the answers.
+
+    Example: discoclaw init --token-file token.txt --allow-users 123456789012345678 --api-key-file - < key.txt
+    """
+    secrets = {
+        "DISCORD_TOKEN": ("--token-file", token_file),
+        "ANTHROPIC_API_KEY": ("--api-key-file", api_key_file),
+    }
+    if token_file == api_key_file == "-":
+        raise Refused("only one of --token-file and --api-key-file can be read from stdin")
+    flags = {name: secret_in(path, flag) for name, (flag, path) in secrets.items() if path is not None}
+    plain = {
+        "DISCORD_ALLOW_USER_IDS": allow_users,
+        "DISCOCLAW_OWNER_IDS": owner,
+        "ANTHROPIC_BASE_URL": base_url,
+        "DISCOCLAW_MODEL": model,
+    }
+    flags |= {name: value.strip() for name, value in plain.items() if value and value.strip()}
+    text = env_file.read(FILE)
+    env_file.check_writable(FILE)
+    terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not yes else None
+    setup = Setup(flags, settings_module.given(), terminal, checks=not no_check, takes_offered=yes)
+    setup.check_complete()
+    try:
+        _set_up(setup, text)
+    except (typer.Abort, KeyboardInterrupt):
+        say("\nNothing was changed.")
+        raise typer.Exit(STOPPED) from None
+
+
+def _set_up(setup: Setup, text: str) -> None:
+    """Ask, write, and say what comes next."""
+    from discoclaw.bot.looking import invite_link  # slow imports, which other commands don't need
+    from discoclaw.cli.init_discord import ask_people, ask_token
+    from discoclaw.cli.init_model import ask_model
+
+    if setup.terminal is not None:
+        say("Three questions, and .env is written. Ctrl-C leaves everything as it is.")
+    token, bot = ask_token(setup)
+    allowed, owners = ask_people(setup, token, bot)
+    values = {
+        "DISCORD_TOKEN": token,
+        "DISCORD_ALLOW_USER_IDS": ",".join(allowed),
+        "DISCOCLAW_OWNER_IDS": ",".join(owners),
+        **ask_model(setup),
+    }
+    env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
+    say(f"\nWrote {clean(str(FILE.absolute()))}, which only you can read.")
+    _note_others(values)
+    say("\nNext:")
+    if bot is None:
+        say("1. Invite the bot; `discoclaw init` prints the link once Discord can be asked.")
+    else:
+        on = f" (It is on {clean(bot.guilds[0].name)} already.)" if bot.guilds else ""
+        say(f"1. Open this link, and choose the server for the bot.{on}")
+        say(f"   {invite_link(bot.application_id)}")
+    say("2. Start the bot: discoclaw run")
+
+
+def _note_others(values: dict[str, str]) -> None:
+    """Note what keeps the settings from being used: the environment, and others that are wrong."""
+    for name, value in settings_module.given(in_file=False).items():
+        if name in values and values[name] != value:
+            note(f"{name} is set in the environment too, which wins over .env; unset it there")
+    try:
+        settings_module.load()
+    except SettingsError as error:
+        for text in str(error).splitlines():
+            note(text)
