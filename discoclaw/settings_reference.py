@@ -25,7 +25,7 @@ For whoever runs the bot.
 
 Settings come from environment variables and from the file `.env` in the folder where the bot starts; a variable wins over the file. A wrong value stops the start and names what is allowed. A misspelled name is pointed out.
 
-[.env.example](../.env.example) is the same list as a file to copy. [operating.md](operating.md#the-settings-that-matter-first) says which settings matter first.
+`discoclaw init` asks for the first ones and writes them to `.env`. [.env.example](../.env.example) is the same list as a file to copy. [operating.md](operating.md#the-settings-that-matter-first) says which settings matter first.
 """  # noqa: E501
 
 _SUBJECT = re.compile(r"# --- (.+) ---")

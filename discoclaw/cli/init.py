@@ -5,7 +5,7 @@ Everything is written at the end, so whoever leaves before has changed nothing. 
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from discoclaw.cli.asking import Terminal, clean
 from discoclaw.cli.common import note, say
 from discoclaw.cli.setup import Setup, secret_in
 from discoclaw.core.errors import Refused, SettingsError
+
+if TYPE_CHECKING:
+    from discoclaw.bot.looking import Bot
 
 FILE = Path(".env")
 STOPPED = 130
@@ -78,20 +81,22 @@ def init(
     setup = Setup(flags, settings_module.given(), terminal, checks=not no_check, takes_offered=yes)
     setup.check_complete()
     try:
-        _set_up(setup, text)
+        values, bot = _asked(setup)
     except (typer.Abort, KeyboardInterrupt):
         say("\nNothing was changed.")
         raise typer.Exit(STOPPED) from None
+    env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
+    say(f"\nWrote {clean(str(FILE.absolute()))}, which only you can read.")
+    _note_others(values)
+    _say_what_is_next(bot)
 
 
-def _set_up(setup: Setup, text: str) -> None:
-    """Ask, write, and say what comes next."""
-    from discoclaw.bot.looking import invite_link  # slow imports, which other commands don't need
-    from discoclaw.cli.init_discord import ask_people, ask_token
+def _asked(setup: Setup) -> tuple[dict[str, str], "Bot | None"]:
+    """All answers by the name of their setting, and what Discord says about the bot, if it was asked."""
+    from discoclaw.cli.init_discord import ask_people, ask_token  # slow imports, which others don't need
     from discoclaw.cli.init_model import ask_model
 
-    if setup.terminal is not None:
-        say("Three questions, and .env is written. Ctrl-C leaves everything as it is.")
+    setup.tell("Three questions, and .env is written. Ctrl-C leaves everything as it is.")
     token, bot = ask_token(setup)
     allowed, owners = ask_people(setup, token, bot)
     values = {
@@ -100,9 +105,12 @@ def _set_up(setup: Setup, text: str) -> None:
         "DISCOCLAW_OWNER_IDS": ",".join(owners),
         **ask_model(setup),
     }
-    env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
-    say(f"\nWrote {clean(str(FILE.absolute()))}, which only you can read.")
-    _note_others(values)
+    return values, bot
+
+
+def _say_what_is_next(bot: "Bot | None") -> None:
+    from discoclaw.bot.looking import invite_link
+
     say("\nNext:")
     if bot is None:
         say("1. Invite the bot; `discoclaw init` prints the link once Discord can be asked.")

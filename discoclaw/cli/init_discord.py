@@ -18,10 +18,10 @@ from discoclaw.settings_types import ids_in
 def ask_token(setup: Setup) -> tuple[str, Bot | None]:
     """The bot's token, and what Discord says about the bot; None if it was not asked."""
     known = setup.written.get("DISCORD_TOKEN", "")
-    say("\n1. The bot's token")
-    if not known:
-        say(f"   Make an application at {pasted.PORTAL}. On its page Bot, switch on")
-        say("   “Message Content Intent”, press “Reset Token”, and copy the token.")
+    setup.tell("\n1. The bot's token")
+    if not known and "DISCORD_TOKEN" not in setup.flags:
+        setup.tell(f"   Make an application at {pasted.PORTAL}. On its page Bot, switch on")
+        setup.tell("   “Message Content Intent”, press “Reset Token”, and copy the token.")
 
     def ask(terminal: Terminal | None) -> str:
         if (given := setup.flag("DISCORD_TOKEN")) or terminal is None:
@@ -60,14 +60,14 @@ def _with_intent(setup: Setup, token: str, bot: Bot) -> Bot:
 
 def ask_people(setup: Setup, token: str, bot: Bot | None) -> tuple[list[str], list[str]]:
     """The ids of those who may talk to the bot, and of its owners."""
-    say("\n2. Who may talk to the bot?")
+    setup.tell("\n2. Who may talk to the bot?")
     owners = list(bot.owners) if bot is not None else []
     offered = setup.written.get("DISCORD_ALLOW_USER_IDS", "") or ", ".join(owners)
-    if setup.terminal is not None:
-        say("   People are named by their ids. To copy one: in Discord, open Settings > Advanced, switch on")
-        say("   “Developer Mode”, then right-click a person and choose “Copy User ID”.")
+    if "DISCORD_ALLOW_USER_IDS" not in setup.flags:
+        setup.tell("   People are named by their ids. To copy one: in Discord, open Settings > Advanced,")
+        setup.tell("   switch on “Developer Mode”, then right-click a person and choose “Copy User ID”.")
         if bot is not None:
-            say(f"   {_whose(setup, token, bot)}")
+            setup.tell(f"   {_whose(setup, token, bot)}")
 
     def ask(terminal: Terminal | None) -> str:
         if (given := setup.flag("DISCORD_ALLOW_USER_IDS")) or terminal is None:

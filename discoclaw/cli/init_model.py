@@ -31,7 +31,7 @@ KINDS = {
 
 def ask_model(setup: Setup) -> dict[str, str]:
     """The settings of the model, by name; "" for those that have to go."""
-    say("\n3. The model that answers")
+    setup.tell("\n3. The model that answers")
     kind = _kind(setup)
     if kind == "offline":
         return {}
@@ -69,7 +69,9 @@ def _anthropic(setup: Setup) -> dict[str, str]:
         if (given := setup.flag("ANTHROPIC_API_KEY")) or terminal is None:
             return given or known
         if not known:
-            say("   Keys are made at https://console.anthropic.com/settings/keys; they begin with sk-ant-.")
+            setup.tell(
+                "   Keys are made at https://console.anthropic.com/settings/keys; they begin with sk-ant-."
+            )
         return (
             terminal.secret("   Key (one is set; Enter keeps it)" if known else "   Key (it is not shown)")
             or known
@@ -138,7 +140,7 @@ class _Server:
         self._model = self._known = self._chosen(terminal, names)
         if not checks:
             return None
-        say(f"   Asking {clean(self._model)} to say hello. A model that has to be loaded may take a minute.")
+        self._setup.tell(f"   Asking {clean(self._model)} to say hello. Loading a model may take a minute.")
         config = ModelConfig("anthropic", chat=self._model, key=self._key or None, base_url=self._address)
         try:
             return _seen(config)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discoclaw.cli.asking import Terminal
+from discoclaw.cli.common import say
 from discoclaw.core.errors import Refused
 
 
@@ -34,6 +35,11 @@ class Setup:
         self._taken.add(name)
         return self.flags.get(name, "")
 
+    def tell(self, text: str) -> None:
+        """Print a line for somebody at the terminal. A script gets what was found only."""
+        if self.terminal is not None:
+            say(text)
+
     @property
     def api(self) -> str | None:
         """Where Discord's REST API is, if not at Discord."""
@@ -47,7 +53,8 @@ class Setup:
         missing = []
         if "DISCORD_TOKEN" not in there:
             missing.append("--token-file (or DISCORD_TOKEN in the environment)")
-        if not there & {"DISCORD_ALLOW_USER_IDS", "DISCORD_ALLOW_ROLE_IDS"} and not self.takes_offered:
+        offers = self.takes_offered and self.checks
+        if not offers and not there & {"DISCORD_ALLOW_USER_IDS", "DISCORD_ALLOW_ROLE_IDS"}:
             missing.append("--allow-users (or --yes for the application's owner)")
         offline = self.written.get("DISCOCLAW_MODEL_PROVIDER") == "offline"
         if not offline and not there & {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}:

@@ -117,7 +117,7 @@ class ScriptedServer(ABC, Generic[Received, Behaviour]):
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
-    def _add_routes(self, app: web.Application) -> None:  # noqa: B027 - most servers have no others
+    def _add_routes(self, app: web.Application) -> None:
         """Routes besides the POST ones."""
 
     @abstractmethod
