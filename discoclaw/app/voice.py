@@ -32,7 +32,7 @@ class Voice(Feature):
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _transcriber(settings),
+            transcriber_of(settings),
             limits,
             basics.redactor,
             clock=basics.clock,
@@ -40,7 +40,7 @@ class Voice(Feature):
         self.services = (client.voices,)
 
 
-def _transcriber(settings: Settings) -> Transcriber | None:
+def transcriber_of(settings: Settings) -> Transcriber | None:
     """The transcription server of the settings, None if they name none. Raises SettingsError."""
     if settings.transcribe_url is None:
         return None

@@ -89,8 +89,7 @@ async def look(token: str, *, api: str | None) -> Bot:
     Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
     """
     async with logged_in(token, api=api) as session:
-        with _understood(api):
-            return await session.bot()
+        return await session.bot()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +114,19 @@ async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str
 class Session:
     """A client that has logged in but is not connected."""
 
-    def __init__(self, client: discord.Client, dates: "_Dates") -> None:
+    def __init__(self, client: discord.Client, api: str | None, dates: "_Dates") -> None:
         self.client = client
+        self.api = api
         self._dates = dates
 
     async def bot(self) -> Bot:
-        """Who the bot is, and which servers it is in. Raises discord.py's errors."""
+        """Who the bot is, and which servers it is in. Raises ChatError."""
         client = self.client
         user, application = client.user, client.application
         assert user is not None and application is not None  # it has logged in
-        found = await client.http.get_guilds(MOST_GUILDS, with_counts=False)
-        guilds = [_guild(one["id"], one["name"], one["permissions"]) for one in found]
+        with understood(self.api):
+            found = await client.http.get_guilds(MOST_GUILDS, with_counts=False)
+            guilds = [_guild(one["id"], one["name"], one["permissions"]) for one in found]
         team, flags = application.team, application.flags
         owners = [member.id for member in team.members] if team is not None else [application.owner.id]
         return Bot(
@@ -152,8 +153,8 @@ class Session:
 
 
 @asynccontextmanager
-async def logged_in(token: str, *, api: str | None) -> AsyncIterator[Session]:
-    """A session, closed after the block. The block gets ChatUnavailable when it takes too long.
+async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S) -> AsyncIterator[Session]:
+    """A session, closed after the block, which has at most `within_s`; else this raises ChatUnavailable.
 
     Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
     """
@@ -162,12 +163,12 @@ async def logged_in(token: str, *, api: str | None) -> AsyncIterator[Session]:
     client = discord.Client(intents=discord.Intents.none(), http_trace=dates.trace())
     with _at(api):
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                with _understood(api):
+            async with asyncio.timeout(within_s):
+                with understood(api):
                     await client.login(token)
-                yield Session(client, dates)
+                yield Session(client, api, dates)
         except TimeoutError:
-            raise ChatUnavailable(f"{_where(api)} doesn't answer within {PATIENCE_S:.0f} s") from None
+            raise ChatUnavailable(f"{_where(api)} doesn't answer within {within_s:.0f} s") from None
         finally:
             await client.close()
 
@@ -188,7 +189,7 @@ def check_token(token: str) -> None:
 
 
 @contextmanager
-def _understood(api: str | None) -> Iterator[None]:
+def understood(api: str | None) -> Iterator[None]:
     """Around calls of discord.py: what it raises becomes ours. An answer of another form is not Discord's."""
     try:
         yield
