@@ -6,7 +6,7 @@ settings, nor about what is right or wrong.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,25 +92,6 @@ async def look(token: str, *, api: str | None) -> Bot:
         return await session.bot()
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Somebody on Discord; `bot` is an account of a program."""
-
-    id: str
-    name: str
-    bot: bool
-
-
-async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str, Person | None]:
-    """Who has each of these ids; None where nobody has it. Raises as `look` does."""
-    found: dict[str, Person | None] = {}
-    async with logged_in(token, api=api) as session:
-        for one in ids:
-            with _understood(api):
-                found[one] = await session.person(one)
-    return found
-
-
 class Session:
     """A client that has logged in but is not connected."""
 
@@ -142,14 +123,6 @@ class Session:
             more_guilds=len(guilds) == MOST_GUILDS,
             clock_ahead_s=self._dates.ahead_s,
         )
-
-    async def person(self, user_id: str) -> Person | None:
-        """Who has this id, None if nobody has. Raises discord.py's other errors."""
-        try:
-            user = await self.client.fetch_user(int(user_id))
-        except discord.NotFound:
-            return None
-        return Person(str(user.id), user.display_name, user.bot)
 
 
 @asynccontextmanager

@@ -6,7 +6,8 @@ Knows nothing about models or files.
 import asyncio
 from collections.abc import Iterable
 
-from discoclaw.bot.looking import Bot, Person, check_token, look, people
+from discoclaw.bot.looking import Bot, check_token, look
+from discoclaw.bot.looking_people import Person, people
 from discoclaw.checkup import pasted
 from discoclaw.cli.asking import WRONG, Terminal, clean, right, wrong
 from discoclaw.cli.common import say
