@@ -20,6 +20,7 @@ from discoclaw.core.errors import (
     Refused,
     SettingsError,
 )
+from discoclaw.core.redact import redact
 from discoclaw.show.words import line
 
 Answer = TypeVar("Answer")
@@ -63,8 +64,8 @@ class Terminal:
 
 
 def clean(text: str) -> str:
-    """A text from elsewhere, without what could move the cursor or forge a line."""
-    return line(text, LONGEST)
+    """A text from elsewhere, without keys and tokens, and without what could move the cursor."""
+    return line(redact(text).text, LONGEST)
 
 
 def wrong(text: str) -> None:

@@ -3,6 +3,7 @@
 Everything is written at the end, so whoever leaves before has changed nothing. No secret is shown.
 """
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,6 +76,7 @@ def init(
         "DISCOCLAW_MODEL": model,
     }
     flags |= {name: value.strip() for name, value in plain.items() if value and value.strip()}
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # what is wrong with the file, we say ourselves
     text = env_file.read(FILE)
     env_file.check_writable(FILE)
     terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not yes else None
@@ -88,7 +90,7 @@ def init(
     env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
     say(f"\nWrote {clean(str(FILE.absolute()))}, which only you can read.")
     _note_others(values)
-    _say_what_is_next(bot)
+    _say_what_is_next(bot, again=bool(text))
 
 
 def _asked(setup: Setup) -> tuple[dict[str, str], "Bot | None"]:
@@ -108,7 +110,7 @@ def _asked(setup: Setup) -> tuple[dict[str, str], "Bot | None"]:
     return values, bot
 
 
-def _say_what_is_next(bot: "Bot | None") -> None:
+def _say_what_is_next(bot: "Bot | None", *, again: bool) -> None:
     from discoclaw.bot.looking import invite_link
 
     say("\nNext:")
@@ -118,7 +120,7 @@ def _say_what_is_next(bot: "Bot | None") -> None:
         on = f" (It is on {clean(bot.guilds[0].name)} already.)" if bot.guilds else ""
         say(f"1. Open this link, and choose the server for the bot.{on}")
         say(f"   {invite_link(bot.application_id)}")
-    say("2. Start the bot: discoclaw run")
+    say(f"2. Start the bot{' again' if again else ''}: discoclaw run")
 
 
 def _note_others(values: dict[str, str]) -> None:

@@ -1,10 +1,13 @@
 """`discoclaw init` as a newcomer meets it: at a terminal, with a Discord and a model on loopback."""
 
+import asyncio
 import ctypes
 import os
 import re
 import resource
 import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +16,7 @@ import pytest_asyncio
 from discord import Permissions
 from dotenv import dotenv_values
 
-from tests.process.house import KEY, OURS, TOKEN
+from tests.process.house import KEY, OURS, PATIENCE, START_S, TOKEN, Bot
 from tests.process.screen import CTRL_C, CTRL_D, Screen
 from tests.servers.discord_server import DiscordServer
 from tests.servers.discord_things import MESSAGE_CONTENT
@@ -73,6 +76,25 @@ class Newcomer:
     async def begins(self, *flags: str, before: Callable[[], None] = lambda: None, **changes: str) -> Screen:
         environment = self.environment(**changes)
         return await Screen.start(self.folder, "init", *flags, environment=environment, before=before)
+
+    async def starts_the_bot(self) -> None:
+        """What comes next: it connects with what was written, and answers whoever may talk to it."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "discoclaw", "run"),
+            cwd=self.folder,
+            env=self.environment(DISCORD_GATEWAY=self.discord.gateway_url),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        bot = Bot(process)
+        try:
+            await self.discord.wait_for_gateway("identify", timeout=START_S)
+            asked = await self.discord.say(self.ann, self.discord.dm(self.ann), "hello")
+            await self.discord.wait_for_message(asked.channel, "ok", timeout=PATIENCE)
+        finally:
+            bot.terminate()
+            await bot.ended()
 
     @property
     def file(self) -> Path:
@@ -162,6 +184,7 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
     }
     assert screen.text.rstrip().endswith("2. Start the bot: discoclaw run")
     assert [request.prompt for request in newcomer.model.requests] == ["Say hello."]
+    await newcomer.starts_the_bot()
 
 
 async def test_what_is_not_the_bots_token_is_named_and_asked_for_again(newcomer: Newcomer) -> None:
@@ -212,6 +235,7 @@ async def test_people_are_looked_up_by_their_ids(newcomer: Newcomer) -> None:
         str(newcomer.discord.guild_id): "is nobody's id; copy a person's, not a server's or channel's",
         f"{newcomer.ann.id} {newcomer.discord.bot.id}": "is the bot Disco, and bots get no answer",
         ",": "the bot would answer nobody; name at least one person by their id",
+        TOKEN[:-1] + "y": "DISCORD_ALLOW_USER_IDS: '[REDACTED Discord token]' is not a Discord id",
     }
     await refused(screen, IDS, wrong)
     await answered(screen, IDS, str(newcomer.ann.id))
