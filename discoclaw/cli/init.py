@@ -62,20 +62,18 @@ def init(
 
     Example: discoclaw init --token-file token.txt --allow-users 123456789012345678 --api-key-file - < key.txt
     """
-    secrets = {
-        "DISCORD_TOKEN": ("--token-file", token_file),
-        "ANTHROPIC_API_KEY": ("--api-key-file", api_key_file),
-    }
     if token_file == api_key_file == "-":
         raise Refused("only one of --token-file and --api-key-file can be read from stdin")
-    flags = {name: secret_in(path, flag) for name, (flag, path) in secrets.items() if path is not None}
-    plain = {
-        "DISCORD_ALLOW_USER_IDS": allow_users,
-        "DISCOCLAW_OWNER_IDS": owner,
-        "ANTHROPIC_BASE_URL": base_url,
-        "DISCOCLAW_MODEL": model,
-    }
-    flags |= {name: value.strip() for name, value in plain.items() if value and value.strip()}
+    flags = _without_blanks(
+        {
+            "DISCORD_TOKEN": secret_in(token_file, "--token-file"),
+            "ANTHROPIC_API_KEY": secret_in(api_key_file, "--api-key-file"),
+            "DISCORD_ALLOW_USER_IDS": allow_users,
+            "DISCOCLAW_OWNER_IDS": owner,
+            "ANTHROPIC_BASE_URL": base_url,
+            "DISCOCLAW_MODEL": model,
+        }
+    )
     logging.getLogger("dotenv").setLevel(logging.ERROR)  # what is wrong with the file, we say ourselves
     text = env_file.read(FILE)
     env_file.check_writable(FILE)
@@ -88,9 +86,14 @@ def init(
         say("\nNothing was changed.")
         raise typer.Exit(STOPPED) from None
     env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
-    say(f"\nWrote {clean(str(FILE.absolute()))}, which only you can read.")
+    say(f"\nWrote {clean(str(FILE.absolute()))}, which only its owner can read.")
     _note_others(values)
     _say_what_is_next(bot, again=bool(text))
+
+
+def _without_blanks(flags: dict[str, Flag]) -> dict[str, str]:
+    """The flags that say something."""
+    return {name: value.strip() for name, value in flags.items() if value and value.strip()}
 
 
 def _asked(setup: Setup) -> tuple[dict[str, str], "Bot | None"]:

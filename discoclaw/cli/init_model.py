@@ -72,10 +72,8 @@ def _anthropic(setup: Setup) -> dict[str, str]:
             setup.tell(
                 "   Keys are made at https://console.anthropic.com/settings/keys; they begin with sk-ant-."
             )
-        return (
-            terminal.secret("   Key (one is set; Enter keeps it)" if known else "   Key (it is not shown)")
-            or known
-        )
+        question = "   Key (one is set; Enter keeps it)" if known else "   Key (it is not shown)"
+        return terminal.secret(question) or known
 
     def check(key: str) -> ModelSeen | None:
         if not key:
@@ -98,40 +96,51 @@ class _Server:
     def __init__(self, setup: Setup) -> None:
         written = setup.written
         self._setup = setup
-        self._address = written.get("ANTHROPIC_BASE_URL", "")
-        self._known = written.get("DISCOCLAW_MODEL", "") if self._address else ""
-        known_key = written.get("ANTHROPIC_API_KEY", "") if self._address else ""
-        self._key = setup.flags.get("ANTHROPIC_API_KEY", "") or known_key
+        self._before = self._address = written.get("ANTHROPIC_BASE_URL", "")
+        self._known = written.get("DISCOCLAW_MODEL", "") if self._before else ""
+        self._keys = {self._before: written.get("ANTHROPIC_API_KEY", "")} if self._before else {}
+        self._wanting = set[str]()  # servers that refused us for lack of a key
         self._model = ""
-        self._wants_key = False
 
     def asked(self) -> dict[str, str]:
         """The settings of the server."""
-        terminal = self._setup.terminal
+        terminal, written = self._setup.terminal, self._setup.written
         _, seen = right(terminal, self._typed, self._checked)
         _say(seen)
         self._model = self._model or self._chosen(terminal, None)
-        values = {"ANTHROPIC_BASE_URL": self._address, **dict.fromkeys(MODELS, self._model)}
-        # A key of Anthropic's goes: the bot would send it to this server with every question.
-        return values | {"ANTHROPIC_API_KEY": self._key}
+        models = dict.fromkeys(MODELS, self._model)
+        if self._address == self._before:  # small models that somebody chose there stay
+            main = written.get("DISCOCLAW_MODEL")
+            models |= {name: written[name] for name in MODELS[1:] if written.get(name, main) != main}
+        if written.get("ANTHROPIC_API_KEY") and not self._key:
+            self._setup.tell("   The other key leaves .env, because the bot would send it to this server.")
+        return {"ANTHROPIC_BASE_URL": self._address, **models, "ANTHROPIC_API_KEY": self._key}
+
+    @property
+    def _key(self) -> str:
+        """The key for this server, "" for none. Another server's is never sent to it."""
+        return self._setup.flags.get("ANTHROPIC_API_KEY") or self._keys.get(self._address, "")
 
     def _typed(self, terminal: Terminal | None) -> str:
         if (given := self._setup.flag("ANTHROPIC_BASE_URL")) or terminal is None:
             return given or self._address
-        typed = terminal.words("   Its address", offered=self._address or OLLAMA)
-        if self._wants_key:
-            self._key = terminal.secret("   Its key (it is not shown)") or self._key
-        return typed
+        return terminal.words("   Its address", offered=self._address or OLLAMA)
 
     def _checked(self, typed: str) -> ModelSeen | None:
         server = pasted.server_at(typed)
         if server.remark:
             say(f"   {server.remark}")
         self._address, self._model = server.address, ""
+        terminal = self._setup.terminal
+        if terminal is not None and self._address in self._wanting:
+            self._setup.flags.pop("ANTHROPIC_API_KEY", None)  # it was wrong
+            self._keys[self._address] = terminal.secret("   Its key (it is not shown)")
         try:
             return self._answered()
-        except ModelKeyRejected:
-            self._wants_key = True
+        except ModelKeyRejected as error:
+            self._wanting.add(self._address)
+            if terminal is None:
+                raise ModelKeyRejected(f"{error}; give it with --api-key-file") from None
             raise
 
     def _answered(self) -> ModelSeen | None:

@@ -63,8 +63,10 @@ class Setup:
             raise Refused(f"there is no terminal to ask in; what is missing: {'; '.join(missing)}")
 
 
-def secret_in(path: str, flag: str) -> str:
-    """The secret in a file, or on stdin for "-". Raises Refused with the reason."""
+def secret_in(path: str | None, flag: str) -> str | None:
+    """The secret in a file, on stdin for "-", or None without a file. Raises Refused with the reason."""
+    if path is None:
+        return None
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -72,4 +74,4 @@ def secret_in(path: str, flag: str) -> str:
         raise Refused(f"{flag} {path}: {reason}") from None
     if not text.strip():
         raise Refused(f"{flag} {path}: it is empty")
-    return text.strip()
+    return text

@@ -205,6 +205,26 @@ class TestTheFile:
         assert script.written["ANTHROPIC_API_KEY"] == ""
         assert script.written["DISCOCLAW_MODEL_PROVIDER"] == ""
 
+    async def test_keeps_small_models_that_somebody_chose_for_the_same_server(self, script: Script) -> None:
+        lines = {"ANTHROPIC_BASE_URL": NOWHERE, **dict.fromkeys(MODELS, "big"), MODELS[2]: "small"}
+        script.file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        flags = ("--no-check", "--allow-users", "1", "--model", "bigger")
+        await script.does(*flags, DISCORD_TOKEN=TOKEN)
+        assert [script.written[name] for name in MODELS] == ["bigger", "bigger", "small"]
+        await script.does(*flags, "--base-url", "http://127.0.0.1:10", DISCORD_TOKEN=TOKEN)
+        assert [script.written[name] for name in MODELS] == ["bigger", "bigger", "bigger"]
+
+    async def test_keeps_the_key_of_one_server_from_another(self, script: Script) -> None:
+        script.file.write_text(f"ANTHROPIC_BASE_URL={NOWHERE}\nANTHROPIC_API_KEY={LOCAL_KEY}\n")
+        flags = ("--yes", "--base-url", script.model.base_url, "--model", "qwen3:8b")
+        await script.does(*flags, DISCORD_TOKEN=TOKEN)
+        (request,) = script.model.requests
+        assert LOCAL_KEY not in str(request.headers)
+        assert script.written["ANTHROPIC_API_KEY"] == ""
+        script.model.key = LOCAL_KEY
+        line = await script.refuses(*flags, DISCORD_TOKEN=TOKEN)
+        assert line.endswith("wants a key, or another one (answers 401); give it with --api-key-file")
+
     async def test_keeps_roles_and_a_bot_without_a_model(self, script: Script) -> None:
         before = f"DISCORD_TOKEN={TOKEN}\nDISCORD_ALLOW_ROLE_IDS=5\nDISCOCLAW_MODEL_PROVIDER=offline\n"
         script.file.write_text(before)
