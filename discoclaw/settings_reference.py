@@ -9,14 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from discoclaw import settings
 from discoclaw.core.live_fields import TABLE
 from discoclaw.settings import Settings
-from discoclaw.settings_types import Allowed
+from discoclaw.settings_words import allowed
 
 INTRODUCTION = """\
 # Settings
@@ -94,25 +93,6 @@ def _entry(one: Explained, field: FieldInfo) -> str:
     changes = f" Can be changed while the bot runs: `{live[0]}`." if live else ""
     facts = f"{default} Allowed: {_prose(allowed(field))}.{changes}"
     return f"### `{one.name}`\n\n{_prose(one.meaning)}\n\n{facts}\n"
-
-
-def allowed(field: FieldInfo) -> str:
-    """What a setting takes, in words. Raises ValueError for a type that does not say it."""
-    for one in field.metadata:
-        if isinstance(one, Allowed):
-            return one.words
-    if get_origin(field.annotation) is Literal:
-        *others, last = get_args(field.annotation)
-        return f"{', '.join(others)} or {last}"
-    if field.annotation is bool:
-        return "1 (yes) or 0 (no)"
-    if field.annotation in (int, float):
-        return settings.number(field)
-    if field.annotation is Path:
-        return "a folder"
-    if field.annotation is str:
-        return "a text"
-    raise ValueError(f"the type of {field.validation_alias} has no words for docs/settings.md")
 
 
 def _prose(text: str) -> str:

@@ -32,6 +32,7 @@ LOCAL_KEY = "local-0123456789"
 
 TOKEN_ASKED, TOKEN_KEPT = "   Token (it is not shown): ", "   Token (one is set; Enter keeps it): "
 IDS, WHICH, ADDRESS = "   Ids, separated by commas", "   Which", "   Its address"
+WHICH_MODEL = "   Which model"
 KEY_ASKED, SERVER_KEY = "   Key (it is not shown): ", "   Its key (it is not shown): "
 ANYWAY = "Use it all the same? [y/N]: "
 
@@ -156,7 +157,7 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
     await answered(screen, f"{WHICH} [1]", "2")
     await answered(screen, f"{ADDRESS} [http://127.0.0.1:11434]", newcomer.model.base_url)
     await screen.shows("   2  llama3.2:3b\n")
-    await answered(screen, f"{WHICH} [1]", "2")
+    await answered(screen, f"{WHICH_MODEL} [1]", "2")
     await screen.shows("llama3.2:3b answers, in ")
     assert await newcomer.leaves(screen) == 0
 
@@ -324,7 +325,7 @@ class TestAgain:
         await answered(screen, f"{IDS} [{newcomer.ann.id}]", "")
         await answered(screen, f"{WHICH} [2]", "")
         await answered(screen, f"{ADDRESS} [{newcomer.model.base_url}]", "")
-        await answered(screen, f"{WHICH} [1]", "")
+        await answered(screen, f"{WHICH_MODEL} [1]", "")
         await screen.shows("Start the bot")
         assert await newcomer.leaves(screen) == 0
         assert newcomer.file.read_text() == old
@@ -341,7 +342,7 @@ class TestAgain:
         await answered(screen, f"{IDS} [1]", str(newcomer.ann.id))
         await answered(screen, WHICH, "2")
         await answered(screen, ADDRESS, "")
-        await answered(screen, WHICH, "1")
+        await answered(screen, WHICH_MODEL, "1")
         assert await newcomer.leaves(screen) == 0
         new = OLD.format(token=TOKEN, ann=newcomer.ann.id, address=newcomer.model.base_url)
         unquoted = new.replace(f"'{TOKEN}'", TOKEN).replace(f'"{newcomer.ann.id}"', str(newcomer.ann.id))
