@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic.fields import FieldInfo
+from typing import get_type_hints
 
 from discoclaw import settings
 from discoclaw.core.live_fields import TABLE
@@ -69,7 +68,8 @@ def page(example: str, names: Mapping[str, str] | None = None) -> str:
     `names` are the variables with their fields, by default all of them.
     """
     named = settings.names() if names is None else names
-    fields = {name: Settings.model_fields[field] for name, field in named.items()}
+    hints = get_type_hints(Settings, include_extras=True)
+    fields = {name: (hints[field], Settings.model_fields[field]) for name, field in named.items()}
     subjects: dict[str, list[Explained]] = {}
     for one in explained(example):
         subjects.setdefault(one.subject, []).append(one)
@@ -78,7 +78,7 @@ def page(example: str, names: Mapping[str, str] | None = None) -> str:
         raise ValueError(f".env.example does not have {', '.join(sorted(missing))}")
     parts = [INTRODUCTION, *(_linked(subject, found) for subject, found in subjects.items()), ""]
     for subject, found in subjects.items():
-        parts += [f"## {subject}\n", *(_entry(one, fields[one.name]) for one in found)]
+        parts += [f"## {subject}\n", *(_entry(one, allowed(*fields[one.name])) for one in found)]
     return "\n".join(parts)
 
 
@@ -87,11 +87,11 @@ def _linked(subject: str, found: list[Explained]) -> str:
     return f"- **{subject}**: {links}"
 
 
-def _entry(one: Explained, field: FieldInfo) -> str:
+def _entry(one: Explained, takes: str) -> str:
     default = f"Default: `{one.default}`." if one.default else "Default: not set."
     live = [row.name for row in TABLE if row.variable == one.name]
     changes = f" Can be changed while the bot runs: `{live[0]}`." if live else ""
-    facts = f"{default} Allowed: {_prose(allowed(field))}.{changes}"
+    facts = f"{default} Allowed: {_prose(takes)}.{changes}"
     return f"### `{one.name}`\n\n{_prose(one.meaning)}\n\n{facts}\n"
 
 

@@ -20,14 +20,6 @@ from discoclaw.core.policy import Personas
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """What a type takes, in words for `docs/settings.md`. Numbers, switches and choices need none."""
-
-    words: str
-
-
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
@@ -189,64 +181,21 @@ def _store(value: SecretStr) -> SecretStr:
     return value
 
 
-Id = Annotated[
-    str | None, BeforeValidator(_blank_is_none), AfterValidator(_id), Allowed("the id of a Discord channel")
-]
-Ids = Annotated[
-    frozenset[str], NoDecode, BeforeValidator(_ids), Allowed("Discord ids, separated by commas or spaces")
-]
-Address = Annotated[
-    str | None,
-    BeforeValidator(_blank_is_none),
-    AfterValidator(_http),
-    Allowed("an address that starts with http:// or https://"),
-]
-Gateway = Annotated[
-    str | None,
-    BeforeValidator(_blank_is_none),
-    AfterValidator(_websocket),
-    Allowed("an address that starts with ws:// or wss://"),
-]
-ListenAt = Annotated[
-    Listen | None, NoDecode, PlainValidator(_listen), Allowed("an address and a port, such as 127.0.0.1:9464")
-]
-ShardSet = Annotated[
-    Wanted | None, NoDecode, PlainValidator(_shards), Allowed("auto, 0-3/8, or 2:4/16; see docs/operating.md")
-]
-Secret = Annotated[
-    SecretStr | None, BeforeValidator(_blank_is_none), Allowed("a secret, which is never shown")
-]
-Folder = Annotated[Path | None, BeforeValidator(_blank_is_none), Allowed("a folder")]
-Zone = Annotated[str, AfterValidator(_zone), Allowed("a name of the IANA database, such as Europe/Berlin")]
-Saved = Annotated[
-    AutoSave, NoDecode, BeforeValidator(_saved), Allowed("0, all, or server ids and dm, separated by commas")
-]
-ChannelPersonas = Annotated[
-    Personas,
-    NoDecode,
-    BeforeValidator(_personas),
-    Allowed("channel=persona, separated by commas, such as dev=coding"),
-]
-Relays = Annotated[
-    tuple[str, ...],
-    NoDecode,
-    BeforeValidator(_relays),
-    Allowed("addresses that start with ws:// or wss://, separated by commas or spaces; or embedded"),
-]
-GroupIds = Annotated[
-    Mapping[str, str],
-    NoDecode,
-    BeforeValidator(_group_ids),
-    Allowed("channel=group with the id of a Discord channel, separated by commas"),
-]
-PublicKey = Annotated[
-    str | None, BeforeValidator(_public_key), Allowed("a public key: npub1…, or 64 hex digits")
-]
-Store = Annotated[
-    SecretStr,
-    AfterValidator(_store),
-    Allowed("files, sqlite, none, or postgresql://user:password@host/database"),
-]
+Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
+Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
+Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
+Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
+ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
+ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
+Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
+GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
+PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
+Store = Annotated[SecretStr, AfterValidator(_store)]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

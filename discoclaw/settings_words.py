@@ -3,12 +3,35 @@
 Knows nothing about which settings there are.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from discoclaw.settings_types import Allowed
+from discoclaw import settings_types as types
+
+WORDS: Mapping[object, str] = {
+    Path: "a folder",
+    bool: "1 (yes) or 0 (no)",
+    str: "a text",
+    types.Address: "an address that starts with http:// or https://",
+    types.ChannelPersonas: "channel=persona, separated by commas, such as dev=coding",
+    types.Folder: "a folder",
+    types.Gateway: "an address that starts with ws:// or wss://",
+    types.GroupIds: "channel=group with the id of a Discord channel, separated by commas",
+    types.Id: "the id of a Discord channel",
+    types.Ids: "Discord ids, separated by commas or spaces",
+    types.ListenAt: "an address and a port, such as 127.0.0.1:9464",
+    types.PublicKey: "a public key: npub1…, or 64 hex digits",
+    types.Relays: "addresses that start with ws:// or wss://, separated by commas or spaces; or embedded",
+    types.Saved: "0, all, or server ids and dm, separated by commas",
+    types.Secret: "a secret, which is never shown",
+    types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/operating.md",
+    types.Store: "files, sqlite, none, or postgresql://user:password@host/database",
+    types.Zone: "a name of the IANA database, such as Europe/Berlin",
+}
+"""What each type takes. Numbers and choices say it themselves."""
 
 
 def required(fault: Any, field: FieldInfo | None) -> str:
@@ -42,20 +65,13 @@ def number(field: FieldInfo) -> str:
     return kind
 
 
-def allowed(field: FieldInfo) -> str:
-    """What a setting takes, in words. Raises ValueError for a type that does not say it."""
-    for one in field.metadata:
-        if isinstance(one, Allowed):
-            return one.words
+def allowed(kind: object, field: FieldInfo) -> str:
+    """What a setting of this type takes. Raises ValueError for a type that is missing in `WORDS`."""
+    if kind in WORDS:
+        return WORDS[kind]
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)
         return f"{', '.join(others)} or {last}"
-    if field.annotation is bool:
-        return "1 (yes) or 0 (no)"
     if field.annotation in (int, float):
         return number(field)
-    if field.annotation is Path:
-        return "a folder"
-    if field.annotation is str:
-        return "a text"
-    raise ValueError(f"the type of {field.validation_alias} has no words for docs/settings.md")
+    raise ValueError(f"the type of {field.validation_alias} has no words in settings_words.py")

@@ -25,8 +25,9 @@ WITHIN_S: Final = 10.0
 async def models_at(address: str, key: str | None = None) -> tuple[str, ...] | None:
     """The names of a server's models, None if it keeps no list.
 
-    Raises SettingsError for an address that can't be used, ModelUnreachable, ModelKeyRejected if it wants a key or another one, ModelBadOutput for something
-    that is not a model's server, and ModelNotFound if it has no models yet. Each is one line with a way out.
+    Raises SettingsError for an address that can't be used, ModelUnreachable, ModelKeyRejected if it wants a
+    key or another one, ModelBadOutput for something that is not a model's server, and ModelNotFound if it has
+    no models yet. Each is one line with a way out.
     """
     where = shown(address)
     try:
