@@ -173,8 +173,8 @@ def _turn(turn: Turn, settings: Settings, context: int | None) -> Iterator[Findi
         "turn",
         "good",
         f"{first.prompt_tokens:,} tokens for a short message, up to about {longest:,} with a full memory and "
-        f"long talk; {spent:,} tokens of answer in {count(len(turn.exchanges), 'request')}; the first sign after "
-        f"{first.first_s:.1f} s",
+        f"long talk; {spent:,} tokens of answer in {count(len(turn.exchanges), 'request')}; "
+        f"the first sign after {first.first_s:.1f} s",
     )
     yield from _room(longest, settings, context)
     yield from _rate(turn)

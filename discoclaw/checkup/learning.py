@@ -24,7 +24,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
     """One finding for all talks, and one for each that went wrong. Waits for the other questions."""
     settings = seen.settings
     async with seen.lane:
-        if not seen.answers:
+        if seen.answers is False:
             yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
             return
         models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=CASES)

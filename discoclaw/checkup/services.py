@@ -89,8 +89,7 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("transcription", "warning", text, "send a voice message to try it")
         return
     except TranscriptionError as error:
-        text, _, way_out = str(error).partition(": ")
-        yield Finding("transcription", "bad", text, way_out or "check DISCOCLAW_TRANSCRIBE_URL")
+        yield finding("transcription", error)
         return
     finally:
         await server.close()
@@ -132,7 +131,8 @@ async def relays(settings: Settings) -> AsyncIterator[Finding]:
     if embedded:
         yield Finding("relays", "good", "the embedded relay runs while the bot runs")
         return
-    found = await asyncio.gather(*(_relay(url, keys or Keys.generate()) for url in settings.nostr_relays))
+    keys, wait_s = keys or Keys.generate(), min(RELAY_S, settings.nostr_timeout_s)
+    found = await asyncio.gather(*(_relay(url, keys, wait_s) for url in settings.nostr_relays))
     for one in found:
         yield one
     works = sum(one.state == "good" for one in found)
@@ -142,11 +142,11 @@ async def relays(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("relays", "bad", text, "add relays, or lower NOSTR_MIN_ACKS")
 
 
-async def _relay(url: str, keys: Keys) -> Finding:
-    relay = Relay(url, keys, timing=Timing(timeout_s=RELAY_S))
+async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
+    relay = Relay(url, keys, timing=Timing(timeout_s=wait_s))
     relay.start()
     try:
-        await relay.ready(RELAY_S)
+        await relay.ready(wait_s)
         limits = await relay.limits()
         read = await relay.fetch([Filter(authors=(keys.public,), since=int(time.time()))])
     except RelayError as error:

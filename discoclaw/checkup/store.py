@@ -40,7 +40,8 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
     if seen.read_only:
         text = "the database only takes reads"
         yield Finding("rights", "bad", text, "use the primary server (target_session_attrs=read-write)")
-    elif not seen.may_write:
+        return
+    if not seen.may_write:
         text = "this user may not write there"
         yield Finding("rights", "bad", text, "let it own the database (ALTER DATABASE … OWNER TO …)")
     else:
