@@ -21,6 +21,7 @@ from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadRequest, ModelEmpty, ModelError, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
+from discoclaw.core.ports import Model
 from discoclaw.evals import reading, run
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
@@ -68,7 +69,11 @@ class Examined:
 
     @property
     def config(self) -> ModelConfig:
-        return replace(config_of(self.settings), used=self.asked.note)
+        return config_of(self.settings)
+
+    def counted(self, model: Model) -> Listening:
+        """A model whose answers count."""
+        return Listening(model, self.asked)
 
 
 async def answers(seen: Examined) -> AsyncIterator[Finding]:
@@ -82,8 +87,7 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
             yield finding("model", error)
             return
         try:
-            chat = Listening(models.chat, seen.asked)
-            async for one in _answers(seen, models, chat):
+            async for one in _answers(seen, models, seen.counted(models.chat)):
                 yield one
         finally:
             await models.close()
@@ -107,7 +111,7 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
             "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
         )
         return
-    async for one in _forms(models, settings, config):
+    async for one in _forms(seen, models):
         yield one
     if settings.files_enabled:
         yield await _picture(chat)
@@ -253,18 +257,20 @@ def _tools(turn: Turn, settings: Settings) -> Finding:
 # ---------------------------------------------------------------------- forms and pictures
 
 
-async def _forms(models: Models, settings: Settings, config: ModelConfig) -> AsyncIterator[Finding]:
+async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
     """Whether the small models answer in the form in which the loops read."""
+    settings, config = seen.settings, seen.config
+    facts, summary = seen.counted(models.facts), seen.counted(models.summary)
     if settings.durable_enabled and settings.extraction_enabled:
         cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
         try:
-            (verdict,) = await run.extraction(cases, lambda _: models.facts)
+            (verdict,) = await run.extraction(cases, lambda _: facts)
             yield _form(verdict, "learning", "DISCOCLAW_DURABLE_MODEL")
         except ModelError as error:
             yield finding("learning", plainly(error, config, settings.durable_model))
     if settings.summary_enabled:
         try:
-            (verdict,) = await run.summaries([FORM_CHAIN], lambda _: models.summary)
+            (verdict,) = await run.summaries([FORM_CHAIN], lambda _: summary)
             yield _form(verdict, "summaries", "DISCOCLAW_SUMMARY_MODEL")
         except ModelError as error:
             yield finding("summaries", plainly(error, config, settings.summary_model))

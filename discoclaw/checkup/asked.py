@@ -9,6 +9,7 @@ from typing import Any
 from discoclaw.core.errors import ModelError
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
 from discoclaw.core.ports import Model, Shape
+from discoclaw.core.usage import Tally, counted_in, used
 from discoclaw.evals import meter
 
 
@@ -20,10 +21,9 @@ class Asked:
     usage: Usage = field(default_factory=Usage)
 
     def note(self, usage: Usage) -> None:
-        """Note one answer. The evals' own count gets it too, where one of them waits for it."""
+        """Note one answer."""
         self.requests += 1
         self.usage += usage
-        meter.used(usage)
 
     @property
     def tokens(self) -> int:
@@ -81,8 +81,15 @@ class Listening:
             one.whole_s = time.monotonic() - began
 
     async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
-        """The other model's answer, which its configuration's `used` counts. Raises ModelError."""
-        return await self.model.structured(shape=shape, **asked)
+        """The other model's answer, counted here and by whoever counts around it. Raises ModelError."""
+        tally = Tally()
+        try:
+            with counted_in(tally):
+                return await self.model.structured(shape=shape, **asked)
+        finally:
+            for model, usage in tally.used:
+                self.asked.note(usage)
+                used(model, usage, whole=tally.whole)
 
     async def close(self) -> None:
         """Does nothing: whoever opened the other model closes it."""
