@@ -15,15 +15,20 @@ from discoclaw.evals import meter
 
 @dataclass(slots=True)
 class Asked:
-    """How often models were asked by everything in one checkup, and the tokens that servers counted."""
+    """How often models were asked by everything in one checkup, and what servers counted for each model."""
 
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
+    used: dict[str, Usage] = field(default_factory=dict)
 
-    def note(self, usage: Usage) -> None:
+    def note(self, model: str, usage: Usage) -> None:
         """Note one answer."""
         self.requests += 1
-        self.usage += usage
+        self.used[model] = self.used.get(model, Usage()) + usage
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them used."""
+        return sum(self.used.values(), Usage())
 
     @property
     def tokens(self) -> int:
@@ -59,6 +64,11 @@ class Listening:
     asked: Asked
     exchanges: list[Exchange] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """What the other model is called by its server; "" if it has no name."""
+        return str(getattr(self.model, "name", ""))
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The other model's stream, timed. Raises ModelError."""
         one, began = Exchange(request), time.monotonic()
@@ -72,7 +82,7 @@ class Listening:
                         one.pieces += 1
                     else:
                         _ended(one, event)
-                        self.asked.note(event.usage)
+                        self.asked.note(self.name, event.usage)
                     yield event
         except ModelError as error:
             one.error = error
@@ -88,7 +98,7 @@ class Listening:
                 return await self.model.structured(shape=shape, **asked)
         finally:
             for model, usage in tally.used:
-                self.asked.note(usage)
+                self.asked.note(model, usage)
                 used(model, usage, whole=tally.whole)
 
     async def close(self) -> None:

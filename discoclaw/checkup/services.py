@@ -35,7 +35,8 @@ EMBED_S = 60.0
 SLOW_EMBED_S = 0.25
 """Longer than this no reply waits for a vector (`session/meaning`)."""
 RELAY_S = 5.0
-SILENCE_HZ = 16_000
+SILENCE_HZ, SILENCE = 16_000, 4_000
+"""Samples a second, as whisper.cpp's server wants them, and samples in all: a quarter of a second."""
 
 
 async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
@@ -72,7 +73,7 @@ async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def voice(settings: Settings) -> AsyncIterator[Finding]:
-    """The transcription server, with a second of silence."""
+    """The transcription server, with a moment of silence."""
     try:
         server = transcriber_of(settings)
     except SettingsError as error:
@@ -85,7 +86,7 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
     try:
         await server.words(_silence(), "silence.wav", "audio/wav", timeout_s=settings.transcribe_timeout_s)
     except TranscriptionRefused as error:
-        text = f"the server answers, and refuses a second of silence ({error})"
+        text = f"the server answers, and refuses a moment of silence ({error})"
         yield Finding("transcription", "warning", text, "send a voice message to try it")
         return
     except TranscriptionError as error:
@@ -94,7 +95,7 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
     finally:
         await server.close()
     took = time.monotonic() - began
-    yield Finding("transcription", "good", f"the server listened to a second of silence in {took:.1f} s")
+    yield Finding("transcription", "good", f"the server listened to a moment of silence in {took:.1f} s")
 
 
 def _silence() -> bytes:
@@ -103,7 +104,7 @@ def _silence() -> bytes:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(SILENCE_HZ)
-        file.writeframes(bytes(2 * SILENCE_HZ))
+        file.writeframes(bytes(2 * SILENCE))
     return written.getvalue()
 
 

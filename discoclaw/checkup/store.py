@@ -100,7 +100,7 @@ class _Checked:
 
 async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncIterator[Finding]:
     """Every hash of every ledger, as `discoclaw memory verify` checks them."""
-    if in_database(settings) and not await _has_tables(settings):
+    if in_database(settings) and not await has_tables(settings):
         yield Finding("ledgers", "unknown", "not looked at: the database has none of this version")
         return
     with disks_of(settings) as stores:
@@ -113,7 +113,8 @@ async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncI
             yield finding("ledgers", error)
 
 
-async def _has_tables(settings: Settings) -> bool:
+async def has_tables(settings: Settings) -> bool:
+    """Whether the database has the tables of this version, so that reading it makes none."""
     from discoclaw.memory.disk.postgres.looking import look  # as above
 
     try:
