@@ -267,6 +267,12 @@ def names() -> dict[str, str]:
     return {str(field.validation_alias): name for name, field in Settings.model_fields.items()}
 
 
+def given(*, in_file: bool = True) -> dict[str, str]:
+    """Our variables as they are set, without empty ones; those of `.env` too, unless `in_file` is off."""
+    written = {**(dotenv_values(".env") if in_file else {}), **os.environ}
+    return {name.upper(): value for name, value in written.items() if value and name.upper() in names()}
+
+
 def load(**overrides: Any) -> Settings:
     """The settings of this process. `overrides` are by field name, and take precedence.
 
@@ -322,13 +328,13 @@ def _allowed(fault: Any, field: FieldInfo | None) -> str:
     if kind == "string_too_short":
         return "must not be empty"
     if field is not None and field.annotation in (int, float):
-        number = "a whole number" if field.annotation is int else "a number"
-        return f"must be {number}{_bounds(field)}"
+        return f"must be {number(field)}"
     return str(fault["msg"]).removeprefix("Value error, ")
 
 
-def _bounds(field: FieldInfo) -> str:
-    """A number's bounds: ` from 1 to 200`, or ` above 0, up to 600`."""
+def number(field: FieldInfo) -> str:
+    """What a numeric field takes: `a whole number from 1 to 200`, or `a number above 0, up to 600`."""
+    kind = "a whole number" if field.annotation is int else "a number"
     limits = {
         name: getattr(one, name)
         for one in field.metadata
@@ -337,5 +343,7 @@ def _bounds(field: FieldInfo) -> str:
     }
     most = f"{limits['le']:,}" if "le" in limits else ""
     if "gt" in limits:
-        return f" above {limits['gt']:,}" + (f", up to {most}" if most else "")
-    return f" from {limits['ge']:,} to {most}" if most and "ge" in limits else ""
+        return f"{kind} above {limits['gt']:,}" + (f", up to {most}" if most else "")
+    if "ge" in limits:
+        return f"{kind} from {limits['ge']:,} {f'to {most}' if most else 'on'}"
+    return kind

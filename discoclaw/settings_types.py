@@ -21,6 +21,14 @@ from discoclaw.core.policy import Personas
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a type takes, in words for `docs/settings.md`. Numbers, switches and choices need none."""
+
+    words: str
+
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
@@ -30,24 +38,26 @@ def _blank_is_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _ids(value: object) -> object:
-    """Discord ids separated by commas or white space, as a set."""
-    if not isinstance(value, str):
-        return value
-    found = value.replace(",", " ").split()
+def ids_in(text: str) -> frozenset[str]:
+    """Discord ids that are separated by commas or white space. Raises ValueError for anything else."""
+    found = text.replace(",", " ").split()
     wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is not a Discord id; use numbers, separated by commas or spaces")
     return frozenset(found)
 
 
+def _ids(value: object) -> object:
+    return ids_in(value) if isinstance(value, str) else value
+
+
 def _id(value: str | None) -> str | None:
     if value is None:
         return None
-    found = _ids(value)
-    if not isinstance(found, frozenset) or len(found) != 1:
+    found = ids_in(value)
+    if len(found) != 1:
         raise ValueError("must be a single Discord id")
-    return str(next(iter(found)))
+    return next(iter(found))
 
 
 def _http(value: str | None) -> str | None:
@@ -185,22 +195,70 @@ def _store(value: SecretStr) -> SecretStr:
     return value
 
 
-Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
-Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
-Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
-Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
-Budget = Annotated[tuple[Limit, ...], NoDecode, PlainValidator(_budget)]
-ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
-ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
-Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
-Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
-Zone = Annotated[str, AfterValidator(_zone)]
-Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
-ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
-Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
-GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
-PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
-Store = Annotated[SecretStr, AfterValidator(_store)]
+Id = Annotated[
+    str | None, BeforeValidator(_blank_is_none), AfterValidator(_id), Allowed("the id of a Discord channel")
+]
+Ids = Annotated[
+    frozenset[str], NoDecode, BeforeValidator(_ids), Allowed("Discord ids, separated by commas or spaces")
+]
+Address = Annotated[
+    str | None,
+    BeforeValidator(_blank_is_none),
+    AfterValidator(_http),
+    Allowed("an address that starts with http:// or https://"),
+]
+Gateway = Annotated[
+    str | None,
+    BeforeValidator(_blank_is_none),
+    AfterValidator(_websocket),
+    Allowed("an address that starts with ws:// or wss://"),
+]
+Budget = Annotated[
+    tuple[Limit, ...],
+    NoDecode,
+    PlainValidator(_budget),
+    Allowed("dollars for each day or month, such as 5/day, 60/month, person 0.50/day"),
+]
+ListenAt = Annotated[
+    Listen | None, NoDecode, PlainValidator(_listen), Allowed("an address and a port, such as 127.0.0.1:9464")
+]
+ShardSet = Annotated[
+    Wanted | None, NoDecode, PlainValidator(_shards), Allowed("auto, 0-3/8, or 2:4/16; see docs/operating.md")
+]
+Secret = Annotated[
+    SecretStr | None, BeforeValidator(_blank_is_none), Allowed("a secret, which is never shown")
+]
+Folder = Annotated[Path | None, BeforeValidator(_blank_is_none), Allowed("a folder")]
+Zone = Annotated[str, AfterValidator(_zone), Allowed("a name of the IANA database, such as Europe/Berlin")]
+Saved = Annotated[
+    AutoSave, NoDecode, BeforeValidator(_saved), Allowed("0, all, or server ids and dm, separated by commas")
+]
+ChannelPersonas = Annotated[
+    Personas,
+    NoDecode,
+    BeforeValidator(_personas),
+    Allowed("channel=persona, separated by commas, such as dev=coding"),
+]
+Relays = Annotated[
+    tuple[str, ...],
+    NoDecode,
+    BeforeValidator(_relays),
+    Allowed("addresses that start with ws:// or wss://, separated by commas or spaces; or embedded"),
+]
+GroupIds = Annotated[
+    Mapping[str, str],
+    NoDecode,
+    BeforeValidator(_group_ids),
+    Allowed("channel=group with the id of a Discord channel, separated by commas"),
+]
+PublicKey = Annotated[
+    str | None, BeforeValidator(_public_key), Allowed("a public key: npub1…, or 64 hex digits")
+]
+Store = Annotated[
+    SecretStr,
+    AfterValidator(_store),
+    Allowed("files, sqlite, none, or postgresql://user:password@host/database"),
+]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

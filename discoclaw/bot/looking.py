@@ -131,7 +131,7 @@ async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S
 
     Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
     """
-    _check(token)
+    check_token(token)
     dates = _Dates()
     client = discord.Client(intents=discord.Intents(guilds=True), http_trace=dates.trace())
     with _at(api):
@@ -146,7 +146,7 @@ async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S
             await client.close()
 
 
-def _check(token: str) -> None:
+def check_token(token: str) -> None:
     """Raise SettingsError for a text that can't be a token. No message shows any of it."""
     plain = token.strip()
     if not plain:

@@ -11,6 +11,7 @@ import discord
 
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.looking import Session, lacking, understood
+from discoclaw.bot.looking_people import person as person  # part of this module's interface
 
 SLASH, MESSAGE_MENU = 1, 3
 """Discord's numbers of the kinds of commands that we have."""
@@ -72,15 +73,6 @@ async def channel(session: Session, channel_id: str) -> Elsewhere | None:
         except discord.Forbidden:
             return Elsewhere(hidden=True)
     return Elsewhere(parent=str(found["parent_id"]) if found.get("thread_metadata") else None)
-
-
-async def person(session: Session, user_id: str) -> str | None:
-    """A person's name; None if nobody has this id. Raises ChatError."""
-    with understood(session.api):
-        try:
-            return (await session.client.fetch_user(int(user_id))).name
-        except discord.NotFound:
-            return None
 
 
 async def commands_there(session: Session) -> frozenset[tuple[str, int]]:

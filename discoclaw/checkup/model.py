@@ -163,7 +163,12 @@ def _sentence(error: ModelError, where: str, reason: str, model: str) -> str:
 
 def address_of(config: ModelConfig) -> str:
     """Where the model is, without a password."""
-    return _LOGIN.sub("//", config.base_url or ANTHROPIC)
+    return shown(config.base_url or ANTHROPIC)
+
+
+def shown(address: str) -> str:
+    """An address for texts, without a password."""
+    return _LOGIN.sub("//", address)
 
 
 def _is_anthropic(config: ModelConfig) -> bool:

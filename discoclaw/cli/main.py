@@ -22,6 +22,7 @@ from discoclaw.cli import audit, config, evals
 from discoclaw.cli.doctor import doctor
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
+from discoclaw.cli.init import init
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
@@ -85,6 +86,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+cli.command()(init)
 cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
