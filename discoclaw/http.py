@@ -39,11 +39,13 @@ class Failed(Exception):
 class Client:
     """Asks one address. `most`: the longest accepted response, in bytes.
 
-    `reuse`: keep connections for the next request. Raises ValueError when the address can't be parsed.
+    `reuse`: keep connections for the next request. Raises ValueError when the address can't be used.
     """
 
     def __init__(self, address: str, *, most: int, key: str | None = None, reuse: bool = True) -> None:
         self._url = yarl.URL(address)
+        if key and self._url.user is not None:
+            raise ValueError("it has a name or password in it, and there is a key too; leave one of them out")
         self._most = most
         self._headers: Mapping[str, str] = IDENTITY | ({"Authorization": f"Bearer {key}"} if key else {})
         self._reuse = reuse

@@ -16,6 +16,7 @@ WORDS: Mapping[object, str] = {
     bool: "1 (yes) or 0 (no)",
     str: "a text",
     types.Address: "an address that starts with http:// or https://",
+    types.Budget: "dollars for each day or month, such as 5/day, 60/month, person 0.50/day",
     types.ChannelPersonas: "channel=persona, separated by commas, such as dev=coding",
     types.Folder: "a folder",
     types.Gateway: "an address that starts with ws:// or wss://",

@@ -5,12 +5,14 @@ from typing import ClassVar
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.talk import Talking
+from discoclaw.app.usage import Usage
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.files.download import Download
 from discoclaw.bot.voice.voices import Limits, Voices
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Transcriber
 from discoclaw.settings import Settings
+from discoclaw.usage.metered import MeteredTranscriber
 from discoclaw.voice.http import HttpTranscriber
 
 
@@ -25,19 +27,28 @@ class Voice(Feature):
         "transcribe_timeout_s",
     )
 
-    def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
+    def __init__(self, basics: Basics, client: DiscoClaw, usage: Usage, talking: Talking) -> None:
         settings = basics.settings
         limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
         client.voices = Voices(
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            transcriber_of(settings),
+            _metered(settings, usage),
             limits,
             basics.redactor,
             clock=basics.clock,
         )
         self.services = (client.voices,)
+
+
+def _metered(settings: Settings, usage: Usage) -> Transcriber | None:
+    """The same server, whose use is counted. Raises SettingsError."""
+    transcriber = transcriber_of(settings)
+    if transcriber is None:
+        return None
+    rates = usage.rates(settings.transcribe_url)
+    return MeteredTranscriber(transcriber, usage.accounts, rates, settings.transcribe_model)
 
 
 def transcriber_of(settings: Settings) -> Transcriber | None:

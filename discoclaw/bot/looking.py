@@ -133,7 +133,7 @@ async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S
     """
     check_token(token)
     dates = _Dates()
-    client = discord.Client(intents=discord.Intents.none(), http_trace=dates.trace())
+    client = discord.Client(intents=discord.Intents(guilds=True), http_trace=dates.trace())
     with _at(api):
         try:
             async with asyncio.timeout(within_s):

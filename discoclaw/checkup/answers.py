@@ -14,13 +14,15 @@ from PIL import Image
 from discoclaw.app.models import config_of
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.context import context_of
+from discoclaw.checkup.costs import cost_of
 from discoclaw.checkup.model import ANTHROPIC, QUESTION, address_of, check_key, plainly
 from discoclaw.checkup.topic import finding
 from discoclaw.checkup.turn import Turn, take_turn
 from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadRequest, ModelEmpty, ModelError, SettingsError
 from discoclaw.core.health import Finding
-from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
+from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
+from discoclaw.core.ports import Model
 from discoclaw.evals import reading, run
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
@@ -68,7 +70,11 @@ class Examined:
 
     @property
     def config(self) -> ModelConfig:
-        return replace(config_of(self.settings), used=self.asked.note)
+        return config_of(self.settings)
+
+    def counted(self, model: Model) -> Listening:
+        """A model whose answers count."""
+        return Listening(model, self.asked)
 
 
 async def answers(seen: Examined) -> AsyncIterator[Finding]:
@@ -82,8 +88,7 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
             yield finding("model", error)
             return
         try:
-            chat = Listening(models.chat, seen.asked)
-            async for one in _answers(seen, models, chat):
+            async for one in _answers(seen, models, seen.counted(models.chat)):
                 yield one
         finally:
             await models.close()
@@ -100,14 +105,14 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield one
     context = await _context(config, models) if settings.model_provider == "anthropic" else None
     turn = await take_turn(settings, chat)
-    for one in _turn(turn, settings, context):
+    for one in _turn(turn, settings, context, chat.name):
         yield one
     if settings.model_provider == "offline":
         yield Finding(
             "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
         )
         return
-    async for one in _forms(models, settings, config):
+    async for one in _forms(seen, models):
         yield one
     if settings.files_enabled:
         yield await _picture(chat)
@@ -127,11 +132,9 @@ async def _stream(chat: Listening, request: ModelRequest) -> Exchange:
 
 
 def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
-    name = getattr(models.chat, "name", config.chat)
+    name = models.id_of(config.chat)
     where = "" if config.provider == "offline" else f" at {address_of(config)}"
-    yield Finding(
-        "model", "good", f"{line(str(name))}{where} answers: first word after {first.first_s:.1f} s"
-    )
+    yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
     if first.first_s > SLOW_S:
         text = f"people wait {first.first_s:.0f} s for the first word of even a short answer"
         yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
@@ -153,13 +156,13 @@ def _ending(settings: Settings) -> Iterator[Finding]:
 async def _context(config: ModelConfig, models: Models) -> int | None:
     if config.base_url is None or config.base_url.rstrip("/") == ANTHROPIC:
         return None
-    return await context_of(config.base_url, str(getattr(models.chat, "name", config.chat)))
+    return await context_of(config.base_url, models.id_of(config.chat))
 
 
 # ---------------------------------------------------------------------- a turn and its tools
 
 
-def _turn(turn: Turn, settings: Settings, context: int | None) -> Iterator[Finding]:
+def _turn(turn: Turn, settings: Settings, context: int | None, model: str) -> Iterator[Finding]:
     if not turn.exchanges:
         yield Finding("turn", "bad", "the bot asked the model nothing", "report this; it is a bug")
         return
@@ -168,13 +171,14 @@ def _turn(turn: Turn, settings: Settings, context: int | None) -> Iterator[Findi
         yield _failed_turn(first.error, tools=bool(first.request.tools))
         return
     longest = _longest(first, settings)
-    spent = sum(one.usage.output_tokens for one in turn.exchanges)
+    used = sum((one.usage for one in turn.exchanges), Usage())
+    cost = cost_of(settings, {model: used})
     yield Finding(
         "turn",
         "good",
         f"{first.prompt_tokens:,} tokens for a short message, up to about {longest:,} with a full memory and "
-        f"long talk; {spent:,} tokens of answer in {count(len(turn.exchanges), 'request')}; the first sign after "
-        f"{first.first_s:.1f} s",
+        f"long talk; {used.output_tokens:,} tokens of answer in {count(len(turn.exchanges), 'request')}; "
+        f"the first sign after {first.first_s:.1f} s{f'; {cost}' if cost else ''}",
     )
     yield from _room(longest, settings, context)
     yield from _rate(turn)
@@ -253,18 +257,20 @@ def _tools(turn: Turn, settings: Settings) -> Finding:
 # ---------------------------------------------------------------------- forms and pictures
 
 
-async def _forms(models: Models, settings: Settings, config: ModelConfig) -> AsyncIterator[Finding]:
+async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
     """Whether the small models answer in the form in which the loops read."""
+    settings, config = seen.settings, seen.config
+    facts, summary = seen.counted(models.facts), seen.counted(models.summary)
     if settings.durable_enabled and settings.extraction_enabled:
         cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
         try:
-            (verdict,) = await run.extraction(cases, lambda _: models.facts)
+            (verdict,) = await run.extraction(cases, lambda _: facts)
             yield _form(verdict, "learning", "DISCOCLAW_DURABLE_MODEL")
         except ModelError as error:
             yield finding("learning", plainly(error, config, settings.durable_model))
     if settings.summary_enabled:
         try:
-            (verdict,) = await run.summaries([FORM_CHAIN], lambda _: models.summary)
+            (verdict,) = await run.summaries([FORM_CHAIN], lambda _: summary)
             yield _form(verdict, "summaries", "DISCOCLAW_SUMMARY_MODEL")
         except ModelError as error:
             yield finding("summaries", plainly(error, config, settings.summary_model))

@@ -9,21 +9,26 @@ from typing import Any
 from discoclaw.core.errors import ModelError
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
 from discoclaw.core.ports import Model, Shape
+from discoclaw.core.usage import Tally, counted_in, used
 from discoclaw.evals import meter
 
 
 @dataclass(slots=True)
 class Asked:
-    """How often models were asked by everything in one checkup, and the tokens that servers counted."""
+    """How often models were asked by everything in one checkup, and what servers counted for each model."""
 
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
+    used: dict[str, Usage] = field(default_factory=dict)
 
-    def note(self, usage: Usage) -> None:
-        """Note one answer. The evals' own count gets it too, where one of them waits for it."""
+    def note(self, model: str, usage: Usage) -> None:
+        """Note one answer."""
         self.requests += 1
-        self.usage += usage
-        meter.used(usage)
+        self.used[model] = self.used.get(model, Usage()) + usage
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them used."""
+        return sum(self.used.values(), Usage())
 
     @property
     def tokens(self) -> int:
@@ -59,6 +64,11 @@ class Listening:
     asked: Asked
     exchanges: list[Exchange] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """What the other model is called by its server; "" if it has no name."""
+        return str(getattr(self.model, "name", ""))
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The other model's stream, timed. Raises ModelError."""
         one, began = Exchange(request), time.monotonic()
@@ -72,7 +82,7 @@ class Listening:
                         one.pieces += 1
                     else:
                         _ended(one, event)
-                        self.asked.note(event.usage)
+                        self.asked.note(self.name, event.usage)
                     yield event
         except ModelError as error:
             one.error = error
@@ -81,8 +91,15 @@ class Listening:
             one.whole_s = time.monotonic() - began
 
     async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
-        """The other model's answer, which its configuration's `used` counts. Raises ModelError."""
-        return await self.model.structured(shape=shape, **asked)
+        """The other model's answer, counted here and by whoever counts around it. Raises ModelError."""
+        tally = Tally()
+        try:
+            with counted_in(tally):
+                return await self.model.structured(shape=shape, **asked)
+        finally:
+            for model, usage in tally.used:
+                self.asked.note(model, usage)
+                used(model, usage, whole=tally.whole)
 
     async def close(self) -> None:
         """Does nothing: whoever opened the other model closes it."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from discoclaw.checkup.answers import Examined, answers
+from discoclaw.checkup.costs import costs
 from discoclaw.checkup.environment import environment
 from discoclaw.checkup.folder import folder
 from discoclaw.checkup.learning import learning
@@ -26,6 +27,7 @@ NAMES = (
     "mirror",
     "database",
     "ledgers",
+    "costs",
 )
 """The topics there are, for the command line."""
 LONG_S = 3600.0
@@ -50,6 +52,7 @@ def topics(seen: Examined, *, quick: bool, progress: Progress) -> list[Topic]:
         Topic("mirror", "Mirror", partial(relays, settings), within_s=60.0),
         Topic("database", "PostgreSQL", partial(database, settings), within_s=60.0),
         Topic("ledgers", "Memories", partial(ledgers, settings, progress), within_s=LONG_S),
+        Topic("costs", "Costs", partial(costs, settings)),
     ]
     if not quick and settings.model_provider != "offline" and settings.extraction_enabled:
         found.insert(5, Topic("learning", "Learning", partial(learning, seen, progress), within_s=LONG_S))

@@ -24,17 +24,18 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
     """One finding for all talks, and one for each that went wrong. Waits for the other questions."""
     settings = seen.settings
     async with seen.lane:
-        if not seen.answers:
+        if seen.answers is False:
             yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
             return
         models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=CASES)
+        facts = seen.counted(models.facts)
 
         def done(number: int) -> None:
             progress(f"learning from built-in talks: {number} of {len(cases)}")
 
         done(0)
         try:
-            verdicts = await run.extraction(cases, lambda _: models.facts, done=done)
+            verdicts = await run.extraction(cases, lambda _: facts, done=done)
         except ModelError as error:
             yield finding("learning", plainly(error, seen.config, settings.durable_model))
             return

@@ -17,6 +17,7 @@ MOST_SERVERS = 20
 """So many servers are looked at closely."""
 MOST_PEOPLE = 30
 MOST_NAMED = 5
+VIEW = "view channels"
 PORTAL = "https://discord.com/developers/applications"
 
 
@@ -142,8 +143,9 @@ async def _channel(
     server, one = found
     if not one.lacks:
         return one, None
-    hidden = "view channels" in one.lacks
-    text = f"#{line(one.name)} on {line(server.name)}: missing {', '.join(one.lacks)}"
+    hidden = VIEW in one.lacks
+    missing = f"{VIEW}, without which it may do nothing there" if hidden else ", ".join(one.lacks)
+    text = f"#{line(one.name)} on {line(server.name)}: missing {missing}"
     problem = Finding("permissions", "bad", text, "give the bot's role these permissions there")
     return (None if hidden else one), problem
 

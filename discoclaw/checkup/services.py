@@ -35,7 +35,8 @@ EMBED_S = 60.0
 SLOW_EMBED_S = 0.25
 """Longer than this no reply waits for a vector (`session/meaning`)."""
 RELAY_S = 5.0
-SILENCE_HZ = 16_000
+SILENCE_HZ, SILENCE = 16_000, 4_000
+"""Samples a second, as whisper.cpp's server wants them, and samples in all: a quarter of a second."""
 
 
 async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
@@ -72,7 +73,7 @@ async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def voice(settings: Settings) -> AsyncIterator[Finding]:
-    """The transcription server, with a second of silence."""
+    """The transcription server, with a moment of silence."""
     try:
         server = transcriber_of(settings)
     except SettingsError as error:
@@ -85,17 +86,16 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
     try:
         await server.words(_silence(), "silence.wav", "audio/wav", timeout_s=settings.transcribe_timeout_s)
     except TranscriptionRefused as error:
-        text = f"the server answers, and refuses a second of silence ({error})"
+        text = f"the server answers, and refuses a moment of silence ({error})"
         yield Finding("transcription", "warning", text, "send a voice message to try it")
         return
     except TranscriptionError as error:
-        text, _, way_out = str(error).partition(": ")
-        yield Finding("transcription", "bad", text, way_out or "check DISCOCLAW_TRANSCRIBE_URL")
+        yield finding("transcription", error)
         return
     finally:
         await server.close()
     took = time.monotonic() - began
-    yield Finding("transcription", "good", f"the server listened to a second of silence in {took:.1f} s")
+    yield Finding("transcription", "good", f"the server listened to a moment of silence in {took:.1f} s")
 
 
 def _silence() -> bytes:
@@ -104,7 +104,7 @@ def _silence() -> bytes:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(SILENCE_HZ)
-        file.writeframes(bytes(2 * SILENCE_HZ))
+        file.writeframes(bytes(2 * SILENCE))
     return written.getvalue()
 
 
@@ -132,7 +132,8 @@ async def relays(settings: Settings) -> AsyncIterator[Finding]:
     if embedded:
         yield Finding("relays", "good", "the embedded relay runs while the bot runs")
         return
-    found = await asyncio.gather(*(_relay(url, keys or Keys.generate()) for url in settings.nostr_relays))
+    keys, wait_s = keys or Keys.generate(), min(RELAY_S, settings.nostr_timeout_s)
+    found = await asyncio.gather(*(_relay(url, keys, wait_s) for url in settings.nostr_relays))
     for one in found:
         yield one
     works = sum(one.state == "good" for one in found)
@@ -142,11 +143,11 @@ async def relays(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("relays", "bad", text, "add relays, or lower NOSTR_MIN_ACKS")
 
 
-async def _relay(url: str, keys: Keys) -> Finding:
-    relay = Relay(url, keys, timing=Timing(timeout_s=RELAY_S))
+async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
+    relay = Relay(url, keys, timing=Timing(timeout_s=wait_s))
     relay.start()
     try:
-        await relay.ready(RELAY_S)
+        await relay.ready(wait_s)
         limits = await relay.limits()
         read = await relay.fetch([Filter(authors=(keys.public,), since=int(time.time()))])
     except RelayError as error:

@@ -40,7 +40,8 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
     if seen.read_only:
         text = "the database only takes reads"
         yield Finding("rights", "bad", text, "use the primary server (target_session_attrs=read-write)")
-    elif not seen.may_write:
+        return
+    if not seen.may_write:
         text = "this user may not write there"
         yield Finding("rights", "bad", text, "let it own the database (ALTER DATABASE … OWNER TO …)")
     else:
@@ -99,7 +100,7 @@ class _Checked:
 
 async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncIterator[Finding]:
     """Every hash of every ledger, as `discoclaw memory verify` checks them."""
-    if in_database(settings) and not await _has_tables(settings):
+    if in_database(settings) and not await has_tables(settings):
         yield Finding("ledgers", "unknown", "not looked at: the database has none of this version")
         return
     with disks_of(settings) as stores:
@@ -112,7 +113,8 @@ async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncI
             yield finding("ledgers", error)
 
 
-async def _has_tables(settings: Settings) -> bool:
+async def has_tables(settings: Settings) -> bool:
+    """Whether the database has the tables of this version, so that reading it makes none."""
     from discoclaw.memory.disk.postgres.looking import look  # as above
 
     try:

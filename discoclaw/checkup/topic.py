@@ -71,6 +71,10 @@ async def _looked(topic: Topic) -> Looked:
 
 
 def finding(name: str, error: DiscoClawError) -> Finding:
-    """A finding of what an error says: "the thing: the reason; the way out"."""
-    text, _, way_out = collapse(str(error)).partition("; ")
+    """A finding of what an error says: "the thing: the reason; the way out", or "…: check the setting"."""
+    said = collapse(str(error))
+    text, found, way_out = said.partition("; ")
+    if not found and ": check " in said:
+        text, _, way_out = said.partition(": check ")
+        way_out = f"check {way_out}"
     return Finding(name, "bad", text, way_out)

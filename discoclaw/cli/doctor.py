@@ -150,12 +150,16 @@ def _lines(looked: "Looked", *, terminal: bool, encoding: str) -> Iterator[Text]
 
 
 def _sum_up(found: Sequence[Finding], seen: "Examined | None") -> None:
+    from discoclaw.checkup.costs import cost_of  # slow imports, as above
+
     bad, warnings = (sum(one.state == state for one in found) for state in ("bad", "warning"))
     good = sum(one.state == "good" for one in found)
     say(f"{len(found)} looked at: {good} good, {count(warnings, 'warning')}, {bad} bad.")
     if seen is not None and seen.asked.requests:
         times = "once" if seen.asked.requests == 1 else f"{seen.asked.requests} times"
-        say(f"Asked the model {times}, about {_rounded(seen.asked.tokens):,} tokens.")
+        cost = cost_of(seen.settings, seen.asked.used)
+        more = f", {cost}" if cost else ""
+        say(f"Asked the model {times}, about {_rounded(seen.asked.tokens):,} tokens{more}.")
 
 
 def _rounded(tokens: int) -> int:

@@ -12,9 +12,10 @@ _ABOUT = """
         has_schema_privilege(current_schema(), 'CREATE'), pg_database_size(current_database()),
         to_regclass('discoclaw') IS NOT NULL
 """
-_MAY_WRITE = (
-    "SELECT bool_and(has_table_privilege(name, 'SELECT, INSERT, UPDATE, DELETE')) FROM unnest(%s) AS name"
-)
+_MAY_WRITE = """
+    SELECT bool_and(has_table_privilege(name, 'SELECT, INSERT, UPDATE, DELETE'))
+    FROM unnest(%s::text[]) AS name
+"""
 _TABLES = ["documents", "logs", "lines", "changes", "processes", "leases", "claims"]
 
 
@@ -52,6 +53,7 @@ def _look(db: Connection, where: str) -> Look:
     if there:
         found = db.execute("SELECT version FROM discoclaw").fetchone()
         tables = int(found[0]) if found else 0
-        allowed = db.execute(_MAY_WRITE, (_TABLES,)).fetchone()
-        may_write = bool(allowed and allowed[0])
+        if tables == len(schema.STEPS):  # another version may have other tables
+            allowed = db.execute(_MAY_WRITE, (_TABLES,)).fetchone()
+            may_write = bool(allowed and allowed[0])
     return Look(where, server, bool(read_only), may_write, int(size), tables)
