@@ -45,7 +45,7 @@ def ask_token(setup: Setup) -> tuple[str, Bot | None]:
 def _with_intent(setup: Setup, token: str, bot: Bot) -> Bot:
     """Wait until the bot may read messages, or somebody wants to go on without. Raises SettingsError."""
     page = f"{pasted.PORTAL}/{bot.application_id}/bot"
-    text = f"the message content intent is off, so the bot can't read messages; switch it on at {page}"
+    text = f"the message content intent is off, so the bot can't connect; switch it on at {page}"
     while not bot.message_content:
         if setup.terminal is None:
             raise SettingsError(text)
