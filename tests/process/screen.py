@@ -111,7 +111,7 @@ class Screen:
         """Its exit code, once it has ended and all that it showed is there."""
         async with asyncio.timeout(PATIENCE_S):
             code = await self.process.wait()
-            await self._reader
+            await asyncio.wait({self._reader})  # which leaves it alone when time is up
         return code
 
     async def close(self) -> None:
