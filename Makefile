@@ -51,7 +51,8 @@ nostr-client: $(READY)  ## Let a Nostr client by others read the events we publi
 	npm install --prefix tests/nostr/client --no-package-lock --silent
 	$(BIN)/python -m pytest tests/nostr/test_other_client.py -q
 
-docs: $(READY)  ## Renew the tables in docs/commands.md and docs/designs.md
+docs: $(READY)  ## Renew docs/settings.md, and the tables in docs/commands.md and docs/designs.md
+	$(BIN)/python -m discoclaw.settings_reference docs/settings.md .env.example
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
 	$(BIN)/python -m tests.designs.table docs/designs.md
 

@@ -37,13 +37,15 @@ class Failed(Exception):
 
 
 class Client:
-    """Posts to one address. `most`: the longest accepted response, in bytes.
+    """Asks one address. `most`: the longest accepted response, in bytes.
 
-    `reuse`: keep connections for the next request. Raises ValueError when the address can't be parsed.
+    `reuse`: keep connections for the next request. Raises ValueError when the address can't be used.
     """
 
     def __init__(self, address: str, *, most: int, key: str | None = None, reuse: bool = True) -> None:
         self._url = yarl.URL(address)
+        if key and self._url.user is not None:
+            raise ValueError("it has a name or password in it, and there is a key too; leave one of them out")
         self._most = most
         self._headers: Mapping[str, str] = IDENTITY | ({"Authorization": f"Bearer {key}"} if key else {})
         self._reuse = reuse
@@ -54,8 +56,15 @@ class Client:
         """The server for texts: the whole address can hold a password."""
         return self._url.host
 
+    async def get(self) -> bytes:
+        """What is there. Raises Failed. The caller sets a limit of time."""
+        return await self._answer("GET")
+
     async def post(self, **body: Any) -> bytes:
         """The response to aiohttp's `json=…` or `data=…`. Raises Failed. The caller sets a limit of time."""
+        return await self._answer("POST", **body)
+
+    async def _answer(self, method: str, **body: Any) -> bytes:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=not self._reuse),
@@ -63,8 +72,8 @@ class Client:
                 timeout=aiohttp.ClientTimeout(total=None),  # not aiohttp's own five minutes
             )
         try:
-            async with self._session.post(
-                self._url, headers=self._headers, allow_redirects=False, **body
+            async with self._session.request(
+                method, self._url, headers=self._headers, allow_redirects=False, **body
             ) as response:
                 return await content(response, self._most)
         except (aiohttp.ClientError, OSError) as error:

@@ -14,7 +14,6 @@ from typing import Any
 
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -51,6 +50,7 @@ from discoclaw.settings_types import (
     Zone,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
+from discoclaw.settings_words import required
 
 
 def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
@@ -267,6 +267,12 @@ def names() -> dict[str, str]:
     return {str(field.validation_alias): name for name, field in Settings.model_fields.items()}
 
 
+def given(*, in_file: bool = True) -> dict[str, str]:
+    """Our variables as they are set, without empty ones; those of `.env` too, unless `in_file` is off."""
+    written = {**(dotenv_values(".env") if in_file else {}), **os.environ}
+    return {name.upper(): value for name, value in written.items() if value and name.upper() in names()}
+
+
 def load(**overrides: Any) -> Settings:
     """The settings of this process. `overrides` are by field name, and take precedence.
 
@@ -308,34 +314,5 @@ def _line(fault: Any) -> str:
     field = Settings.model_fields[known[variable]] if variable in known else None
     kind = fault["type"]
     secret = kind == "secret" or ("SecretStr" in str(field and field.annotation) and kind != "store")
-    reason = _allowed(fault, field)
+    reason = required(fault, field)
     return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"
-
-
-def _allowed(fault: Any, field: FieldInfo | None) -> str:
-    """What is allowed, in our words for the common faults and in pydantic's for others."""
-    kind = str(fault["type"])
-    if kind == "literal_error":
-        return f"must be {fault['ctx']['expected']}"
-    if kind.startswith("bool_"):
-        return "must be true or false"
-    if kind == "string_too_short":
-        return "must not be empty"
-    if field is not None and field.annotation in (int, float):
-        number = "a whole number" if field.annotation is int else "a number"
-        return f"must be {number}{_bounds(field)}"
-    return str(fault["msg"]).removeprefix("Value error, ")
-
-
-def _bounds(field: FieldInfo) -> str:
-    """A number's bounds: ` from 1 to 200`, or ` above 0, up to 600`."""
-    limits = {
-        name: getattr(one, name)
-        for one in field.metadata
-        for name in ("ge", "gt", "le")
-        if hasattr(one, name)
-    }
-    most = f"{limits['le']:,}" if "le" in limits else ""
-    if "gt" in limits:
-        return f" above {limits['gt']:,}" + (f", up to {most}" if most else "")
-    return f" from {limits['ge']:,} to {most}" if most and "ge" in limits else ""

@@ -30,24 +30,26 @@ def _blank_is_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _ids(value: object) -> object:
-    """Discord ids separated by commas or white space, as a set."""
-    if not isinstance(value, str):
-        return value
-    found = value.replace(",", " ").split()
+def ids_in(text: str) -> frozenset[str]:
+    """Discord ids that are separated by commas or white space. Raises ValueError for anything else."""
+    found = text.replace(",", " ").split()
     wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is not a Discord id; use numbers, separated by commas or spaces")
     return frozenset(found)
 
 
+def _ids(value: object) -> object:
+    return ids_in(value) if isinstance(value, str) else value
+
+
 def _id(value: str | None) -> str | None:
     if value is None:
         return None
-    found = _ids(value)
-    if not isinstance(found, frozenset) or len(found) != 1:
+    found = ids_in(value)
+    if len(found) != 1:
         raise ValueError("must be a single Discord id")
-    return str(next(iter(found)))
+    return next(iter(found))
 
 
 def _http(value: str | None) -> str | None:

@@ -8,6 +8,7 @@ Each feature is built in its own module of this package; see `feature` for what 
 """
 
 import time
+from collections.abc import Callable
 
 from discoclaw.app.answering import Answering
 from discoclaw.app.app import App
@@ -33,6 +34,7 @@ from discoclaw.bot.commands.spec import Catalogue
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.past import Past
 from discoclaw.bot.sharded import ShardedDiscoClaw
+from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, History, Model
 from discoclaw.mirroring import find_or_make_keys, redactor_for
 from discoclaw.session import tools
@@ -54,16 +56,18 @@ def build(
     clock: Clock = now_ms,
     catalogue: Catalogue = CATALOGUE,
     toolbox: Toolbox = tools.ALL,
+    me: Callable[[], Me] | None = None,
 ) -> App:
     """Build every part once. `model` and `small_model` replace the real ones (offline, tests).
 
     A `model` alone stands for both; `history` replaces Discord's. `catalogue` are the commands in Discord,
-    `toolbox` the model's tools. Raises SettingsError when there is neither a key nor an address of a model.
+    `toolbox` the model's tools. `me` is who the bot is where it never logs in to Discord.
+    Raises SettingsError when there is neither a key nor an address of a model.
     """
     keys = find_or_make_keys(settings)
     redactor = redactor_for(settings, keys)
     client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(settings, redactor)
-    basics = Basics(settings, clock, redactor, client.me)
+    basics = Basics(settings, clock, redactor, me or client.me)
     disk = OnDisk(basics)
     mirror = Mirror(basics, keys, disk)
     people = People(disk)

@@ -72,16 +72,8 @@ class Finding(Feature):
 
 def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | NoMeaning:
     """Vectors, if the settings ask for them and a provider is usable; otherwise one log line says why not."""
-    config = EmbeddingConfig(
-        provider=settings.embedding_provider,
-        model=settings.embedding_model,
-        base_url=settings.embedding_url,
-        key=settings.embedding_key.get_secret_value() if settings.embedding_key is not None else None,
-        openai_key=settings.openai_key.get_secret_value() if settings.openai_key is not None else None,
-        auto=settings.embedding_auto,
-    )
     try:
-        embedder = open_embedder(config)
+        embedder = open_embedder(config_of(settings))
     except EmbeddingError as error:
         log.warning("vectors are switched off: %s", error)
         return NoMeaning()
@@ -91,6 +83,18 @@ def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | No
     behind = MeteredEmbedder(embedder, usage.accounts, rates, background=True)
     embedding = Embedding(behind, storage.memory, storage.indices.vectors, consent=storage.consent)
     return Meaning(MeteredEmbedder(embedder, usage.accounts, rates), embedding)
+
+
+def config_of(settings: Settings) -> EmbeddingConfig:
+    """What the settings say about vectors."""
+    return EmbeddingConfig(
+        provider=settings.embedding_provider,
+        model=settings.embedding_model,
+        base_url=settings.embedding_url,
+        key=settings.embedding_key.get_secret_value() if settings.embedding_key is not None else None,
+        openai_key=settings.openai_key.get_secret_value() if settings.openai_key is not None else None,
+        auto=settings.embedding_auto,
+    )
 
 
 def _model_of(name: str) -> str:

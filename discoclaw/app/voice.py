@@ -34,7 +34,7 @@ class Voice(Feature):
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _transcriber(settings, usage),
+            _metered(settings, usage),
             limits,
             basics.redactor,
             clock=basics.clock,
@@ -42,18 +42,25 @@ class Voice(Feature):
         self.services = (client.voices,)
 
 
-def _transcriber(settings: Settings, usage: Usage) -> Transcriber | None:
+def _metered(settings: Settings, usage: Usage) -> Transcriber | None:
+    """The same server, whose use is counted. Raises SettingsError."""
+    transcriber = transcriber_of(settings)
+    if transcriber is None:
+        return None
+    rates = usage.rates(settings.transcribe_url)
+    return MeteredTranscriber(transcriber, usage.accounts, rates, settings.transcribe_model)
+
+
+def transcriber_of(settings: Settings) -> Transcriber | None:
     """The transcription server of the settings, None if they name none. Raises SettingsError."""
     if settings.transcribe_url is None:
         return None
     key = settings.transcribe_key
     try:
-        transcriber = HttpTranscriber(
+        return HttpTranscriber(
             base_url=settings.transcribe_url,
             model=settings.transcribe_model,
             key=key.get_secret_value() if key is not None else None,
         )
     except ValueError as error:
         raise SettingsError(f"DISCOCLAW_TRANSCRIBE_URL=…: not an address ({error})") from None
-    rates = usage.rates(settings.transcribe_url)
-    return MeteredTranscriber(transcriber, usage.accounts, rates, settings.transcribe_model)

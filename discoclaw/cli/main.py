@@ -19,8 +19,10 @@ from rich.logging import RichHandler
 from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
+from discoclaw.cli.doctor import doctor
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
+from discoclaw.cli.init import init
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
@@ -84,9 +86,11 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+cli.command()(init)
 cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
+cli.command()(doctor)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")

@@ -8,8 +8,11 @@ import pytest
 from discoclaw import settings
 from discoclaw.core.errors import SettingsError
 from discoclaw.settings import Settings
+from discoclaw.settings_reference import page
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
+REFERENCE = EXAMPLE.parent / "docs/settings.md"
+FEW = {"DISCOCLAW_MAX_TOKENS": "max_tokens"}
 
 
 class TestTheExample:
@@ -23,6 +26,37 @@ class TestTheExample:
         shown = re.sub(r"^#(?=[A-Z])", "", EXAMPLE.read_text(encoding="utf-8"), flags=re.M)
         (tmp_path / "example").write_text(shown, encoding="utf-8")
         assert Settings(_env_file=tmp_path / "example") == Settings(_env_file=None)
+
+
+class TestTheReference:
+    def test_is_up_to_date(self) -> None:
+        document = REFERENCE.read_text(encoding="utf-8")
+        assert document == page(EXAMPLE.read_text(encoding="utf-8")), "run `make docs`"
+
+    def test_has_everything_about_a_setting(self) -> None:
+        one = page(
+            "# --- Model ---\n# Says <much>, as ANTHROPIC_API_KEY does.\n#DISCOCLAW_MAX_TOKENS=4096\n", FEW
+        )
+        assert one.endswith(
+            "## Model\n\n### `DISCOCLAW_MAX_TOKENS`\n\nSays &lt;much>, as `ANTHROPIC_API_KEY` does.\n\n"
+            "Default: `4096`. Allowed: a whole number from 64 to 32,000.\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("example", "says"),
+        [
+            ("# --- Model ---\n#DISCOCLAW_MAX_TOKENS=4096\n", "DISCOCLAW_MAX_TOKENS has no explanation"),
+            (
+                "# How long.\n#DISCOCLAW_MAX_TOKENS=4096\n",
+                "DISCOCLAW_MAX_TOKENS has no explanation or no subject",
+            ),
+            ("# --- Model ---\n# How long.\nmax tokens\n", "no comment and no setting: max tokens"),
+            ("# --- Model ---\n", ".env.example does not have DISCOCLAW_MAX_TOKENS"),
+        ],
+    )
+    def test_is_not_written_while_a_setting_is_not_explained(self, example: str, says: str) -> None:
+        with pytest.raises(ValueError, match=re.escape(says)):
+            page(example, FEW)
 
 
 class TestWrongValues:

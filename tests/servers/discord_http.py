@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 
 from aiohttp import BodyPartReader, web
@@ -127,6 +129,7 @@ class RestDoor:
         self.requests: list[RecordedRequest] = []
         self.unknown: list[RecordedRequest] = []
         self.faults: list[Fault] = []
+        self.ahead_s = 0.0  # how far the clock of Discord is ahead of this machine's
 
     def add(
         self, app: web.Application, method: str, path: str, handler: Handler, *, auth: bool = True
@@ -172,6 +175,7 @@ class RestDoor:
                 await self._answer(call, handler, bucket, auth=auth)
             response = fault.answer()
         record.status = response.status
+        response.headers["Date"] = formatdate(time.time() + self.ahead_s, usegmt=True)
         await self._ring()
         return response
 

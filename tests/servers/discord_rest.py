@@ -72,9 +72,9 @@ class GuildRoutes:
             "bot_public": False,
             "bot_require_code_grant": False,
             "owner": self._world.owner.payload(),
-            "team": None,
+            "team": self._world.team,
             "verify_key": "0" * 64,
-            "flags": 0,
+            "flags": self._world.application_flags,
             "integration_types_config": self._world.installs,
         }
 

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 from tests.servers.discord_acts import Acts
 from tests.servers.discord_gateway import GUILD_MEMBERS, Gateway
+from tests.servers.discord_http import RestDoor
 from tests.servers.discord_things import TALK, Channel, Guild, Json, Message, Role, User
 from tests.servers.discord_world import World
 
 
 class WorldSetup:
     """The part of the server that makes guilds, people and channels, in the default guild unless named."""
+
+    _door: RestDoor
 
     def __init__(self, world: World, gateway: Gateway, acts: Acts) -> None:
         self._world = world
@@ -47,6 +50,21 @@ class WorldSetup:
     def let_people_install(self) -> None:
         """People may install the application for themselves, as its admin can choose in the portal."""
         self._world.installs["1"] = {}
+
+    def describe_application(self, *, flags: int = 0, team: Iterable[User] = ()) -> None:
+        """What the portal has: the bits of privileged intents, and the team that the application has."""
+        self._world.application_flags = flags
+        members = [{"user": user.payload(), "membership_state": 2, "role": "admin"} for user in team]
+        made: Json = {"id": "1", "name": "The Team", "icon": None, "owner_user_id": None, "members": members}
+        self._world.team = made if members else None
+
+    def throw_out(self) -> None:
+        """The bot is no member of any guild. It has to be before a client connects."""
+        self._world.guilds.clear()
+
+    def set_clock(self, *, ahead_s: float) -> None:
+        """How far Discord's clock is ahead of this machine's, in the Date of each answer."""
+        self._door.ahead_s = ahead_s
 
     def add_guild(
         self, name: str, *, shard: tuple[int, int] | None = None, owner: User | None = None

@@ -18,6 +18,7 @@ TEXT, DM, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 11, 12
 DEFAULT, PINS_ADD, THREAD_CREATED, REPLY, THREAD_STARTER = 0, 6, 18, 19, 21
 HAS_THREAD, IS_VOICE = 1 << 5, 1 << 13
 VIEW_CHANNEL = 1 << 10
+MESSAGE_CONTENT = 1 << 19  # the flag of an application whose bot may read messages, as it is for small bots
 TALK = sum(1 << bit for bit in (6, 10, 11, 14, 15, 16, 31, 35, 36, 38))  # see, write, attach, react, thread
 TEND = TALK | sum(1 << bit for bit in (13, 34, 51))  # and manage messages and threads, and pin
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from tests.servers.discord_things import (
     DISCORD_EPOCH_MS,
     DM,
+    MESSAGE_CONTENT,
     TALK,
     TEND,
     TEXT,
@@ -34,6 +35,8 @@ class World:
     def __init__(self, *, bot_name: str, guild_name: str) -> None:
         self._last_snowflake = 0
         self._changes = 0
+        self.application_flags = MESSAGE_CONTENT
+        self.team: Json | None = None
         self.installs: dict[str, Json] = {"0": {}}  # on servers; {"1": {}} is by people for themselves
         self._ago_ms = 0
         self.guilds: dict[int, Guild] = {}

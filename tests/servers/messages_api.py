@@ -7,7 +7,8 @@
         assert server.requests[0].body["model"] == "claude-haiku-5-5"
 
 Each request takes the next scripted behaviour; when none is left, `server.default(request)` gives one (it
-answers "ok" unless the test sets another). `server.requests` keeps what arrived, in order. A behaviour is
+answers "ok" unless the test sets another). `server.requests` keeps what arrived, in order. `GET /v1/models`
+lists `server.models`, or does what a `Raw` says; with `server.key` set, both refuse any other. A behaviour is
 made by one of the functions below: text, tool_use, json_answer, refusal, failure, error_event, cut, ended,
 silence, raw. Its streaming is as fine and as slow as the test says; the same answer is sent whole to a
 request that does not ask for a stream. Messages that break the API's rules (`messages_rules`) are refused.
@@ -144,6 +145,8 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
     def __init__(self, default: Callable[[Received], Behaviour] | None = None) -> None:
         super().__init__()
         self.default = default or (lambda _: text("ok"))
+        self.models: Sequence[str] | Raw = ()
+        self.key: str | None = None
         self.connections: set[int] = set()
         """The client's port of each TCP connection that brought a request."""
         self.left = asyncio.Event()
@@ -157,7 +160,24 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
         """Its address, under the name that the API's clients give it."""
         return self.url
 
+    def _add_routes(self, app: web.Application) -> None:
+        app.router.add_get("/v1/models", self._list)
+
+    async def _list(self, request: web.Request) -> web.Response:
+        if not self._knows(request):
+            return failure(401, "authentication_error").response
+        if isinstance(self.models, Raw):
+            return self.models.response
+        # Ollama lists none as null
+        listed = [{"id": name, "object": "model"} for name in self.models] or None
+        return web.json_response({"object": "list", "data": listed})
+
+    def _knows(self, request: web.Request) -> bool:
+        return self.key is None or request.headers.get("Authorization") == f"Bearer {self.key}"
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if not self._knows(request):
+            return failure(401, "authentication_error").response
         received = Received(await request.json(), headers_of(request), request.path)
         self.connections.add(request.get_extra_info("peername")[1])
         await self._record(received)

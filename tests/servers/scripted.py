@@ -105,6 +105,7 @@ class ScriptedServer(ABC, Generic[Received, Behaviour]):
         app = web.Application(client_max_size=64 * 2**20)
         for path in self.paths:
             app.router.add_post(path, self._handle)
+        self._add_routes(app)
         # The handler is cancelled when the client goes away.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
@@ -115,6 +116,9 @@ class ScriptedServer(ABC, Generic[Received, Behaviour]):
 
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
+
+    def _add_routes(self, app: web.Application) -> None:
+        """Routes besides the POST ones."""
 
     @abstractmethod
     async def _handle(self, request: web.Request) -> web.StreamResponse:

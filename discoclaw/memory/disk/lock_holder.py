@@ -47,6 +47,14 @@ def leave(root: Path) -> None:
 
 def read(root: Path) -> Holder | None:
     """The process that has the folder, as far as the record says; None if it ended or is unknown."""
+    holder = recorded(root)
+    if holder is not None and holder.host == socket.gethostname() and not _lives(holder.pid):
+        return None  # a leftover record, which its writer could not remove
+    return holder
+
+
+def recorded(root: Path) -> Holder | None:
+    """The process that the record names, which may have ended since; None without a readable record."""
     try:
         value = json.loads((root / ".holder").read_bytes())
         pid, host, since = value["pid"], value["host"], value["since"]
@@ -54,9 +62,22 @@ def read(root: Path) -> Holder | None:
         return None
     if type(pid) is not int or pid <= 0 or not isinstance(host, str) or not valid_ms(since):
         return None
-    if host == socket.gethostname() and not _lives(pid):
-        return None  # a leftover record, which its writer could not remove
     return Holder(pid, host, since)
+
+
+def locked(root: Path) -> bool | None:
+    """Whether a process has the folder's lock; None where the system doesn't say.
+
+    It isn't tried: whoever starts at this moment would find it taken.
+    """
+    try:
+        status = os.stat(root / ".lock")
+        inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        return any(inode in line.split() for line in Path("/proc/locks").read_text().splitlines())
+    except FileNotFoundError:
+        return None if (root / ".lock").exists() else False
+    except OSError:
+        return None
 
 
 def who(root: Path, now_ms: int) -> str:

@@ -52,6 +52,15 @@ def sweep(folders: Iterable[Path]) -> tuple[int, list[str]]:
     return removed, left
 
 
+def leftovers(folders: Iterable[Path]) -> int:
+    """How many temporary files there are in these folders. Those of a living writer count too."""
+    found = 0
+    for folder in folders:
+        with suppress(OSError):
+            found += sum(_OURS.fullmatch(name) is not None for name in os.listdir(folder))
+    return found
+
+
 def sweep_for(target: Path) -> None:
     """Remove what killed writes of one file or folder left beside it. What cannot be removed stays."""
     with suppress(OSError):

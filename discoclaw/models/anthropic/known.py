@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from anthropic.resources.messages import DEPRECATED_MODELS
+
 from discoclaw.core.model import Purpose
 
 Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
@@ -75,6 +77,11 @@ def resolve(name: str) -> str:
     Any other name is returned as it is: local servers have names of their own.
     """
     return ALIASES.get(name.strip().lower(), name)
+
+
+def ends(model: str) -> str | None:
+    """The day on which Anthropic switches a model off, as its SDK knows it; None if no end is known."""
+    return DEPRECATED_MODELS.get(resolve(model))
 
 
 def known(model: str) -> Known | None:

@@ -28,6 +28,7 @@ from discoclaw.core.errors import (
     ModelCut,
     ModelEmpty,
     ModelError,
+    ModelNotFound,
     ModelTimeout,
     ModelTooLong,
 )
@@ -45,7 +46,7 @@ from discoclaw.core.ports import Shape
 from discoclaw.core.usage import used
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.body import Client
-from discoclaw.models.anthropic.errors import translated
+from discoclaw.models.anthropic.errors import USER_MESSAGES, translated
 from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
 from discoclaw.models.anthropic.reading import Answer, Limit
 from discoclaw.models.anthropic.sight import Sight, shown
@@ -288,12 +289,22 @@ class AnthropicModel:
                         extra_body=extra,
                         timeout=Timeout(self._total_timeout_s, connect=self._provider.connect_timeout_s),
                     )
-                answer = Answer(await stack.enter_async_context(call), limit, own)
+                stream = await stack.enter_async_context(call)
+                _check_kind(stream.response.headers.get("content-type", ""))
+                answer = Answer(stream, limit, own)
             try:
                 yield answer
             finally:
                 usage, whole = answer.usage
                 used(self.name, usage, whole=whole)
+
+
+def _check_kind(content_type: str) -> None:
+    """Raise ModelNotFound for a web page. Read as a stream, it would be an answer that broke off."""
+    if content_type.startswith("text/html"):
+        raise ModelNotFound(
+            "the server answers with a web page", user_message=USER_MESSAGES.get(ModelNotFound)
+        )
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ class Limits:
 
     `max_message_bytes` of a message, `max_events` in one answer, `max_requests` open at once.
     `supports_auth`: it may ask for authentication (NIP-42). `auth_required`: it answers nothing without it.
+    `paid`: it wants a payment first. `restricted`: it takes events only on some condition of its own.
     """
 
     max_message_bytes: int | None = None
@@ -33,6 +34,8 @@ class Limits:
     max_requests: int | None = None
     auth_required: bool = False
     supports_auth: bool = False
+    paid: bool = False
+    restricted: bool = False
 
 
 async def fetch_limits(session: aiohttp.ClientSession, url: yarl.URL, timeout_s: float) -> Limits:
@@ -61,6 +64,8 @@ def _read(document: Any) -> Limits:
         max_events=_count(limitation.get("max_limit")),
         max_requests=_count(limitation.get("max_subscriptions")),
         auth_required=limitation.get("auth_required") is True,
+        paid=limitation.get("payment_required") is True,
+        restricted=limitation.get("restricted_writes") is True,
     )
 
 

@@ -32,6 +32,7 @@ from discoclaw.nostr.relays import paging
 from discoclaw.nostr.relays.address import auth_url, display_url, relay_url
 from discoclaw.nostr.relays.auth import Authentication
 from discoclaw.nostr.relays.connection import Connection, Timing
+from discoclaw.nostr.relays.info import Limits
 from discoclaw.nostr.relays.pages import FetchResult
 from discoclaw.nostr.relays.paging import PAGE, OnEvents
 from discoclaw.nostr.relays.pending_oks import PendingOks
@@ -143,6 +144,10 @@ class Relay:
     async def ready(self, timeout_s: float | None = None) -> None:
         """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
         await self._connection.ready(timeout_s)
+
+    async def limits(self) -> Limits:
+        """What the relay announces about itself, after it had a few seconds for that."""
+        return await self._connection.informed()
 
     async def reconnected(self) -> bool:
         """Wait for a connection as long as for an answer. Returns whether there is one."""

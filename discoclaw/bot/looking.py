@@ -1,0 +1,222 @@
+"""What Discord says about the bot, asked over REST: no gateway, nothing sent, nothing changed.
+
+`discoclaw init` checks a token with it, `discoclaw doctor` everything that Discord knows. Knows nothing about
+settings, nor about what is right or wrong.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import aiohttp
+import discord
+
+from discoclaw.bot.errors import chat_error
+from discoclaw.core.errors import ChatError, ChatUnavailable, SettingsError
+
+PERMISSIONS: Final = discord.Permissions(
+    view_channel=True,
+    send_messages=True,
+    create_public_threads=True,
+    send_messages_in_threads=True,
+    attach_files=True,
+    read_message_history=True,
+)
+"""What the bot needs in a channel."""
+SCOPES: Final = ("bot", "applications.commands")
+PATIENCE_S = 20.0
+"""The longest that one look takes, with discord.py's own retries."""
+MOST_GUILDS = 200
+"""So many servers are listed: one page of Discord's answer."""
+_NAMES = {"read_messages": "view channels"}
+"""What Discord calls a permission today, where discord.py has its old name."""
+_QUOTES = "\"'`“”„‘’«»"
+
+
+@dataclass(frozen=True, slots=True)
+class Guild:
+    """A server that the bot is in. `lacks`: the permissions of `PERMISSIONS` that its roles don't give."""
+
+    id: str
+    name: str
+    lacks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """What Discord knows about the bot.
+
+    `owners` are the ids of those whose application it is, `team` is the name of their team or "".
+    `message_content`, `members`, `presences`: whether that privileged intent is enabled. `more_guilds`: there
+    are more servers than `guilds`. `clock_ahead_s`: how many seconds this machine's clock is ahead of
+    Discord's; None if Discord didn't say its time.
+    """
+
+    id: str
+    name: str
+    application_id: str
+    owners: tuple[str, ...]
+    team: str
+    message_content: bool
+    members: bool
+    presences: bool
+    guilds: tuple[Guild, ...]
+    more_guilds: bool
+    clock_ahead_s: float | None
+
+
+def invite_link(application_id: str) -> str:
+    """The page where somebody invites the bot to a server, with the scopes and permissions it needs."""
+    return discord.utils.oauth_url(int(application_id), permissions=PERMISSIONS, scopes=SCOPES)
+
+
+def lacking(has: discord.Permissions) -> tuple[str, ...]:
+    """The permissions of `PERMISSIONS` that are missing, as the README names them."""
+    if has.administrator:
+        return ()
+    missing = (name for name, wanted in PERMISSIONS if wanted and not getattr(has, name))
+    return tuple(_NAMES.get(name) or name.replace("_", " ") for name in missing)
+
+
+async def look(token: str, *, api: str | None) -> Bot:
+    """Ask Discord who the bot is and where. `api`: the address of another REST API than Discord's.
+
+    Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
+    """
+    async with logged_in(token, api=api) as session:
+        return await session.bot()
+
+
+class Session:
+    """A client that has logged in but is not connected."""
+
+    def __init__(self, client: discord.Client, api: str | None, dates: "_Dates") -> None:
+        self.client = client
+        self.api = api
+        self._dates = dates
+
+    async def bot(self) -> Bot:
+        """Who the bot is, and which servers it is in. Raises ChatError."""
+        client = self.client
+        user, application = client.user, client.application
+        assert user is not None and application is not None  # it has logged in
+        with understood(self.api):
+            found = await client.http.get_guilds(MOST_GUILDS, with_counts=False)
+            guilds = [_guild(one["id"], one["name"], one["permissions"]) for one in found]
+        team, flags = application.team, application.flags
+        owners = [member.id for member in team.members] if team is not None else [application.owner.id]
+        return Bot(
+            id=str(user.id),
+            name=user.display_name,
+            application_id=str(application.id),
+            owners=tuple(map(str, owners)),
+            team=team.name if team is not None else "",
+            message_content=flags.gateway_message_content or flags.gateway_message_content_limited,
+            members=flags.gateway_guild_members or flags.gateway_guild_members_limited,
+            presences=flags.gateway_presence or flags.gateway_presence_limited,
+            guilds=tuple(guilds),
+            more_guilds=len(guilds) == MOST_GUILDS,
+            clock_ahead_s=self._dates.ahead_s,
+        )
+
+
+@asynccontextmanager
+async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S) -> AsyncIterator[Session]:
+    """A session, closed after the block, which has at most `within_s`; else this raises ChatUnavailable.
+
+    Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
+    """
+    check_token(token)
+    dates = _Dates()
+    client = discord.Client(intents=discord.Intents(guilds=True), http_trace=dates.trace())
+    with _at(api):
+        try:
+            async with asyncio.timeout(within_s):
+                with understood(api):
+                    await client.login(token)
+                yield Session(client, api, dates)
+        except TimeoutError:
+            raise ChatUnavailable(f"{_where(api)} doesn't answer within {within_s:.0f} s") from None
+        finally:
+            await client.close()
+
+
+def check_token(token: str) -> None:
+    """Raise SettingsError for a text that can't be a token. No message shows any of it."""
+    plain = token.strip()
+    if not plain:
+        raise SettingsError("DISCORD_TOKEN is empty; copy the token from the developer portal, under Bot")
+    if plain.lower().startswith("bot "):
+        raise SettingsError("DISCORD_TOKEN=…: begins with “Bot”; leave that word out")
+    if plain[0] in _QUOTES or plain[-1] in _QUOTES:
+        raise SettingsError("DISCORD_TOKEN=…: has quotation marks around it; leave them out")
+    if any(letter.isspace() for letter in plain):
+        raise SettingsError("DISCORD_TOKEN=…: has spaces or line breaks in it; copy the token once more")
+    if not (plain.isascii() and plain.isprintable()):
+        raise SettingsError("DISCORD_TOKEN=…: has letters that no token has; copy the token once more")
+
+
+@contextmanager
+def understood(api: str | None) -> Iterator[None]:
+    """Around calls of discord.py: what it raises becomes ours. An answer of another form is not Discord's."""
+    try:
+        yield
+    except discord.LoginFailure:
+        raise SettingsError(
+            "DISCORD_TOKEN=…: Discord does not accept this token; copy it again from the developer portal, "
+            "under Bot (Reset Token makes a new one, and the old one ends)"
+        ) from None
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise chat_error(error) from None
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise ChatError(
+            f"what answers at {_where(api)} doesn't speak Discord's API; check DISCORD_API_BASE"
+        ) from None
+
+
+@contextmanager
+def _at(api: str | None) -> Iterator[None]:
+    """Point discord.py to another REST API, and back after the block."""
+    usual = discord.http.Route.BASE
+    discord.http.Route.BASE = api or usual
+    try:
+        yield
+    finally:
+        discord.http.Route.BASE = usual
+
+
+def _where(api: str | None) -> str:
+    return api or "Discord"
+
+
+def _guild(guild_id: str | int, name: str, permissions: str) -> Guild:
+    return Guild(str(guild_id), name, lacking(discord.Permissions(int(permissions))))
+
+
+class _Dates:
+    """The time that Discord's first answer states, against this machine's."""
+
+    def __init__(self) -> None:
+        self.ahead_s: float | None = None
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """What discord.py passes to its HTTP session: our only way to the headers of an answer."""
+        config = aiohttp.TraceConfig()
+        config.on_request_end.append(self._ended)
+        return config
+
+    async def _ended(self, _session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
+        if self.ahead_s is not None or (stated := params.response.headers.get("Date")) is None:
+            return
+        try:
+            when: datetime = parsedate_to_datetime(stated)
+            self.ahead_s = time.time() - when.timestamp()
+        except (ValueError, OverflowError):
+            pass  # an odd server; the clock is then unknown

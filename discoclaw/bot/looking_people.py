@@ -1,0 +1,36 @@
+"""What Discord says about people, over REST. Goes on where `looking` ends, without the bot's own commands.
+
+Those take half a second to import, and `discoclaw init` does without them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import discord
+
+from discoclaw.bot.looking import Session, logged_in, understood
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody on Discord. `bot`: it is a program's account."""
+
+    id: str
+    name: str
+    bot: bool
+
+
+async def person(session: Session, user_id: str) -> Person | None:
+    """Who has this id; None if nobody has. Raises ChatError."""
+    with understood(session.api):
+        try:
+            user = await session.client.fetch_user(int(user_id))
+        except discord.NotFound:
+            return None
+    return Person(str(user.id), user.display_name, user.bot)
+
+
+async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str, Person | None]:
+    """Who has each of these ids; None where nobody has. Raises as `looking.look` does."""
+    async with logged_in(token, api=api) as session:
+        return {one: await person(session, one) for one in ids}

@@ -1,0 +1,1 @@
+"""What `discoclaw init` and `doctor` look at, a module for each subject. Nothing here changes anything."""

@@ -1,0 +1,309 @@
+"""The model that answers people and the small ones: what they can, how fast, and what a turn costs.
+
+Every question is one that the bot itself asks: its own prompt, tools and shapes.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+
+from PIL import Image
+
+from discoclaw.app.models import config_of
+from discoclaw.checkup.asked import Asked, Exchange, Listening
+from discoclaw.checkup.context import context_of
+from discoclaw.checkup.costs import cost_of
+from discoclaw.checkup.model import ANTHROPIC, QUESTION, address_of, check_key, plainly
+from discoclaw.checkup.topic import finding
+from discoclaw.checkup.turn import Turn, take_turn
+from discoclaw.core.attached import Encoded
+from discoclaw.core.errors import ModelBadRequest, ModelEmpty, ModelError, SettingsError
+from discoclaw.core.health import Finding
+from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
+from discoclaw.core.ports import Model
+from discoclaw.evals import reading, run
+from discoclaw.evals.chain import Chain
+from discoclaw.evals.judge import Verdict
+from discoclaw.evals.meter import CHARS_PER_TOKEN
+from discoclaw.models.anthropic.known import ends
+from discoclaw.models.config import ModelConfig, Models
+from discoclaw.models.providers import open_models
+from discoclaw.settings import Settings
+from discoclaw.show.words import count, line
+
+SLOW_S = 10.0
+"""People begin to wonder after so many seconds without a word."""
+SLOW_RATE = 8.0
+"""Tokens a second; people read about as fast."""
+PICTURE_PX, PICTURE_COLOUR, COLOURS = 32, (255, 225, 0), ("yellow", "gold", "gelb")
+LOOK = ModelRequest(
+    (SystemBlock("You are being tested. Answer with one word."),),
+    (UserTurn("Which colour does Picture 1 have?"),),
+    max_tokens=64,
+)
+FORM_CASE = "plain-01"
+FORM_CHAIN = Chain.model_validate(
+    {
+        "id": "checkup",
+        "start": "2026-11-19T18:00:00+01:00",
+        "updates": 1,
+        "planted": [{"by": "A", "text": "I'm moving the release of Atlas to Friday", "update": 1}],
+        "facts": [{"all": ["friday"], "since": 1, "example": "Anna moves the release of Atlas to Friday."}],
+    }
+)
+"""The smallest talk that the summary loop sums up."""
+
+
+@dataclass(slots=True)
+class Examined:
+    """The configured models during one checkup. `lane`: a local server answers one question after another.
+
+    `answers` is set once it is known whether the model that answers people does.
+    """
+
+    settings: Settings
+    asked: Asked = field(default_factory=Asked)
+    lane: asyncio.Lock = field(default_factory=asyncio.Lock)
+    answers: bool | None = None
+
+    @property
+    def config(self) -> ModelConfig:
+        return config_of(self.settings)
+
+    def counted(self, model: Model) -> Listening:
+        """A model whose answers count."""
+        return Listening(model, self.asked)
+
+
+async def answers(seen: Examined) -> AsyncIterator[Finding]:
+    """What the models can. What follows from an error is left out."""
+    async with seen.lane:
+        seen.answers = False
+        try:
+            check_key(seen.config)
+            models = open_models(seen.config)
+        except SettingsError as error:
+            yield finding("model", error)
+            return
+        try:
+            async for one in _answers(seen, models, seen.counted(models.chat)):
+                yield one
+        finally:
+            await models.close()
+
+
+async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIterator[Finding]:
+    settings, config = seen.settings, seen.config
+    first = await _stream(chat, QUESTION)
+    if first.error is not None:
+        yield finding("model", plainly(first.error, config))
+        return
+    seen.answers = True
+    for one in (*_first(first, models, config), *_ending(settings)):
+        yield one
+    context = await _context(config, models) if settings.model_provider == "anthropic" else None
+    turn = await take_turn(settings, chat)
+    for one in _turn(turn, settings, context, chat.name):
+        yield one
+    if settings.model_provider == "offline":
+        yield Finding(
+            "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
+        )
+        return
+    async for one in _forms(seen, models):
+        yield one
+    if settings.files_enabled:
+        yield await _picture(chat)
+
+
+async def _stream(chat: Listening, request: ModelRequest) -> Exchange:
+    """One request. Its failure is in the exchange; so is an answer without a word."""
+    try:
+        async for _ in chat.stream(request):
+            pass
+    except ModelError:
+        pass  # it is in the exchange
+    done = chat.exchanges[-1]
+    if done.error is None and not done.said.strip():
+        done.error = ModelEmpty("it answered without a word")
+    return done
+
+
+def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
+    name = models.id_of(config.chat)
+    where = "" if config.provider == "offline" else f" at {address_of(config)}"
+    yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
+    if first.first_s > SLOW_S:
+        text = f"people wait {first.first_s:.0f} s for the first word of even a short answer"
+        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
+
+
+def _ending(settings: Settings) -> Iterator[Finding]:
+    if settings.base_url is not None and settings.base_url.rstrip("/") != ANTHROPIC:
+        return
+    for name, model in (
+        ("DISCOCLAW_MODEL", settings.model),
+        ("DISCOCLAW_SUMMARY_MODEL", settings.summary_model),
+        ("DISCOCLAW_DURABLE_MODEL", settings.durable_model),
+    ):
+        if (day := ends(model)) is not None:
+            text = f"{name}={line(model)}: Anthropic switches this model off on {day}"
+            yield Finding("deprecated", "warning", text, f"set {name} to sonnet, haiku or opus")
+
+
+async def _context(config: ModelConfig, models: Models) -> int | None:
+    if config.base_url is None or config.base_url.rstrip("/") == ANTHROPIC:
+        return None
+    return await context_of(config.base_url, models.id_of(config.chat))
+
+
+# ---------------------------------------------------------------------- a turn and its tools
+
+
+def _turn(turn: Turn, settings: Settings, context: int | None, model: str) -> Iterator[Finding]:
+    if not turn.exchanges:
+        yield Finding("turn", "bad", "the bot asked the model nothing", "report this; it is a bug")
+        return
+    first = turn.exchanges[0]
+    if first.error is not None:
+        yield _failed_turn(first.error, tools=bool(first.request.tools))
+        return
+    longest = _longest(first, settings)
+    used = sum((one.usage for one in turn.exchanges), Usage())
+    cost = cost_of(settings, {model: used})
+    yield Finding(
+        "turn",
+        "good",
+        f"{first.prompt_tokens:,} tokens for a short message, up to about {longest:,} with a full memory and "
+        f"long talk; {used.output_tokens:,} tokens of answer in {count(len(turn.exchanges), 'request')}; "
+        f"the first sign after {first.first_s:.1f} s{f'; {cost}' if cost else ''}",
+    )
+    yield from _room(longest, settings, context)
+    yield from _rate(turn)
+    yield _tools(turn, settings)
+
+
+def _failed_turn(error: ModelError, *, tools: bool) -> Finding:
+    if tools and isinstance(error, ModelBadRequest):
+        text = f"the server refuses the bot's tools ({error})"
+        return Finding(
+            "tools", "bad", text, "use a model that can call tools, or set DISCOCLAW_TOOLS_ENABLED=0"
+        )
+    return Finding("turn", "bad", f"a turn of the bot fails: {error}", "use another model")
+
+
+def _longest(first: Exchange, settings: Settings) -> int:
+    """About the most tokens of a prompt: what is there always, and what may come to it."""
+    more = settings.history_budget + settings.inject_max_chars + settings.summary_max_chars
+    return first.prompt_tokens + min(more, settings.prompt_budget) // CHARS_PER_TOKEN
+
+
+def _room(longest: int, settings: Settings, context: int | None) -> Iterator[Finding]:
+    """Whether what the server reads at once is enough, and what the bot was told about it."""
+    if context is None:
+        return
+    needed = longest + settings.max_tokens
+    if context < needed:
+        text = (
+            f"the server reads {context:,} tokens at once, and a long turn with its answer needs {needed:,}"
+        )
+        yield Finding("context", "bad", text, "start the server with a longer context (Ollama: num_ctx)")
+    elif context < settings.context_tokens:
+        text = f"the server reads {context:,} tokens at once, and DISCOCLAW_CONTEXT_TOKENS says more"
+        yield Finding("context", "warning", text, f"set DISCOCLAW_CONTEXT_TOKENS={context}")
+    else:
+        yield Finding("context", "good", f"the server reads {context:,} tokens at once")
+
+
+def _rate(turn: Turn) -> Iterator[Finding]:
+    last = turn.exchanges[-1]
+    writing = last.whole_s - last.first_s
+    if last.usage.output_tokens < 20 or last.pieces < 2 or writing <= 0:
+        return  # too little to tell
+    rate = last.usage.output_tokens / writing
+    if rate < SLOW_RATE:
+        text = f"the model writes {rate:.0f} tokens a second, slower than people read"
+        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
+    else:
+        yield Finding("speed", "good", f"the model writes {rate:,.0f} tokens a second")
+
+
+def _tools(turn: Turn, settings: Settings) -> Finding:
+    called = [name for one in turn.exchanges for name in one.calls]
+    if not settings.tools_enabled:
+        return Finding("tools", "unknown", "they are switched off (DISCOCLAW_TOOLS_ENABLED)")
+    failed = next((one.error for one in turn.exchanges if one.error is not None), None)
+    if failed is not None:
+        return Finding(
+            "tools", "bad", f"the model fails after a tool: {failed}", "use a model that can call tools"
+        )
+    if not called:
+        text = "told to remember something, the model called no tool"
+        return Finding(
+            "tools", "warning", text, "use a model that can call tools, or set DISCOCLAW_TOOLS_ENABLED=0"
+        )
+    if not turn.remembered:
+        text = (
+            f"told to remember something, the model called {line(called[0], 60)}, and nothing was remembered"
+        )
+        return Finding("tools", "warning", text, "use a larger model")
+    return Finding(
+        "tools", "good", f"told to remember something, the model called {line(called[0], 60)} and it worked"
+    )
+
+
+# ---------------------------------------------------------------------- forms and pictures
+
+
+async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
+    """Whether the small models answer in the form in which the loops read."""
+    settings, config = seen.settings, seen.config
+    facts, summary = seen.counted(models.facts), seen.counted(models.summary)
+    if settings.durable_enabled and settings.extraction_enabled:
+        cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
+        try:
+            (verdict,) = await run.extraction(cases, lambda _: facts)
+            yield _form(verdict, "learning", "DISCOCLAW_DURABLE_MODEL")
+        except ModelError as error:
+            yield finding("learning", plainly(error, config, settings.durable_model))
+    if settings.summary_enabled:
+        try:
+            (verdict,) = await run.summaries([FORM_CHAIN], lambda _: summary)
+            yield _form(verdict, "summaries", "DISCOCLAW_SUMMARY_MODEL")
+        except ModelError as error:
+            yield finding("summaries", plainly(error, config, settings.summary_model))
+
+
+def _form(verdict: Verdict, what: str, variable: str) -> Finding:
+    valid, answered = verdict.scores.get("valid", (0, 0))
+    failed = next((one for one in verdict.faults if one.startswith("the model failed")), "")
+    if failed:
+        text = f"the model's answer for {what} can't be used: {failed.partition(': ')[2]}"
+        return Finding(what, "bad", text, f"set {variable} to a larger model")
+    if valid < answered:
+        text = f"the model needed a second try to answer for {what} in the right form"
+        return Finding(what, "warning", text, f"a larger {variable} would cost fewer tokens")
+    return Finding(what, "good", f"the model answers for {what} in the right form")
+
+
+async def _picture(chat: Listening) -> Finding:
+    picture = BytesIO()
+    Image.new("RGB", (PICTURE_PX, PICTURE_PX), PICTURE_COLOUR).save(picture, "PNG")
+    data = base64.b64encode(picture.getvalue()).decode()
+    shown = Encoded("yellow.png", "image/png", data, tokens=2, label="Picture 1")
+    (turn,) = LOOK.turns
+    assert isinstance(turn, UserTurn)
+    done = await _stream(chat, replace(LOOK, turns=(replace(turn, media=(shown,)),)))
+    if done.unseen:
+        text = "the model takes no pictures; people who send one are told so"
+        return Finding("pictures", "warning", text, "use a model that sees, or set DISCOCLAW_FILES=0")
+    if done.error is not None:
+        return Finding(
+            "pictures", "warning", f"a picture makes the model fail: {done.error}", "set DISCOCLAW_FILES=0"
+        )
+    if not any(colour in done.said.lower() for colour in COLOURS):
+        text = f"the model calls a yellow picture “{line(done.said, 60)}”, so it may not see any"
+        return Finding("pictures", "warning", text, "use a model that sees, or set DISCOCLAW_FILES=0")
+    return Finding("pictures", "good", "the model sees pictures")

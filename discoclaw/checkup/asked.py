@@ -1,0 +1,117 @@
+"""What models were asked during a checkup, and how fast they answered. Asks nothing itself."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from discoclaw.core.errors import ModelError
+from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
+from discoclaw.core.ports import Model, Shape
+from discoclaw.core.usage import Tally, counted_in, used
+from discoclaw.evals import meter
+
+
+@dataclass(slots=True)
+class Asked:
+    """How often models were asked by everything in one checkup, and what servers counted for each model."""
+
+    requests: int = 0
+    used: dict[str, Usage] = field(default_factory=dict)
+
+    def note(self, model: str, usage: Usage) -> None:
+        """Note one answer."""
+        self.requests += 1
+        self.used[model] = self.used.get(model, Usage()) + usage
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them used."""
+        return sum(self.used.values(), Usage())
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, read and written."""
+        return self.usage.prompt_tokens + self.usage.output_tokens
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request that was streamed, with the seconds to its first piece and to its end."""
+
+    request: ModelRequest
+    said: str = ""
+    first_s: float = 0.0
+    whole_s: float = 0.0
+    pieces: int = 0
+    usage: Usage = field(default_factory=Usage)
+    unseen: tuple[Unseen, ...] = ()
+    calls: tuple[str, ...] = ()
+    error: ModelError | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of the prompt, estimated where the server counts none."""
+        return self.usage.prompt_tokens or size_of(self.request) // meter.CHARS_PER_TOKEN
+
+
+@dataclass(slots=True)
+class Listening:
+    """The port `Model` around another one; `exchanges` are what was streamed, in order."""
+
+    model: Model
+    asked: Asked
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What the other model is called by its server; "" if it has no name."""
+        return str(getattr(self.model, "name", ""))
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The other model's stream, timed. Raises ModelError."""
+        one, began = Exchange(request), time.monotonic()
+        self.exchanges.append(one)
+        try:
+            async with aclosing(self.model.stream(request)) as events:
+                async for event in events:
+                    one.first_s = one.first_s or time.monotonic() - began
+                    if isinstance(event, TextDelta):
+                        one.said += event.text
+                        one.pieces += 1
+                    else:
+                        _ended(one, event)
+                        self.asked.note(self.name, event.usage)
+                    yield event
+        except ModelError as error:
+            one.error = error
+            raise
+        finally:
+            one.whole_s = time.monotonic() - began
+
+    async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
+        """The other model's answer, counted here and by whoever counts around it. Raises ModelError."""
+        tally = Tally()
+        try:
+            with counted_in(tally):
+                return await self.model.structured(shape=shape, **asked)
+        finally:
+            for model, usage in tally.used:
+                self.asked.note(model, usage)
+                used(model, usage, whole=tally.whole)
+
+    async def close(self) -> None:
+        """Does nothing: whoever opened the other model closes it."""
+
+
+def _ended(one: Exchange, event: Finished) -> None:
+    one.usage, one.unseen = event.usage, event.unseen
+    one.calls = tuple(call.name for call in event.turn.calls)
+
+
+def size_of(request: ModelRequest) -> int:
+    """The characters of a request: system, tools and what people said."""
+    system = sum(len(block.text) for block in request.system)
+    tools = sum(len(tool.name) + len(tool.description) + len(str(tool.schema)) for tool in request.tools)
+    return system + tools + sum(len(turn.text) for turn in request.turns if isinstance(turn, UserTurn))

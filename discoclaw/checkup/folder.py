@@ -1,0 +1,177 @@
+"""The data folder: whether the bot can use it, what is left in it, and who has it now. Nothing is written."""
+
+import os
+import shutil
+import socket
+import stat
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.health import Finding
+from discoclaw.core.times import iso_ms
+from discoclaw.memory.disk import lock_holder, temporary
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.status import status_of
+from discoclaw.settings import Settings
+from discoclaw.show.words import count, line
+from discoclaw.storage import disks_of
+
+FULL, TIGHT = 20_000_000, 500_000_000
+"""Free bytes: with fewer than the first the bot can hardly write, with fewer than the second soon."""
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "ncpfs", "davfs"})
+ODD = frozenset({"vboxsf", "fuse.vmhgfs-fuse", "drvfs", "vfat", "exfat"})
+GONE = frozenset({"tmpfs", "ramfs"})
+CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+async def folder(settings: Settings) -> AsyncIterator[Finding]:
+    """Everything about the folder that can be seen without taking it."""
+    for one in await read_in_thread(lambda: [*_folder(settings)]):
+        yield one
+
+
+def _folder(settings: Settings) -> Iterator[Finding]:
+    data = settings.data_dir
+    if not data.exists():
+        yield from _missing(data)
+        return
+    if not data.is_dir():
+        yield Finding("folder", "bad", f"{data} is a file", "move it away, or set DISCOCLAW_DATA_DIR")
+        return
+    yield _rights(data)
+    yield _space(data)
+    yield from _file_system(data)
+    yield from _lock(settings.memory_dir)
+    yield from _leftovers(settings)
+
+
+def _missing(data: Path) -> Iterator[Finding]:
+    above = next(one for one in data.absolute().parents if one.exists())
+    if not _writable(above):
+        text = f"{data} doesn't exist and can't be made: {above} can't be written"
+        yield Finding("folder", "bad", text, "let the bot's user write there, or set DISCOCLAW_DATA_DIR")
+        return
+    yield Finding("folder", "good", f"{data} doesn't exist yet; the bot makes it at its first start")
+    yield _space(above)
+
+
+def _rights(data: Path) -> Finding:
+    """Whether the folder and those in it can be read and written, and by whom else."""
+    for one in (data, *_tops(data)):
+        if not (os.access(one, os.R_OK | os.X_OK) and _writable(one)):
+            why = f"{one} can't be {'written' if os.access(one, os.R_OK | os.X_OK) else 'read'}"
+            return Finding("folder", "bad", why, f"let this user own it: chown -R {_user()} {data}")
+    mode, memory = data.stat().st_mode, data / "memory"
+    inner = memory.stat().st_mode if memory.is_dir() else 0
+    if os.name != "nt" and inner & 0o077 and mode & 0o077:
+        text = f"other users of this machine can read {memory} (mode {stat.S_IMODE(inner):04o})"
+        return Finding(
+            "folder", "warning", text, f"run: chmod -R go= {memory} (a start of the bot does it too)"
+        )
+    return Finding("folder", "good", f"{data} can be read and written")
+
+
+def _tops(data: Path) -> list[Path]:
+    try:
+        return [one for one in sorted(data.iterdir()) if one.is_dir() and not one.is_symlink()]
+    except OSError:
+        return []  # which the folder itself says
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else "you"
+
+
+def _space(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    text = f"{free / 1e9:.1f} GB are free" if free >= 1e9 else f"{free / 1e6:.0f} MB are free"
+    if free < FULL:
+        return Finding(
+            "space", "bad", f"the disk is full: {text}", "free some space; nothing can be remembered"
+        )
+    if free < TIGHT:
+        return Finding("space", "warning", f"the disk is nearly full: {text}", "free some space soon")
+    return Finding("space", "good", text)
+
+
+def _file_system(data: Path) -> Iterator[Finding]:
+    kind = kind_of(data)
+    if kind in NETWORK:
+        text = f"{data} is on a network drive ({kind}), where locks and SQLite files aren't reliable"
+        yield Finding("file system", "warning", text, "use a local disk, or PostgreSQL (docs/postgresql.md)")
+    elif kind in ODD:
+        text = f"{data} is on {kind}, which keeps no permissions and doesn't lock reliably"
+        yield Finding("file system", "warning", text, "use a local disk of this system")
+    elif kind in GONE:
+        text = f"{data} is in RAM ({kind}): everything is gone after a restart of the machine"
+        yield Finding("file system", "warning", text, "set DISCOCLAW_DATA_DIR to a folder on a disk")
+    elif kind == "overlay" and any(one.exists() for one in CONTAINERS):
+        text = f"{data} is inside the container: everything is gone when that is removed"
+        yield Finding("file system", "warning", text, "mount a volume there (docs/operating.md)")
+    elif kind:
+        yield Finding("file system", "good", kind)
+
+
+def kind_of(folder: Path) -> str:
+    """The type of the file system that a folder is on, "" if this system doesn't say."""
+    try:
+        wanted, found = folder.resolve(), ("", "")
+        for row in MOUNTS.read_text(encoding="utf-8").splitlines():
+            fields = row.split()
+            point = fields[4].encode().decode("unicode_escape")  # a space is written as \040
+            if wanted.is_relative_to(point) and len(point) >= len(found[0]):
+                found = point, fields[fields.index("-") + 1]
+        return found[1]
+    except (OSError, ValueError, LookupError):
+        return ""
+
+
+def _lock(root: Path) -> Iterator[Finding]:
+    """Who has the folder. That it is in use is good news: the bot runs."""
+    holder, held = lock_holder.recorded(root), lock_holder.locked(root)
+    if holder is None:
+        if held:
+            text = "another process has it, and its record is missing"
+            yield Finding("lock", "good", text)
+        return
+    here = holder.host == socket.gethostname()
+    who = (
+        f"process {holder.pid}{'' if here else ' on ' + line(holder.host)} since {iso_ms(holder.since)[:16]}Z"
+    )
+    living = lock_holder.read(root) is not None
+    if not here and not held:
+        text = f"it was taken by {who}, on another machine or in another container"
+        way_out = "only one may use a folder: make sure that one has ended before you start another"
+        yield Finding("lock", "warning", text, way_out)
+    elif held or (held is None and living):
+        yield Finding("lock", "good", f"the bot has it: {who}")
+    else:
+        ended = "has ended without giving it back" if not living else "doesn't hold it any more"
+        text = f"the record names {who}, which {ended}"
+        yield Finding(
+            "lock", "warning", text, "nothing: the lock is free, and a start of the bot replaces the record"
+        )
+
+
+def _leftovers(settings: Settings) -> Iterator[Finding]:
+    with disks_of(settings) as stores:
+        found = temporary.leftovers(stores.folders())
+        if found and not lock_holder.locked(settings.memory_dir):
+            text = f"{count(found, 'temporary file')} of killed writes"
+            yield Finding("leftovers", "warning", text, "start the bot, which removes them")
+        if stores.used.shared:
+            return  # the store's own topic says that
+        try:
+            unfinished = status_of(stores).erasings
+        except MemoryFault as fault:
+            yield Finding("leftovers", "bad", str(fault), "see docs/operating.md, Troubleshooting")
+            return
+    if unfinished:
+        text = f"the erasing of {count(len(unfinished), 'memory')} is unfinished"
+        yield Finding("leftovers", "warning", text, "start the bot, which finishes it")

@@ -1,0 +1,260 @@
+"""`discoclaw init` for scripts: flags and the environment give the answers; one line says what is wrong."""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from dotenv import dotenv_values
+from typer.testing import CliRunner, Result
+
+from discoclaw.cli.main import cli
+from tests.cli.shell import OURS
+from tests.process.house import KEY, TOKEN
+from tests.servers.discord_server import DiscordServer
+from tests.servers.messages_api import MessagesServer, raw
+
+NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing listens
+OTHER_TOKEN = TOKEN[:-1] + "x"
+LOCAL_KEY = "local-0123456789"
+MODELS = ("DISCOCLAW_MODEL", "DISCOCLAW_SUMMARY_MODEL", "DISCOCLAW_DURABLE_MODEL")
+
+
+class Script:
+    """Runs `discoclaw init` in a folder, beside a Discord and a model's server."""
+
+    def __init__(self, folder: Path, discord: DiscordServer, model: MessagesServer) -> None:
+        self.file = folder / ".env"
+        self.discord = discord
+        self.model = model
+        self.ann = discord.add_user("Ann")
+
+    async def run(self, *flags: str, typed: str = "", **environment: str) -> Result:
+        """Run it in a thread, since the servers run here. No secret is shown."""
+        unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
+        told = {**unset, "DISCORD_API_BASE": self.discord.rest_base, **environment}
+        work = partial(CliRunner().invoke, cli, ["init", *flags], input=typed, env=told)
+        result = await asyncio.to_thread(work)
+        assert not any(secret in result.output for secret in (TOKEN, OTHER_TOKEN, KEY, LOCAL_KEY))
+        return result
+
+    async def does(self, *flags: str, typed: str = "", **environment: str) -> str:
+        """What it prints when all is right."""
+        result = await self.run(*flags, typed=typed, **environment)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        assert self.file.stat().st_mode & 0o777 == 0o600
+        return result.stdout
+
+    async def refuses(self, *flags: str, typed: str = "", **environment: str) -> str:
+        """The one line that says why not; then nothing has changed."""
+        before = self.file.read_bytes() if self.file.is_file() else None
+        result = await self.run(*flags, typed=typed, **environment)
+        assert result.exit_code == 1, result.output
+        assert (self.file.read_bytes() if self.file.is_file() else None) == before
+        (line,) = result.stderr.splitlines()
+        return line.removeprefix("discoclaw: ")
+
+    @property
+    def written(self) -> dict[str, str | None]:
+        return dotenv_values(self.file)
+
+
+@pytest_asyncio.fixture
+async def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
+    monkeypatch.chdir(tmp_path)
+    async with DiscordServer(token=TOKEN) as discord, MessagesServer() as model:
+        model.models = ("qwen3:8b", "llama3.2:3b")
+        yield Script(tmp_path, discord, model)
+
+
+class TestAnswers:
+    async def test_are_given_by_flags_and_the_token_on_stdin(self, script: Script) -> None:
+        out = await script.does(
+            *("--token-file", "-", "--allow-users", f"{script.ann.id}", "--owner", f"{script.ann.id}"),
+            *("--base-url", f"{script.model.base_url}/v1/", "--model", "llama3.2:3b"),
+            typed=f"{TOKEN}\n",
+        )
+        assert "https://discord.com/oauth2/authorize?" in out
+        assert "Developer Mode" not in out
+        assert script.written == {
+            "DISCORD_TOKEN": TOKEN,
+            "DISCORD_ALLOW_USER_IDS": str(script.ann.id),
+            "DISCOCLAW_OWNER_IDS": str(script.ann.id),
+            "ANTHROPIC_BASE_URL": script.model.base_url,
+            **dict.fromkeys(MODELS, "llama3.2:3b"),
+        }
+
+    async def test_may_be_the_applications_owner_and_what_the_environment_has(self, script: Script) -> None:
+        script.model.models, script.model.key = ("only",), LOCAL_KEY
+        environment = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_API_KEY": LOCAL_KEY}
+        await script.does("--yes", **environment, ANTHROPIC_BASE_URL=script.model.base_url)
+        assert script.written["DISCORD_ALLOW_USER_IDS"] == str(script.discord.owner.id)
+        assert script.written["DISCOCLAW_OWNER_IDS"] == str(script.discord.owner.id)
+        assert script.written["ANTHROPIC_API_KEY"] == LOCAL_KEY
+        assert script.written["DISCOCLAW_MODEL"] == "only"
+
+    async def test_may_be_a_team(self, script: Script) -> None:
+        bea = script.discord.add_user("Bea")
+        script.discord.describe_application(flags=1 << 19, team=[script.ann, bea])
+        await script.does("--yes", DISCORD_TOKEN=TOKEN, DISCOCLAW_MODEL_PROVIDER="offline")
+        assert script.written["DISCOCLAW_OWNER_IDS"] == f"{script.ann.id},{bea.id}"
+
+    async def test_of_a_server_without_a_list_of_models_are_checked_by_asking_it(
+        self, script: Script
+    ) -> None:
+        script.model.models = raw(b"not here", status=404)
+        told = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_BASE_URL": script.model.base_url}
+        await script.does("--yes", "--model", "mine", **told)
+        assert script.written["DISCOCLAW_MODEL"] == "mine"
+        assert len(script.model.requests) == 1
+
+    async def test_are_not_checked_when_nobody_should_be_asked(self, script: Script) -> None:
+        out = await script.does(
+            *("--no-check", "--allow-users", "1", "--base-url", "localhost:11434", "--model", "m"),
+            DISCORD_TOKEN=TOKEN,
+        )
+        assert "prints the link once Discord can be asked" in out
+        assert script.written["ANTHROPIC_BASE_URL"] == "http://localhost:11434"
+        assert (script.discord.requests, script.model.requests) == ([], [])
+
+
+class TestWhatIsWrong:
+    @pytest.mark.parametrize(
+        ("flags", "changes", "says"),
+        [
+            (("--allow-users", "1"), {}, "DISCORD_ALLOW_USER_IDS: 1 is nobody's id"),
+            (("--allow-users", "ann"), {}, "DISCORD_ALLOW_USER_IDS: 'ann' is not a Discord id"),
+            (("--owner", "ann"), {}, "DISCOCLAW_OWNER_IDS: 'ann' is not a Discord id"),
+            (
+                ("--model", "gpt"),
+                {},
+                "has no model 'gpt'; it has qwen3:8b, llama3.2:3b (name one with --model)",
+            ),
+            ((), {}, "has several models; it has qwen3:8b, llama3.2:3b (name one with --model)"),
+            (("--base-url", "sk-proj-1"), {}, "ANTHROPIC_BASE_URL=…: is a key; an address looks like"),
+            (
+                ("--no-check", "--allow-users", "1"),
+                {},
+                "DISCOCLAW_MODEL is not set; name a model of that server with --model",
+            ),
+            (("--no-check",), {}, "what is missing: --allow-users"),
+            ((), {"DISCORD_TOKEN": OTHER_TOKEN}, "Discord does not accept this token"),
+            ((), {"DISCORD_API_BASE": NOWHERE}, "; --no-check writes it without asking"),
+            (("--base-url", NOWHERE), {}, "; --no-check writes it without asking"),
+            (("--token-file", "-", "--api-key-file", "-"), {}, "only one of --token-file and --api-key-file"),
+            (("--token-file", "nowhere.txt"), {}, "--token-file nowhere.txt: No such file or directory"),
+            (("--api-key-file", "-"), {}, "--api-key-file -: it is empty"),
+        ],
+    )
+    async def test_is_one_line_and_nothing_is_written(
+        self, script: Script, flags: tuple[str, ...], changes: dict[str, str], says: str
+    ) -> None:
+        told = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_BASE_URL": script.model.base_url, **changes}
+        assert says in await script.refuses("--yes", *flags, **told)
+
+    async def test_is_that_the_intent_is_off(self, script: Script) -> None:
+        script.discord.describe_application(flags=0)
+        line = await script.refuses("--yes", DISCORD_TOKEN=TOKEN, ANTHROPIC_API_KEY=KEY)
+        assert line.startswith("the message content intent is off, so the bot can't connect; switch it on")
+
+    async def test_is_that_flags_are_missing(self, script: Script) -> None:
+        assert await script.refuses() == (
+            "there is no terminal to ask in; what is missing: "
+            "--token-file (or DISCORD_TOKEN in the environment); "
+            "--allow-users (or --yes for the application's owner); "
+            "--api-key-file (or ANTHROPIC_API_KEY), or --base-url with --model"
+        )
+        line = await script.refuses("--yes", "--token-file", "-", typed=TOKEN)
+        assert line.partition("missing: ")[2].startswith("--api-key-file")
+
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (b"OTHER=\xff\n", "is not UTF-8 text"),
+            (
+                b'OTHER="no end\n',
+                "line 1 of .env is no setting: a quotation mark is not closed; mend it first",
+            ),
+        ],
+    )
+    async def test_is_the_file(self, script: Script, content: bytes, says: str) -> None:
+        script.file.write_bytes(content)
+        flags = ("--no-check", "--allow-users", "1", "--base-url", NOWHERE, "--model", "my model")
+        assert says in await script.refuses(*flags, DISCORD_TOKEN=TOKEN)
+
+
+class TestTheFile:
+    async def test_loses_the_other_servers_models_when_anthropic_answers(self, script: Script) -> None:
+        await script.does(
+            *("--no-check", "--allow-users", "1", "--base-url", NOWHERE, "--model", "m"), DISCORD_TOKEN=TOKEN
+        )
+        await script.does("--no-check", "--api-key-file", "-", typed=KEY)
+        kept = {name: value for name, value in script.written.items() if value}
+        assert kept == {"DISCORD_TOKEN": TOKEN, "DISCORD_ALLOW_USER_IDS": "1", "ANTHROPIC_API_KEY": KEY}
+
+    async def test_loses_the_key_when_another_server_answers_that_would_get_it(self, script: Script) -> None:
+        script.file.write_text(f"DISCOCLAW_MODEL_PROVIDER=offline\nANTHROPIC_API_KEY={KEY}\n")
+        flags = ("--no-check", "--allow-users", "1", "--base-url", NOWHERE, "--model", "m")
+        await script.does(*flags, DISCORD_TOKEN=TOKEN)
+        assert script.written["ANTHROPIC_API_KEY"] == ""
+        assert script.written["DISCOCLAW_MODEL_PROVIDER"] == ""
+
+    async def test_keeps_small_models_that_somebody_chose_for_the_same_server(self, script: Script) -> None:
+        lines = {"ANTHROPIC_BASE_URL": NOWHERE, **dict.fromkeys(MODELS, "big"), MODELS[2]: "small"}
+        script.file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        flags = ("--no-check", "--allow-users", "1", "--model", "bigger")
+        await script.does(*flags, DISCORD_TOKEN=TOKEN)
+        assert [script.written[name] for name in MODELS] == ["bigger", "bigger", "small"]
+        await script.does(*flags, "--base-url", "http://127.0.0.1:10", DISCORD_TOKEN=TOKEN)
+        assert [script.written[name] for name in MODELS] == ["bigger", "bigger", "bigger"]
+
+    async def test_keeps_the_key_of_one_server_from_another(self, script: Script) -> None:
+        script.file.write_text(f"ANTHROPIC_BASE_URL={NOWHERE}\nANTHROPIC_API_KEY={LOCAL_KEY}\n")
+        flags = ("--yes", "--base-url", script.model.base_url, "--model", "qwen3:8b")
+        await script.does(*flags, DISCORD_TOKEN=TOKEN)
+        (request,) = script.model.requests
+        assert LOCAL_KEY not in str(request.headers)
+        assert script.written["ANTHROPIC_API_KEY"] == ""
+        script.model.key = LOCAL_KEY
+        line = await script.refuses(*flags, DISCORD_TOKEN=TOKEN)
+        assert line.endswith("wants a key, or another one (answers 401); give it with --api-key-file")
+
+    async def test_keeps_roles_and_a_bot_without_a_model(self, script: Script) -> None:
+        before = f"DISCORD_TOKEN={TOKEN}\nDISCORD_ALLOW_ROLE_IDS=5\nDISCOCLAW_MODEL_PROVIDER=offline\n"
+        script.file.write_text(before)
+        out = await script.does("--no-check")
+        assert script.file.read_text() == before
+        assert "nobody may use /hatch" in out
+
+    async def test_is_not_used_as_long_as_something_else_wins_or_is_wrong(self, script: Script) -> None:
+        script.file.write_text("DISCOCLAW_MAX_TOKENS=many\n")
+        token = script.file.with_name("token")
+        token.write_text(TOKEN)
+        result = await script.run(
+            *(
+                "--no-check",
+                "--token-file",
+                "token",
+                "--allow-users",
+                "1",
+                "--base-url",
+                NOWHERE,
+                "--model",
+                "m",
+            ),
+            DISCORD_TOKEN=OTHER_TOKEN,
+        )
+        assert result.exit_code == 0
+        assert result.stderr.splitlines() == [
+            "note: DISCORD_TOKEN is set in the environment too, which wins over .env; unset it there",
+            "note: DISCOCLAW_MAX_TOKENS=many: must be a whole number from 64 to 32,000",
+        ]
+
+
+async def test_a_secret_is_never_an_argument(script: Script) -> None:
+    helped = re.sub(r"\x1b\[[0-9;]*m", "", (await script.run("--help", COLUMNS="120")).stdout)
+    assert set(re.findall(r"--(?:token|api-key)[a-z-]*", helped)) == {"--token-file", "--api-key-file"}
