@@ -15,11 +15,9 @@ from discoclaw.bot.sharded import ShardedDiscoClaw, Slots
 from discoclaw.core.errors import LeaseLost, MemoryFault, SettingsError
 from discoclaw.core.shards import AUTO, EVERY, Shards, every
 from discoclaw.memory.conversations.inboxes import Inboxes
+from discoclaw.memory.disk.members import SHARDS
 
 log = logging.getLogger(__name__)
-
-LEASES: Final = "shard/"
-"""What the names of the shards' leases begin with: `shard/<id>/<count>`."""
 
 GIVE_UP_AGAIN_S: Final = 0.1
 
@@ -105,7 +103,7 @@ class Sharding(Feature):
             await self._check(shards)  # first, so that who is refused never had one that others then see
             async with AsyncExitStack() as leases:
                 for shard in shards.ids:
-                    await self._take(f"{LEASES}{shard}/{shards.count}", shards, leases)
+                    await self._take(f"{SHARDS}{shard}/{shards.count}", shards, leases)
                 await self._check(shards)
                 taken.set_result(None)
                 await asyncio.get_running_loop().create_future()
@@ -119,7 +117,7 @@ class Sharding(Feature):
         """Take one lease, or wait for it."""
         if await leases.enter_async_context(self._processes.free(name)):
             return
-        shard, who = name.removeprefix(LEASES), (await self._processes.holders(name)).get(name, "")
+        shard, who = name.removeprefix(SHARDS), (await self._processes.holders(name)).get(name, "")
         log.info(
             "shard %s belongs to another process%s; waiting until that ends",
             shard,
@@ -129,11 +127,11 @@ class Sharding(Feature):
 
     async def _check(self, shards: Shards) -> None:
         """Raise SettingsError if a living process has another number of shards."""
-        for name, who in (await self._processes.holders(LEASES)).items():
+        for name, who in (await self._processes.holders(SHARDS)).items():
             if name.rpartition("/")[2] != str(shards.count):
                 raise SettingsError(
                     f"DISCOCLAW_SHARDS={shards}: another process ({who}) has shard "
-                    f"{name.removeprefix(LEASES)}; stop all processes before you start one with another "
+                    f"{name.removeprefix(SHARDS)}; stop all processes before you start one with another "
                     "number of shards"
                 )
 

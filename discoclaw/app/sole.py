@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 30.0
 """The pause after services could not be started, so that another process may try it meanwhile."""
+LOST_S: Final = 1.0
+"""The pause after the lease was lost: who ends gets none any more, and must not ask for it without end."""
 
 
 class Sole:
@@ -95,11 +97,16 @@ class Sole:
                 raise
         except LeaseLost:
             log.warning("%s: another process does this now", self._name)
+            await self._pause(LOST_S)
         except Exception as error:  # noqa: BLE001 - it is logged, and may work later or in another process
             self._failed(error)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_S):
-                    await self._closing.wait()
+            await self._pause(AGAIN_S)
+
+    async def _pause(self, pause_s: float) -> None:
+        """Wait so long, or until we close."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._closing.wait()
 
     def _failed(self, error: Exception) -> None:
         if self._closing.is_set():

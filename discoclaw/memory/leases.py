@@ -55,6 +55,7 @@ class Leases:
         self._held: dict[str, _Lease] = {}
         self._waiting: Counter[str] = Counter()
         self._returning: set[asyncio.Task[None]] = set()
+        self._ended = False
 
     def held(self) -> tuple[str, ...]:
         """The names of those that we have. For any thread."""
@@ -69,9 +70,11 @@ class Leases:
         return _Waited(self, name)
 
     async def had(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Wait until a lease is ours; while the result is entered, the task is inside."""
+        """Wait until a lease is ours; while the result is entered, the task is inside. Raises LeaseLost."""
         one, pause_s = self._lease(name), FIRST_PAUSE_S
         while (held := await self._entered(one)) is None:
+            if self._ended:
+                raise LeaseLost(f"this process gets no lease any more, and so not {name!r}")
             self._waiting[name] += 1
             try:
                 await (asyncio.sleep(pause_s) if self._back.is_set() else self._back.wait())
@@ -92,9 +95,8 @@ class Leases:
         async with self._inside(one, held):
             yield True
 
-    def moved(self, epoch: int, kept: Collection[str]) -> set[str]:
-        """We have a new epoch, and only these leases are still ours: all others are lost, and returned."""
-        lost = set()
+    def moved(self, epoch: int, kept: Collection[str]) -> None:
+        """We have a new epoch, and only these leases are still ours: all others are lost."""
         for name, one in list(self._held.items()):
             held = one.held
             assert held is not None
@@ -102,8 +104,7 @@ class Leases:
                 held.fence.epoch = epoch
             if held.fence.epoch == epoch:
                 continue
-            log.warning("the lease %r was lost: another process has it by now", name)
-            lost.add(name)
+            log.warning("the lease %r was lost: another process may have it by now", name)
             one.held, held.lost = None, True
             del self._held[name]
             for task in held.tasks:
@@ -111,7 +112,12 @@ class Leases:
                     held.cancelled.add(task)
         for name in set(kept) - self._held.keys():  # left meanwhile, which gave back that of the old epoch
             self._later(self._lease(name), epoch)
-        return lost
+
+    def end(self) -> None:
+        """Nothing is leased any more: all leases are lost, and whoever waits for one gets LeaseLost."""
+        self._ended = True
+        self.moved(0, ())
+        self._back.set()
 
     # ------------------------------------------------------------------ inside
 

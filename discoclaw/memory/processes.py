@@ -17,7 +17,7 @@ from discoclaw.memory.asking import Asking
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.fence import Presence, seconds
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.members import Claimed, Member, Rows, Together
+from discoclaw.memory.disk.members import Claimed, Entered, Member, Rows, Together
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.leases import Leases
 from discoclaw.memory.renewing import Heard, Renewing, Told
@@ -34,8 +34,7 @@ ANSWER_S = 2.0
 LOOK_S, LONGEST_LOOK_S = 0.1, 1.0
 """How often one looks whether all processes let go of something."""
 WARN_S = 10.0
-SHARDS = "shard/"
-"""How the names of the leases begin without which a process ends."""
+MISSED = "cut off for too long to know who was erased meanwhile: no lease is kept"
 
 
 class Texts(Protocol):
@@ -108,6 +107,7 @@ class SharedProcesses:
             self._in_loop(self._hear),
             self._in_loop(self._lost),
             self._in_loop(lambda _: self._begun(self._hide())),
+            self._in_loop(self._end),
         )
         self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
         self._asking = Asking(self._claim, answer_s=ANSWER_S)
@@ -115,7 +115,7 @@ class SharedProcesses:
         self._lost_at: float | None = None
         self._noticed_at = 0.0
         self._overtaken = False
-        """Whether another process has our shards by now: then this one ends, and handles nothing more."""
+        """Whether another process has our shards by now: then this one ends, and does nothing more."""
         self._tasks: set[asyncio.Task[Any]] = set()
         presence.margin_s = min(presence.margin_s, rows.lease_s * 0.4)
         self._applying = asyncio.Lock()
@@ -164,18 +164,19 @@ class SharedProcesses:
         ours = await self._answer(message, about)
         if ours is None and await self._back_soon():
             ours = await self._answer(message, about)
+        if self._overtaken and message is not None:
+            return False
         if ours is None and seconds() >= self._presence.until:
             # Nobody waits for us any more: what was said here since the loss may be erased by now, too.
             self._changes.out_of_touch()
         return ours is not False
 
     async def _answer(self, message: int | None, about: Collection[str]) -> bool | None:
-        """The same once; None if there is no answer. False for all messages once others have our shards."""
-        if self._overtaken and message is not None:
-            return False
+        """The same once; None if there is no answer."""
         if not self._presence.in_touch:
-            if not self._presence.stale:
-                self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
+            # If the thread was the first to notice, the event loop has not come to its word yet.
+            noticed = self._lost if self._presence.stale else self._lose
+            noticed(f"this process was not heard from for {self._rows.lease_s:g} s")
             return None
         try:
             found = await self._asking.claimed(message, about)
@@ -271,11 +272,10 @@ class SharedProcesses:
             page, missed = heard.page, False
             if heard.entered is not None:
                 missed = heard.entered.missed
-                lost = self._leases.moved(heard.entered.epoch, heard.entered.kept)
-                self._overtaken = self._overtaken or any(name.startswith(SHARDS) for name in lost)
+                self._leases.moved(heard.entered.epoch, heard.entered.kept)
             names = self._texts.unseen(page.names)
             if missed:
-                log.warning("cut off for too long to know who was erased meanwhile: no lease is kept")
+                log.warning(MISSED)
             if missed or not page.complete:
                 names |= self._texts.names()
             try:
@@ -297,6 +297,13 @@ class SharedProcesses:
                     log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
                     self._lost_at = None
                 self._changes.back_in_touch()
+
+    def _end(self, entered: Entered) -> None:
+        """Write nothing more, and ask nothing: our shards are another process's."""
+        self._overtaken = True
+        log.warning(MISSED if entered.missed else "nothing that this process writes counts any more")
+        self._leases.end()
+        self._renewing.back.set()  # nobody has to wait for it
 
     async def _hide(self) -> None:
         try:

@@ -46,7 +46,8 @@ class Told:
     """What the thread asks and tells the event loop's side. All are called in the thread, and must not block.
 
     `held` and `waiting` name leases; `heard` gets a page, `lost` why the store is out of touch. `fewer` says
-    that a process is gone for which names were kept, or that this one has caught up with them.
+    that a process is gone for which names were kept, or that this one has caught up with them. `overtaken`
+    says that one of our shards is another process's, or was given up: it is the last that is told.
     """
 
     held: Callable[[], Collection[str]]
@@ -54,6 +55,7 @@ class Told:
     heard: Callable[[Heard], None]
     lost: Callable[[str], None]
     fewer: Callable[[None], None]
+    overtaken: Callable[[Entered], None]
 
 
 @dataclass(eq=False)
@@ -170,7 +172,8 @@ class Renewing:
         due = progress.unsaid or self._presence.stale or seconds() - progress.renewed_at >= self._renew_s
         if due and not self._renewed(progress):
             self._lost("the others no longer counted on this process")
-            self._enter_again(progress)
+            if not self._entered_again(progress):
+                return
         if due and progress.fewer and not (self._presence.stale or progress.unsaid):
             progress.fewer = False
             self._told.fewer(None)
@@ -190,12 +193,18 @@ class Renewing:
         self._count_on_us(sent)
         return True
 
-    def _enter_again(self, progress: _Progress) -> None:
+    def _entered_again(self, progress: _Progress) -> bool:
+        """Get a new epoch. Without one, `presence` keeps that under which nothing is written any more."""
         sent = seconds()
         again = self._rows.enter_again(self._member, progress.epoch, progress.position, self._told.held())
+        if again.overtaken:
+            self._ended = True
+            self._told.overtaken(again)
+            return False
         progress.epoch, progress.again, progress.fewer = again.epoch, again, True
         progress.renewed_at, progress.outstanding = sent, None
         self._count_on_us(sent)
+        return True
 
     def _read(self, progress: _Progress) -> None:
         losses, sent = self.losses, seconds()

@@ -431,6 +431,42 @@ class TestAProcessThat:
                 await there.close()
                 await here.close()
 
+    async def test_lost_its_shard_erases_nothing_of_what_was_said_since(
+        self,
+        tmp_path: Path,
+        clock: Clock,
+        database: str,
+        postgres: "Postgres",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
+        with Line(postgres.port) as line:
+            here, there = await one_behind(line, database, tmp_path, clock)
+            try:
+                serving = asyncio.create_task(_serve(there))
+                await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
+                async with here.storage.processes.lease(erase.LEASE):
+                    erasing = asyncio.create_task(there.memory.erase(ANN))
+                    await until(lambda: erase.LEASE in shared_by(there)._leases.waiting())
+                    line.cut()
+                    taking = asyncio.create_task(_serve(here))
+                    await until(lambda: "shard/0/1" in shared_by(here)._leases.held())
+                    # It does by now what they asked for, and what they ask for next.
+                    await here.memory.erase(ANN)
+                    await here.remember(ANNS, "I like roses")
+                line.mend()
+                for work in (serving, erasing):
+                    with pytest.raises(LeaseLost):
+                        await work
+                with pytest.raises(MemoryFault):
+                    await there.remember(ANNS, WORDS)
+                assert await here.known(ANNS) == ["I like roses"]
+                assert not here.memory.pending_erasures()
+                taking.cancel()
+            finally:
+                await there.close()
+                await here.close()
+
 
 async def one_behind(line: Line, database: str, folder: Path, clock: Clock) -> tuple[Process, Process]:
     """Two processes that know what Ann said; the second one's way to the database is the line."""

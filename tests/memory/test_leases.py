@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import LeaseLost
 from discoclaw.memory.disk.fence import FENCES, Fence
-from discoclaw.memory.disk.members import Member, State
+from discoclaw.memory.disk.members import SHARDS, Member, State
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import as_ours
 from discoclaw.memory.disk.postgres.processes import ProcessRows
@@ -120,6 +120,11 @@ class Steps:
         if lived or one.writing is not None:
             return
         entered = one.rows.enter_again(Member("bot"), one.epoch, 0, list(one.holds))
+        assert entered.overtaken == any(name.startswith(SHARDS) for name in one.holds.keys() - entered.kept)
+        if entered.overtaken:  # it ends, but before that it may try to write
+            one.lost |= one.holds
+            one.holds = {}
+            return
         one.epoch = one.database.presence.epoch = entered.epoch
         one.lost = {name: one.holds[name] for name in one.holds.keys() - entered.kept}
         one.holds = {name: Fence(name, entered.epoch) for name in entered.kept}

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -318,6 +319,27 @@ def test_a_process_with_a_new_epoch_keeps_what_it_claimed(prepared_database: str
         one.close()
 
 
+def test_what_a_process_claimed_is_free_once_another_one_has_its_shard(prepared_database: str) -> None:
+    disk = PostgresDisk(prepared_database)
+    disk.open()
+    rows, other = disk.rows(60.0), disk.rows(60.0)
+    stopped, second = rows.enter(Member("bot")), other.enter(Member("bot"))
+    shards = ["shard/0/2", "shard/1/2"]
+    assert all(rows.take(name, stopped.epoch) for name in shards)
+    assert rows.claim([1], stopped.epoch, []).messages
+    with disk.database.connection() as db:
+        db.execute("UPDATE processes SET until = '-infinity' WHERE id = %s", (stopped.epoch,))
+        assert other.take(shards[0], second.epoch)
+        again = rows.enter_again(Member("bot"), stopped.epoch, stopped.position, shards)
+        assert again.overtaken
+        assert db.execute("SELECT id FROM processes").fetchall() == [(second.epoch,)]
+    assert other.claim([1], second.epoch, []).messages
+    assert other.take(shards[1], second.epoch)
+    assert not rows.take("mirror", again.epoch)
+    for one in (rows, other, disk):
+        one.close()
+
+
 def test_what_nobody_needs_any_more_is_removed(prepared_database: str) -> None:
     disk = PostgresDisk(prepared_database)
     disk.open()
@@ -353,6 +375,20 @@ async def test_a_claim_waits_for_a_store_that_is_back_soon(
             assert not await one.processes.claim("7")  # it was written down, and not only assumed
 
 
+async def test_a_claim_waits_too_if_the_thread_that_renews_was_the_first_to_notice_the_loss(
+    database: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "ANSWER_S", 30.0)
+    with Line(postgres.port) as line:
+        async with process(database) as one, process(line.url(database)) as other:
+            assert await one.processes.claim("7")
+            line.cut()
+            while not other.disk.presence.stale:
+                time.sleep(0.01)  # noqa: ASYNC251 - the event loop is told of it, and has not come to that yet
+            line.mend()
+            assert not await other.processes.claim("7")
+
+
 async def test_a_process_whose_shard_another_one_has_claims_nothing_more(
     database: str, postgres: Postgres
 ) -> None:
@@ -370,7 +406,6 @@ async def test_a_process_whose_shard_another_one_has_claims_nothing_more(
                 line.mend()
                 with pytest.raises(LeaseLost):
                     await serving
-                await until(lambda: split.processes.in_touch)
                 assert not await split.processes.claim("7")
                 assert await one.processes.claim("7")
 

@@ -5,7 +5,10 @@ Everything blocks, and raises OSError.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+SHARDS: Final = "shard/"
+"""How the names of the leases begin without which a process ends."""
 
 
 class Member(NamedTuple):
@@ -20,12 +23,16 @@ class Entered(NamedTuple):
 
     `missed`: it was away for so long that names which changed meanwhile may be gone. It then keeps no lease,
     so that a bot ends, and begins again without what it has in RAM and on its machine.
+
+    `overtaken`: one of its shards is no longer its own. Then it is not registered, and writes nothing more:
+    whoever has the shard by now does what it had begun, and people go on from there.
     """
 
     epoch: int
     position: int
     kept: frozenset[str] = frozenset()
     missed: bool = False
+    overtaken: bool = False
 
 
 class State(NamedTuple):
@@ -103,7 +110,10 @@ class Rows(Protocol):
         ...
 
     def enter_again(self, member: Member, before: int, position: int, leases: Collection[str]) -> Entered:
-        """Register a process whose epoch `before` has ended, with those of its leases that nobody took."""
+        """Register a process whose epoch `before` has ended, with those of its leases that nobody took.
+
+        Not if it had one of its shards no longer: what it claimed is then free, and so are its leases.
+        """
         ...
 
     def renew(self, epoch: int, state: State) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from discoclaw import __version__
-from discoclaw.memory.disk.members import Claimed, Entered, Member, Page, State
+from discoclaw.memory.disk.members import SHARDS, Claimed, Entered, Member, Page, State
 from discoclaw.memory.disk.postgres import changes
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import as_ours
@@ -59,21 +59,13 @@ class ProcessRows:
             with db.transaction():
                 now = _enter(db, member, self.lease_s)
                 db.execute("UPDATE processes SET seen = %s WHERE id = %s", (position, now.epoch))
-                if not db.execute(_HEARD_LATELY, (before,)).rowcount:
-                    _leave(db, before)
-                    return Entered(now.epoch, position, missed=True)
-                kept = db.execute(
-                    "UPDATE leases SET process = %(new)s, epoch = %(new)s"
-                    " WHERE epoch = %(old)s AND name = ANY (%(names)s) RETURNING name",
-                    {"new": now.epoch, "old": before, "names": list(leases)},
-                ).fetchall()
-                db.execute(
-                    "UPDATE claims SET process = %s WHERE process = %s"
-                    f" AND at > clock_timestamp() - interval '{ANSWERED_IN}'",
-                    (now.epoch, before),
-                )
+                missed = not db.execute(_HEARD_LATELY, (before,)).rowcount
+                kept = frozenset[str]() if missed else _handed_on(db, before, now.epoch, leases)
                 _leave(db, before)
-            return Entered(now.epoch, position, frozenset(name for (name,) in kept))
+                overtaken = any(name.startswith(SHARDS) for name in {*leases} - kept)
+                if overtaken:
+                    _leave(db, now.epoch)
+            return Entered(now.epoch, position, kept, missed, overtaken)
 
         return self._on_own(work)
 
@@ -195,6 +187,21 @@ def _enter(db: Connection, member: Member, lease_s: float) -> Entered:
         (member.kind, socket.gethostname(), os.getpid(), __version__, lease_s),
     )
     return Entered(*row)
+
+
+def _handed_on(db: Connection, before: int, epoch: int, leases: Collection[str]) -> frozenset[str]:
+    """Let a new epoch have what is left of the leases and claims of an older one. Returns these leases."""
+    kept = db.execute(
+        "UPDATE leases SET process = %(new)s, epoch = %(new)s"
+        " WHERE epoch = %(old)s AND name = ANY (%(names)s) RETURNING name",
+        {"new": epoch, "old": before, "names": list(leases)},
+    ).fetchall()
+    db.execute(
+        "UPDATE claims SET process = %s WHERE process = %s"
+        f" AND at > clock_timestamp() - interval '{ANSWERED_IN}'",
+        (epoch, before),
+    )
+    return frozenset(name for (name,) in kept)
 
 
 def _page(db: Connection, epoch: int, position: int) -> Page:
