@@ -183,7 +183,9 @@ def serve(main: socket.socket) -> None:
                 _bury(lives)
             elif key.fileobj is main:
                 asked, descriptors, *_ = socket.recv_fds(main, 1, 1)
-                if not asked:
+                if not asked:  # the test run has ended, or was killed, which leaves lives behind
+                    for pid in lives:
+                        os.kill(pid, signal.SIGKILL)
                     return
                 selector.register(socket.socket(fileno=descriptors[0]), selectors.EVENT_READ)
             else:
