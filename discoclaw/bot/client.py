@@ -125,6 +125,10 @@ class DiscoClaw(commands.Bot):
         """
         return await self.processes.claim(str(interaction.id), texts_about(str(interaction.user.id)))
 
+    async def answers(self, message_id: int) -> bool:
+        """Whether this process is still to answer a text command. See `Arrival.keep`, as for a turn."""
+        return self.processes.in_touch or await self.processes.claim(str(message_id))
+
     async def look(self, interaction: discord.Interaction[Any]) -> None:
         """The same for what only shows something: a form, or what completes a command."""
         await self.processes.look(texts_about(str(interaction.user.id)))

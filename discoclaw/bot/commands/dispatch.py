@@ -246,7 +246,10 @@ class Commands:
     async def _answer(self, call: Call, answer: Answer) -> None:
         done = True
         try:
-            await _send(call.send, answer, cards=call.slash)
+            if call.slash or await self._client.answers(call.source.id):
+                await _send(call.send, answer, cards=call.slash)
+            else:
+                log.info("%s: no answer to a command from here: another process has it", call.session_key)
         except ChatError as error:
             log.warning("the answer to a command could not be sent: %s", error)
             done = not isinstance(error, ChatUnavailable)  # it is carried out again later
