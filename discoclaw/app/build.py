@@ -92,8 +92,8 @@ def build(
     voice = Voice(basics, client, usage, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    # The shards are given back just before we leave the store: who has them next answers what we have claimed
-    # and no longer answer, but not while we count as living.
-    features = [disk, sharding, usage, mirror, people, models, finding, archive, files, chat, learning]
+    # The leases of the shards end when we leave the store, and at that moment our claims do: who has them
+    # next answers what we have claimed and no longer answer, which it may not while we count as living.
+    features = [sharding, disk, usage, mirror, people, models, finding, archive, files, chat, learning]
     features += [hearing, answering, talk, commanding, voice, missed]
     return App(settings, client, features)

@@ -23,7 +23,7 @@ GIVE_UP_AGAIN_S: Final = 0.1
 
 
 class Sharding(Feature):
-    """The leases of this process's shards, taken before it connects, given back when all is said.
+    """The leases of this process's shards, taken before it connects, and left with the store.
 
     A client without shards is one of one. Where the store is not shared, nobody else can have any.
     """
@@ -43,7 +43,7 @@ class Sharding(Feature):
         self._inboxes = inboxes
         self._holding: asyncio.Task[None] | None = None
         client.processes, client.elsewhere.cursors = self._processes, disk.storage.cursors
-        self.services = (Part(closing=self._release),)
+        self.services = (Part(closing=self._left),)
 
     async def served(self, connect: Callable[[], Awaitable[None]]) -> None:
         """Take the shards, which may take until another process ends, and stay connected.
@@ -135,8 +135,8 @@ class Sharding(Feature):
                     "number of shards"
                 )
 
-    async def _release(self) -> None:
-        """Give the leases back."""
+    async def _left(self) -> None:
+        """The store was left, and so were the leases."""
         if self._holding is not None:
             self._holding.cancel()
             await asyncio.gather(self._holding, return_exceptions=True)

@@ -205,9 +205,12 @@ class Leases:
             await asyncio.sleep(LONGEST_PAUSE_S)
 
     def close(self) -> None:
-        """Stop giving leases back: the process leaves, and its leases with it."""
+        """Give no lease back any more: the process leaves, and its leases and claims end at one moment."""
         for task in self._returning:
             task.cancel()
+        for one in self._held.values():
+            one.held = None
+        self._held.clear()
 
 
 class _Waited:

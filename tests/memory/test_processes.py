@@ -15,7 +15,7 @@ from discoclaw.memory.disk.fence import seconds
 from discoclaw.memory.disk.members import Member
 from discoclaw.memory.disk.port import NO_LOG
 from discoclaw.memory.disk.postgres.disk import PostgresDisk
-from tests.memory.sharing import LEASE_S, process, until
+from tests.memory.sharing import LEASE_S, One, process, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres
 
@@ -163,6 +163,27 @@ async def test_a_process_that_ends_frees_its_leases_at_once(prepared_database: s
     async with process(prepared_database, lease_s=600.0) as other:
         async with process(prepared_database, lease_s=600.0) as one:
             await one.processes.lease("shard/0/1").__aenter__()
+        async with other.processes.free("shard/0/1") as free:
+            assert free
+
+
+async def test_a_process_that_ends_frees_its_shards_and_its_claims_at_one_moment(
+    prepared_database: str,
+) -> None:
+    async def serve(one: One) -> None:
+        async with one.processes.lease("shard/0/1"):
+            await asyncio.Event().wait()
+
+    url = prepared_database
+    async with process(url, lease_s=600.0) as other, process(url, lease_s=600.0) as one:
+        assert await one.processes.claim("7")
+        serving = asyncio.create_task(serve(one))
+        await until(lambda: bool(one.processes._leases.held()))
+        await one.processes.close()
+        serving.cancel()  # not before, or others could have the shard, and not what was claimed there
+        await asyncio.wait([serving])
+        assert serving.cancelled()
+        assert await other.processes.claim("7")
         async with other.processes.free("shard/0/1") as free:
             assert free
 
