@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
 from discoclaw.memory import renewing
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.members import Member, State
@@ -109,6 +110,17 @@ class Window(PersonalData):
 
     def sessions_of(self, subject: str) -> Iterable[str]:
         return (SESSION,) if subject == self.subject else ()
+
+
+class Slow(Listener):
+    """Takes its time with what other processes changed."""
+
+    def __init__(self) -> None:
+        self.hears, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def renewed(self, names: Collection[str]) -> None:
+        self.hears.set()
+        await self.goes_on.wait()
 
 
 class TestErasing:
@@ -427,6 +439,36 @@ class TestAProcessThat:
                 await there.start()
                 assert b"tulips" not in there.on_this_machine()
                 assert await there.known(ANNS) == []
+            finally:
+                await there.close()
+                await here.close()
+
+    async def test_is_back_and_does_not_know_yet_who_was_erased_records_nothing(
+        self,
+        tmp_path: Path,
+        clock: Clock,
+        database: str,
+        postgres: "Postgres",
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
+        with Line(postgres.port) as line:
+            here, there = await one_behind(line, database, tmp_path, clock)
+            try:
+                slow = Slow()
+                there.memory.changes._listeners.insert(0, slow)
+                line.cut()
+                await until(lambda: not there.storage.processes.in_touch)
+                assert not (await here.memory.erase(ANN)).waiting
+                line.mend()
+                await slow.hears.wait()
+                with pytest.raises(MemoryFault):  # what it knows to have been said may be from before
+                    await there.remember(ANNS, WORDS)
+                slow.goes_on.set()
+                await until(lambda: there.storage.processes.in_touch)
+                assert await here.known(ANNS) == []
+                await there.remember(ANNS, "I like roses")
+                assert await here.known(ANNS) == ["I like roses"]
             finally:
                 await there.close()
                 await here.close()

@@ -156,6 +156,8 @@ class Access:
             records = unerased(records, erased_at)
         if not records:
             return drafted.outcome
+        if not self._disk.in_touch:  # its subject may have been erased since, which is not known yet
+            raise MemoryFault(f"what others changed of {subject} is not known yet, so nothing is recorded")
         try:
             await in_thread(files.record, records, self._opener.present(subject), drafted.after)
         except Overtaken:
