@@ -52,7 +52,9 @@ class Total:
     def of(cls, call: Call) -> "Total":
         """One call. One that was allowed and never made counts for nothing."""
         made = call.requests > 0
-        return cls(int(made), call.usage, call.nano, int(made and not call.counted), int(not call.priced))
+        return cls(
+            int(made), call.usage, call.nano, int(made and not call.counted), int(made and not call.priced)
+        )
 
     def __add__(self, other: "Total") -> "Total":
         return Total(

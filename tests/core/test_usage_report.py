@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.model import Usage
-from discoclaw.core.usage import DOLLAR, Call, For, Payer
+from discoclaw.core.usage import DOLLAR, Call
 from discoclaw.core.usage_report import (
     NOTHING,
     By,
@@ -23,30 +23,10 @@ from discoclaw.core.usage_report import (
     money,
     this_month,
 )
+from tests.core.calls import NOW, call, calls
 
-NOW = 1_770_136_175_000  # 2026-02-03T16:29:35Z
-DAY = 86_400_000
 BERLIN, APIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Apia")
-
-_ids = st.sampled_from([None, "1", "2", "3"])
-_purposes = [one for part in get_args(For) for one in (get_args(part) or (part,))]
-_counts = st.integers(0, 10**12)
-CALLS = st.lists(
-    st.builds(
-        Call,
-        id=st.uuids().map(str),
-        at=st.integers(NOW - 40 * DAY, NOW + 2 * DAY),
-        purpose=st.sampled_from(_purposes),
-        model=st.sampled_from(["opus", "haiku", "local"]),
-        usage=st.builds(Usage, *[_counts] * 6),
-        nano=_counts,
-        payer=st.builds(Payer, _ids, _ids, _ids),
-        requests=st.integers(1, 3),
-        counted=st.booleans(),
-        priced=st.booleans(),
-    ),
-    max_size=30,
-)
+CALLS = calls()
 ZONES = st.sampled_from([BERLIN, APIA, ZoneInfo("UTC")])
 
 
@@ -62,14 +42,12 @@ def plain_sum(calls: Sequence[Call]) -> Total:
     )
 
 
-def call(at: int = NOW, nano: int = 1, *, purpose: str = "answer", requests: int = 1) -> Call:
-    return Call(f"{at}-{nano}", at, purpose, "opus", Usage(10, 2), nano, Payer("1"), requests)
-
-
 @given(CALLS, ZONES)
 def test_groups_of_any_kind_add_up_to_the_total_exactly(calls: list[Call], zone: ZoneInfo) -> None:
     report = Report.of(calls, zone)
     assert report.total == plain_sum(calls)
+    daily = report.daily(Days(date(2025, 1, 1), date(2027, 1, 1))).values()
+    assert sum((total for day in daily for total in day.values()), NOTHING) == report.total
     for kind in get_args(By):
         for days in (None, last_days(NOW, zone)):
             groups = report.by(kind, days)
