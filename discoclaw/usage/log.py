@@ -67,10 +67,17 @@ class UsageLog:
 
     def since(self, begin_ms: int) -> Iterator[Record]:
         """Yield the records from a time (ms) on, in the order in which they were written."""
-        first = month_of(begin_ms)
-        for month in self._months():
-            if month >= first:
-                yield from (one for one in _records(self._log(month).read()) if one.at >= begin_ms)
+        for content in self._contents(begin_ms):
+            yield from (one for one in _records(content) if one.at >= begin_ms)
+
+    def read(self, begin_ms: int) -> tuple[list[Record], int]:
+        """The same, and how many lines of these months can't be read."""
+        records, damaged = list[Record](), 0
+        for content in self._contents(begin_ms):
+            found = _records(content)
+            damaged += sum(bool(line.strip()) for line in content.splitlines()) - len(found)
+            records += (one for one in found if one.at >= begin_ms)
+        return records, damaged
 
     def change(self, what: Callable[[Record], Record]) -> int:
         """Change lines in all months. Returns how many were different afterwards."""
@@ -101,6 +108,10 @@ class UsageLog:
     def path(self) -> str:
         """Where it lies, for messages."""
         return str(self._folder.folder)
+
+    def _contents(self, begin_ms: int) -> Iterator[bytes]:
+        first = month_of(begin_ms)
+        return (self._log(month).read() for month in sorted(self._months()) if month >= first)
 
     def _months(self) -> list[str]:
         names = (one.removesuffix(".jsonl") for one in self._folder.names() if one.endswith(".jsonl"))
