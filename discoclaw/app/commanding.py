@@ -20,6 +20,8 @@ from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.storage import Storage
+from discoclaw.usage.accounts import Accounts
+from discoclaw.usage.log import UsageLog
 
 
 class Commanding(Feature):
@@ -89,6 +91,7 @@ def command_context(
         explained=hearing.explained,
         consolidate=learning.consolidate,
         mirror=mirror.adapter,
+        accounts=Accounts(UsageLog(storage.memory.disk), clock=basics.clock),
         off=_off(storage, mirror),
     )
 

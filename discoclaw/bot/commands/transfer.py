@@ -15,10 +15,9 @@ import discord
 
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History
@@ -54,7 +53,6 @@ TOO_LARGE = (
 DMS_CLOSED = (
     "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
 )
-NOT_TAKEN = "Discord didn't take the file just now; try again later"
 
 
 # ---------------------------------------------------------------------- export
@@ -80,14 +78,11 @@ async def export(call: Call, format: str, history: bool) -> Answer:
     if call.place.kind == "dm":
         return [Page(about, files=(file(),))]
     try:
-        with discord_errors():
-            await call.author.send(NOTE + about, file=file(), allowed_mentions=SILENT)
+        await in_dm(call, [Page(about, files=(file(),))])
     except ChatForbidden:
         if not call.slash:
             raise Refused(DMS_CLOSED) from None
         return [Page(about, files=(file(),))]
-    except ChatError as error:
-        raise Refused(NOT_TAKEN) from error
     return f"I sent it to you in a DM ({held})."
 
 
