@@ -11,17 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, note, now_ms, print_table, save, say, say_json
+from discoclaw.cli.common import AsJson, note, now_ms, print_table, put, save, say, say_json
 from discoclaw.cli.listing import channel_of, name_of
+from discoclaw.core.errors import Refused
+from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import Call
 from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, money
 from discoclaw.core.zones import local
 from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings
-from discoclaw.show.usage import cautions, purpose, used
+from discoclaw.show.usage import as_csv, cautions, purpose, used
 from discoclaw.show.words import count, line
 from discoclaw.storage import disks_of
+from discoclaw.usage.accounts import calls_since
 from discoclaw.usage.log import KEPT_MONTHS, UsageLog
 
 _MOST_DAYS: Final = 31 * (KEPT_MONTHS + 1)
@@ -72,6 +76,20 @@ def usage(
         save(picture, png(report, days, title=f"Calls of models since {days.first}"))
         if not as_json:
             say(f"Drew {picture}.")
+
+
+def export_calls(who: str, path: Path) -> None:
+    """Write a table of the calls of models that were for a person. Raises Refused and MemoryFault."""
+    user_id = user_of(subject_named(who))
+    with disks_of(settings_module.load()) as stores:
+        calls = [one for one in calls_since(UsageLog(stores.used), 0) if one.payer.user == user_id]
+    if user_id is None or not calls:
+        raise Refused(
+            f"no calls of models are written down for {line(who, 60)}; "
+            "`discoclaw usage --by person` shows who has some"
+        )
+    if put(as_csv(calls), path):
+        say(f"Exported {count(len(calls), 'call')} to {path}.")
 
 
 def _days(since: str, settings: Settings) -> Days:

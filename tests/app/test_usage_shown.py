@@ -1,5 +1,6 @@
 """`/usage`: what models were used for, shown to the one who asks and to nobody else."""
 
+import csv
 import io
 from collections.abc import Iterable
 from dataclasses import replace
@@ -144,6 +145,22 @@ class TestAsText:
             shown = await card(world, by="model")
             whole = await every_page(world.ann, shown)
             assert all(f"\\*{n}\\`\\*" in whole for n in range(40))
+
+
+class TestTakenAlong:
+    async def test_is_a_file_with_ones_own_calls_also_where_memory_is_off(self, start: Start) -> None:
+        async with start(durable_enabled=False) as world:
+            written(world, calls(world))
+            await world.ann.send(world.general, "!memory export usage")
+            assert world.answer(world.general) == "I sent it to you in a DM (3 calls)."
+            (file,) = world.ann_dm.last_message.attachments
+            assert file.filename == "usage.csv"
+            rows = list(csv.DictReader((await file.read()).decode().splitlines()))
+            assert [one["input_tokens"] for one in rows] == ["1000", "400", "1000"]
+            refused = await world.ann.slash(world.general, "memory data export", format="json")
+            assert "memory is switched off here" in refused.response.content
+            theirs = await world.bob.slash(world.dev, "memory data export", format="usage")
+            assert theirs.response.content == "I sent it to you in a DM (1 call)."
 
 
 class TestEverybodys:

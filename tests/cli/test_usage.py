@@ -1,5 +1,6 @@
 """`discoclaw usage`: what models were used for, while the bot runs, on all stores."""
 
+import csv
 import io
 import json
 import os
@@ -180,3 +181,48 @@ def test_a_database_that_is_gone_is_one_line(empty: Shell) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     assert "nothing listens there" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+class TestAPersonsOwn:
+    def test_is_a_table_for_spreadsheets(self, empty: Shell, tmp_path: Path) -> None:
+        odd = [call(now_ms() - n, 7, payer=BOB, model=name) for n, name in enumerate(("=A()", "-1+A()"))]
+        written(empty, [*some(), *odd])
+        path = tmp_path / "ann.csv"
+        words = ("export", "1001", "--format", "usage")
+        assert empty.says(*words, "-o", str(path)) == f"Exported 3 calls to {path}.\n"
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        assert [one["dollars"] for one in rows] == ["3.400000000", "1.000000000", "0.001200000"]
+        assert sum(int(one["output_tokens"]) for one in rows) == 300 + 200 + 20
+        assert {(one["channel"], one["server"]) for one in rows} == {("77", "5")}
+        to_stdout = empty.says("export", "user-1002", "--format", "usage", "-o", "-")
+        assert "1002" not in to_stdout and "1001" not in to_stdout
+        models = [one["model"] for one in csv.DictReader(to_stdout.splitlines())]
+        assert models == ["local", "_A_", "_-1+A_"]
+
+    def test_that_is_not_there_is_refused(self, empty: Shell) -> None:
+        assert "`discoclaw usage --by person`" in empty.refuses("export", "1009", "--format", "usage")
+        assert "can't be imported again" in empty.refuses("export", "--all", "--format", "usage")
+
+
+class TestAWholeStore:
+    def test_takes_its_usage_along_and_once(self, shell: Shell, tmp_path: Path) -> None:
+        written(shell, some())
+        shell.says("export", "--all", "-o", str(tmp_path / "all"))
+        there, sqlite = Shell(tmp_path / "there"), {"DISCOCLAW_STORE": "sqlite"}
+        for _ in range(2):
+            there.says("import", str(tmp_path / "all"), **sqlite)
+            found = json.loads(shown(there, "--json", "--since", "60d", **sqlite))
+            assert found == json.loads(shown(shell, "--json", "--since", "60d"))
+
+    def test_keeps_what_was_spent_by_somebody_erased_without_a_name(
+        self, shell: Shell, tmp_path: Path
+    ) -> None:
+        written(shell, [*some(), call(now_ms() - DAY, 5, payer=Payer("123", "77"))])
+        shell.says("export", "--all", "-o", str(tmp_path / "all"))
+        there = Shell(tmp_path / "there")
+        there.says("import", str(tmp_path / "all"), "--as", "123")
+        there.says("erase", "123", "--yes")
+        there.says("import", str(tmp_path / "all"))
+        found = json.loads(shown(there, "--json", "--since", "60d"))
+        assert found["total"]["calls"] == 5
+        assert [one["key"] for one in found["by"]["person"]] == ["1001", None, "1002"]

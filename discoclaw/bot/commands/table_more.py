@@ -175,7 +175,7 @@ DATA = (
         (
             Param(
                 "format",
-                "For import, for reading, every object, or a list for other programs",
+                "For import, for reading, every object, a list for programs, or what models did for you",
                 "choice",
                 default="json",
                 choices=tuple(transfer.FORMATS),
@@ -183,6 +183,7 @@ DATA = (
             Param("history", "With everything that ever changed", "flag", default=False),
         ),
         aliases=("export",),
+        needs=(),
     ),
     Command(
         "memory data import",
