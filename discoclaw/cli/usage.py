@@ -82,8 +82,8 @@ def export_calls(who: str, path: Path) -> None:
     """Write a table of the calls of models that were for a person. Raises Refused and MemoryFault."""
     user_id = user_of(subject_named(who))
     with disks_of(settings_module.load()) as stores:
-        calls = [one for one in calls_since(UsageLog(stores.used), 0) if one.payer.user == user_id]
-    if user_id is None or not calls:
+        calls = calls_since(UsageLog(stores.used), 0, user_id) if user_id is not None else []
+    if not calls:
         raise Refused(
             f"no calls of models are written down for {line(who, 60)}; "
             "`discoclaw usage --by person` shows who has some"

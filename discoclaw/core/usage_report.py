@@ -3,13 +3,13 @@
     report = Report.of(calls, zone)
     report.total                          everything
     report.by("purpose")                  groups, dearest first; together they are the total exactly
-    report.by("day", last_days(now, zone))   each of thirty days, also those without a call
-    report.of_person("42").within(days)   a part of it, which is a report as well
+    report.by("day", days)                each of these days, also those without a call
+    report.within(days)                   a part of it, which is a report as well
 
 Knows nothing about where calls are written down, and about names of people and channels.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -177,14 +177,7 @@ class Report:
 
     def within(self, days: Days) -> "Report":
         """The calls of these days."""
-        return self._where(lambda cell: cell.day in days)
-
-    def of_person(self, user_id: str) -> "Report":
-        """The calls for one person."""
-        return self._where(lambda cell: cell.person == user_id)
-
-    def _where(self, wanted: Callable[[Cell], bool]) -> "Report":
-        return Report(tuple(cell for cell in self.cells if wanted(cell)))
+        return Report(tuple(cell for cell in self.cells if cell.day in days))
 
 
 def _dearest(total: Total) -> tuple[int, int, int]:

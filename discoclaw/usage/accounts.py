@@ -102,6 +102,7 @@ class Accounts(PersonalData):
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[_Asked] = []
         self._alone = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
 
@@ -167,15 +168,16 @@ class Accounts(PersonalData):
         """What is spent under each budget, of every server, channel and person."""
         return self._book.all_spent(self._clock())
 
-    async def calls(self, since_ms: int) -> list[Call]:
-        """The calls since a time (ms), in the order in which they ended. Raises MemoryFault."""
+    async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
+        """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""
         if self.lines is None:
             return []
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
         try:
-            return await read_in_thread(calls_since, self.lines, since_ms)
+            async with self._reading:  # a busy year is a second's work: never for several people at once
+                return await read_in_thread(calls_since, self.lines, since_ms, user_id)
         except OSError as error:
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
@@ -302,9 +304,13 @@ class Accounts(PersonalData):
                     self.news(spent)
 
 
-def calls_since(lines: UsageLog, since_ms: int) -> list[Call]:
-    """The calls in a log since a time (ms). Blocking. Raises OSError and MemoryFault."""
-    return [one for one in lines.since(since_ms) if isinstance(one, Call)]
+def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> list[Call]:
+    """The calls in a log since a time (ms), all or those for one person.
+
+    Blocking. Raises OSError and MemoryFault.
+    """
+    found = (one for one in lines.since(since_ms) if isinstance(one, Call))
+    return [one for one in found if user_id in (None, one.payer.user)]
 
 
 def unused(grant: Grant) -> Call:

@@ -79,7 +79,7 @@ async def export(call: Call, format: str, history: bool) -> Answer:
 
 async def _usage(call: Call) -> Answer:
     """A line for each call of a model that was for the person."""
-    own = [one for one in await call.context.accounts.calls(0) if one.payer.user == call.user_id]
+    own = await call.context.accounts.calls(0, call.user_id)
     if not own:
         return "No calls of models are written down as yours, so there is nothing to export."
     content = await asyncio.to_thread(as_csv, own)

@@ -35,9 +35,9 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
     accounts = call.context.accounts
     now, zone = accounts.now(), accounts.rules.zone
     recent, month = last_days(now, zone), this_month(now, zone)
-    calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))
+    whose = None if everybody else call.user_id
+    calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)), whose)
     report = await asyncio.to_thread(Report.of, calls, zone)
-    report = report if everybody else report.of_person(call.user_id)
     turn = Turn(call.user_id, "data usage", (by, everybody))
     if by == cards.OVERVIEW:
         today = Days(recent.last, recent.last)
