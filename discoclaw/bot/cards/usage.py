@@ -36,9 +36,9 @@ def overview(
 ) -> Card:
     """What was used in some periods, and what is left of budgets."""
     own = not _everybodys(turn)
-    rows = [Entry(*texts.sum_line(title, total)) for title, total in sums]
+    rows = [Entry(*texts.sum_line(when, total)) for when, total in sums]
     left = [Entry(*texts.budget(one, own=own, server=server), apart=not n) for n, one in enumerate(budgets)]
-    return Card(_titled(turn), [*rows, *left], turn=turn, page=page, most=10, colour=GREY)
+    return Card(title(_everybodys(turn)), [*rows, *left], turn=turn, page=page, most=10, colour=GREY)
 
 
 def groups(report: Report, kind: By, turn: Turn, server: Callable[[str], str], *, page: int) -> Card:
@@ -47,7 +47,7 @@ def groups(report: Report, kind: By, turn: Turn, server: Callable[[str], str], *
     rows = [Entry(*texts.group(one, kind, total, server)) for one in report.by(kind)]
     summed = f"{texts.RECENT}: {money(total.nano)} · {used(total)}"
     return Card(
-        f"{_titled(turn)} {texts.KINDS[kind]}",
+        f"{title(_everybodys(turn))} {texts.KINDS[kind]}",
         rows[::-1] if kind == "day" else rows,
         small=[summed if total else texts.NO_CALLS],
         turn=turn,
@@ -80,10 +80,11 @@ def short_text(card: Card) -> str:
     return Card(card.heading, rows, small=card.small, foot=card.foot).as_text()
 
 
+def title(everybody: bool) -> str:
+    """What the card is about, and its picture."""
+    return "Everybody's usage" if everybody else "Your usage"
+
+
 def _everybodys(turn: Turn) -> bool:
     _, everybody = turn.values
     return bool(everybody)
-
-
-def _titled(turn: Turn) -> str:
-    return "Everybody's usage" if _everybodys(turn) else "Your usage"

@@ -47,7 +47,7 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
     else:
         kind = cast(By, by)
         card = cards.groups(report.within(recent), kind, turn, _server(call), page=call.page)
-    drawn = await asyncio.to_thread(png, report, recent, title=card.heading)
+    drawn = await asyncio.to_thread(png, report, recent, title=cards.title(everybody))
     total = report.within(recent).total
     return await _answered(
         call,
