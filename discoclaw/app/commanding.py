@@ -10,6 +10,7 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.usage import Usage
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -20,8 +21,6 @@ from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.storage import Storage
-from discoclaw.usage.accounts import Accounts
-from discoclaw.usage.log import UsageLog
 
 
 class Commanding(Feature):
@@ -64,6 +63,7 @@ def command_context(
     basics: Basics,
     disk: OnDisk,
     mirror: Mirror,
+    usage: Usage,
     models: Models,
     archive: Archived,
     learning: Learning,
@@ -74,7 +74,7 @@ def command_context(
     live_settings = LiveSettings(
         storage.places,
         storage.people.changed_by,
-        models.chat,
+        models.named,
         folder=settings.memory_dir,
         clock=basics.clock,
         models=models.names,
@@ -91,7 +91,7 @@ def command_context(
         explained=hearing.explained,
         consolidate=learning.consolidate,
         mirror=mirror.adapter,
-        accounts=Accounts(UsageLog(storage.memory.disk), clock=basics.clock),
+        accounts=usage.accounts,
         off=_off(storage, mirror),
     )
 

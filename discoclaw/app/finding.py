@@ -1,11 +1,13 @@
 """Finding items: by words, by the index of a large memory, and by vectors if a provider is configured."""
 
 import logging
+from dataclasses import replace
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.usage import Usage
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
@@ -16,6 +18,7 @@ from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Meaning, NoMeaning
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
+from discoclaw.usage.metered import MeteredEmbedder
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class Finding(Feature):
         "vector_weight",
     )
 
-    def __init__(self, basics: Basics, disk: OnDisk) -> None:
+    def __init__(self, basics: Basics, disk: OnDisk, usage: Usage) -> None:
         settings, storage = basics.settings, disk.storage
         self.ranker = Ranker(
             settings.fade,
@@ -49,7 +52,7 @@ class Finding(Feature):
             vector_weight=settings.vector_weight,
             depth=settings.enrich_depth,
         )
-        self.meaning = _meaning(settings, storage)
+        self.meaning = _meaning(settings, storage, usage)
         finder = Finder(storage.memory, storage.indices.items, clock=basics.clock)
         self.items = ItemSearch(
             self.ranker,
@@ -67,7 +70,7 @@ class Finding(Feature):
         self.joins = (finder, *self.meaning.joins)
 
 
-def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
+def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | NoMeaning:
     """Vectors, if the settings ask for them and a provider is usable; otherwise one log line says why not."""
     config = EmbeddingConfig(
         provider=settings.embedding_provider,
@@ -84,5 +87,12 @@ def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
         return NoMeaning()
     if embedder is None or not storage.remembers:
         return NoMeaning()
-    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, consent=storage.consent)
-    return Meaning(embedder, embedding)
+    rates = replace(usage.rates(settings.embedding_url, free=embedder.stays_here), id_of=_model_of)
+    behind = MeteredEmbedder(embedder, usage.accounts, rates, background=True)
+    embedding = Embedding(behind, storage.memory, storage.indices.vectors, consent=storage.consent)
+    return Meaning(MeteredEmbedder(embedder, usage.accounts, rates), embedding)
+
+
+def _model_of(name: str) -> str:
+    """The model in an embedder's name, which begins with its provider."""
+    return name.partition("/")[2]

@@ -5,12 +5,14 @@ from typing import ClassVar
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.talk import Talking
+from discoclaw.app.usage import Usage
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.files.download import Download
 from discoclaw.bot.voice.voices import Limits, Voices
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Transcriber
 from discoclaw.settings import Settings
+from discoclaw.usage.metered import MeteredTranscriber
 from discoclaw.voice.http import HttpTranscriber
 
 
@@ -25,14 +27,14 @@ class Voice(Feature):
         "transcribe_timeout_s",
     )
 
-    def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
+    def __init__(self, basics: Basics, client: DiscoClaw, usage: Usage, talking: Talking) -> None:
         settings = basics.settings
         limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
         client.voices = Voices(
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _transcriber(settings),
+            _transcriber(settings, usage),
             limits,
             basics.redactor,
             clock=basics.clock,
@@ -40,16 +42,18 @@ class Voice(Feature):
         self.services = (client.voices,)
 
 
-def _transcriber(settings: Settings) -> Transcriber | None:
+def _transcriber(settings: Settings, usage: Usage) -> Transcriber | None:
     """The transcription server of the settings, None if they name none. Raises SettingsError."""
     if settings.transcribe_url is None:
         return None
     key = settings.transcribe_key
     try:
-        return HttpTranscriber(
+        transcriber = HttpTranscriber(
             base_url=settings.transcribe_url,
             model=settings.transcribe_model,
             key=key.get_secret_value() if key is not None else None,
         )
     except ValueError as error:
         raise SettingsError(f"DISCOCLAW_TRANSCRIBE_URL=…: not an address ({error})") from None
+    rates = usage.rates(settings.transcribe_url)
+    return MeteredTranscriber(transcriber, usage.accounts, rates, settings.transcribe_model)

@@ -40,8 +40,7 @@ WAIT_S: Final = 2.0
 MOST_WAITING: Final = 10_000
 """The most lines that wait for a disk; beyond that the oldest are lost."""
 REST_S: Final = 30.0
-BACKGROUND: Final = frozenset[For]({"summary", "extraction", "tidying", "title", "embedding"})
-"""Calls that nobody waits for."""
+"""The pause after a failure before the disk is tried again."""
 _LINES: Final = "lines"
 
 
@@ -64,12 +63,13 @@ class _Asked:
     purpose: For
     payer: Payer
     wishes: Sequence[Wish]
+    background: bool
     granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The budgets. `names_people`: lines may name the person whom a call was for."""
+    """The budgets, whose days are those of `zone`. `names_people`: lines may name whom a call was for."""
 
     limits: tuple[Limit, ...] = ()
     zone: tzinfo = UTC
@@ -79,7 +79,8 @@ class Rules:
 class Accounts(PersonalData):
     """The accounts of one store. It is a `core.service.Service`.
 
-    `lines` None: nothing is written down. `news` is called, often, for each budget that is nearly spent.
+    `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
+    each call that counts for it.
     """
 
     name = "usage"
@@ -93,9 +94,9 @@ class Accounts(PersonalData):
         consent: Consent = UNLIMITED,
         news: Callable[[Spent], None] = lambda spent: None,
     ) -> None:
-        self.lines = lines
         self.rules = rules
-        self.news = news
+        self._lines = lines
+        self._news = news
         self._clock = clock
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
@@ -103,21 +104,26 @@ class Accounts(PersonalData):
         self._asked: list[_Asked] = []
         self._alone = asyncio.Lock()
         self._reading = asyncio.Lock()
+        self._late = False
+        """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Read what was spent in the periods that last still."""
-        if self.lines is None:
+        """Read what was spent in the periods that last still. A failing disk is a line in the log."""
+        if self._lines is None:
             return
+        now = self._clock()
         try:
-            for record in await read_in_thread(self.lines.load, self._clock()):
+            for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
                 self._count(record)
-            await in_thread(self.lines.purge, self._clock())
+            await in_thread(self._lines.purge, now)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
+        for spent in self.all_spent():
+            self._tell(spent)
 
     async def settle(self) -> None:
         """Wait until everything is written down, or the disk has refused it."""
@@ -131,30 +137,45 @@ class Accounts(PersonalData):
 
     # ------------------------------------------------------------------ calls
 
-    async def begin(self, purpose: For, payer: Payer, wishes: Sequence[Wish]) -> Grant:
-        """Ask for a call, which the first of `wishes` that a budget allows is to make. Never raises."""
+    async def begin(
+        self, purpose: For, payer: Payer, wishes: Sequence[Wish], *, background: bool = False
+    ) -> Grant:
+        """Ask for a call, which the first of `wishes` that the budgets allow is to make. Never raises.
+
+        `background`: nobody waits for it, so it is put off before people's answers are.
+        """
+        asked = _Asked(purpose, payer, wishes, background)
         if not self.rules.limits or not any(one.nano for one in wishes):
             return Grant(_new_id(), self.now(), purpose, payer, Choice(wishes[0]))
-        asked = _Asked(purpose, payer, wishes)
+        if self._lines is None or self._late:
+            return self._grant(asked)
         self._asked.append(asked)
-        if self.lines is None:
-            self._decide()
-            return asked.granted.result()
         self._worker.note(_LINES, first=True)
         try:
-            async with asyncio.timeout(WAIT_S):
-                return await asked.granted
-        except TimeoutError:
-            log.warning("the usage log does not answer, so the sums in RAM decide about a call")
-            return self._grant(_Asked(purpose, payer, wishes))
+            await asyncio.wait([asked.granted], timeout=WAIT_S)
+        except asyncio.CancelledError:
+            if not asked.granted.cancel():
+                self.end(unused(asked.granted.result()))
+            raise
+        if not asked.granted.cancel():
+            return asked.granted.result()
+        self._late = True
+        log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
+        return self._grant(asked)
 
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
+        payer, user = call.payer, call.payer.user
+        if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
+            call = replace(call, payer=payer.without(user))  # not even RAM may know
         self._count(call)
         if call.requests or self.rules.limits:
             self._put(call)
-        key = (call.purpose, call.model)
-        self._ended[key] = self._ended.get(key, Usage()) + call.usage
+        if call.requests:
+            key = (call.purpose, call.model)
+            self._ended[key] = self._ended.get(key, Usage()) + call.usage
+        for spent in self.spent(call.payer):
+            self._tell(spent)
 
     def now(self) -> int:
         """The time (ms) that counts, which doesn't go back with the clock."""
@@ -170,14 +191,14 @@ class Accounts(PersonalData):
 
     async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
         """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""
-        if self.lines is None:
+        if self._lines is None:
             return []
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
         try:
-            async with self._reading:  # a busy year is a second's work: never for several people at once
-                return await read_in_thread(calls_since, self.lines, since_ms, user_id)
+            async with self._reading:  # a busy month is a second's work: never for several people at once
+                return await read_in_thread(calls_since, self._lines, since_ms, user_id)
         except OSError as error:
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
@@ -204,34 +225,36 @@ class Accounts(PersonalData):
 
     def erase(self, erasure: Erasure) -> Removed:
         """Take a person's id out of all lines. What was spent stays: it is the admin's."""
-        if self.lines is None or (user_id := user_of(erasure.subject)) is None:
+        if self._lines is None or (user_id := user_of(erasure.subject)) is None:
             return Removed()
         try:
-            return Removed(self.lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
+            return Removed(self._lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
         except (OSError, MemoryFault) as error:
             return Removed(left=(f"usage of models: {error}",))
 
     def readable(self) -> Iterator[Readable]:
-        if self.lines is not None:
-            for one in self.lines.since(0):
+        if self._lines is not None:
+            for one in self._lines.since(0):
                 if one.payer.user is not None:
-                    yield Readable(self.lines.path, "", "", user_subject(one.payer.user), at=one.at)
+                    yield Readable(self._lines.path, "", "", user_subject(one.payer.user), at=one.at)
 
     # ------------------------------------------------------------------ inside
 
     def _put(self, record: Record) -> None:
         """Have a record written down, without a person who wants nothing remembered."""
-        user = record.payer.user
-        if user is not None and (not self.rules.names_people or self._consent.opted_out(user)):
-            record = replace(record, payer=record.payer.without(user))
-        if self.lines is not None:
+        payer, user = record.payer, record.payer.user
+        if user is not None and not (
+            self.rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
+        ):
+            record = replace(record, payer=payer.without(user))
+        if self._lines is not None:
             self._waiting.append(record)
             self._worker.note(_LINES)
 
     def _grant(self, asked: _Asked) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
-        if asked.purpose in BACKGROUND:
+        if asked.background:
             choice = self._book.background(asked.wishes[0], asked.payer, now)
         else:
             choice = self._book.choose(asked.wishes, asked.payer, now)
@@ -252,18 +275,26 @@ class Accounts(PersonalData):
 
     async def _write(self, _: str) -> None:
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
-        assert self.lines is not None
         async with self._alone:
             try:
-                writing = await in_thread(self.lines.hold, self._clock())
-            except (OSError, MemoryFault):
-                self._decide()
-                raise
-            try:
-                self._take_in(writing)
-                await self._append(writing)
+                writing = await self._held()
+                try:
+                    self._take_in(writing)
+                    await self._append(writing)
+                finally:
+                    await in_thread(writing.release)
             finally:
-                await in_thread(writing.release)
+                self._late = False
+
+    async def _held(self) -> Writing:
+        """The log, while nobody else writes to it. Raises OSError and MemoryFault."""
+        assert self._lines is not None
+        now = self.now()
+        try:
+            return await in_thread(self._lines.hold, now, self._book.begin(now))
+        except (OSError, MemoryFault):
+            self._decide()
+            raise
 
     async def _append(self, writing: Writing) -> None:
         granted = self._granted()
@@ -298,10 +329,10 @@ class Accounts(PersonalData):
             self._book.hold(record.id, record.at, record.nano, record.payer)
         else:
             self._book.spend(record.id, record.at, record.nano, record.payer)
-        if self.rules.limits:
-            for spent in self._book.spent(record.payer, record.at):
-                if spent.percent >= SMALL_FROM:
-                    self.news(spent)
+
+    def _tell(self, spent: Spent) -> None:
+        if spent.percent >= SMALL_FROM:
+            self._news(spent)
 
 
 def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> list[Call]:
@@ -309,7 +340,7 @@ def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> l
 
     Blocking. Raises OSError and MemoryFault.
     """
-    found = (one for one in lines.since(since_ms) if isinstance(one, Call))
+    found = (one for one in lines.since(since_ms) if isinstance(one, Call) and one.requests)
     return [one for one in found if user_id in (None, one.payer.user)]
 
 

@@ -17,7 +17,7 @@ from tests.core.calls import DAY, call
 
 def written(world: World, records: Iterable[Record]) -> None:
     """Have calls in the log, as if they had been made at these times."""
-    UsageLog(world.memory.disk).hold(world._now()).end(records)
+    UsageLog(world.memory.disk).hold(world._now(), None).end(records)
 
 
 def calls(world: World) -> list[Call]:

@@ -42,7 +42,7 @@ def written(shell: Shell, records: Iterable[Record], store: str = "files") -> No
     """Have records in the log, as a bot on this store writes them."""
     with disks(store, shell.memory_folder) as stores:
         stores.open()
-        UsageLog(stores.used).hold(now_ms()).end(records)
+        UsageLog(stores.used).hold(now_ms(), None).end(records)
 
 
 def some() -> list[Record]:
@@ -67,7 +67,7 @@ def store(request: pytest.FixtureRequest) -> str:
 def test_every_store_says_what_was_used_while_the_bot_has_it(empty: Shell, store: str) -> None:
     with disks(store, empty.memory_folder) as stores:
         stores.open()
-        UsageLog(stores.used).hold(now_ms()).end(some())
+        UsageLog(stores.used).hold(now_ms(), None).end(some())
         found = json.loads(shown(empty, "--json", DISCOCLAW_STORE=store))
     total = found["total"]
     assert (total["calls"], total["nanodollars"]) == (3, 3_401_200_000)

@@ -87,10 +87,12 @@ def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
 def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
     """What else is to be said about the figures."""
     yield from cautions(total)
-    if not everybody and call.context.choices.opted_out(call.user_id):
-        yield texts.OPTED_OUT
-    elif not call.context.accounts.rules.names_people:
+    if everybody:
+        return
+    if not call.context.accounts.rules.names_people:
         yield texts.UNNAMED
+    elif call.context.choices.opted_out(call.user_id):
+        yield texts.OPTED_OUT
 
 
 def _server(call: Call) -> Callable[[str], str]:
