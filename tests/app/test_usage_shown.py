@@ -4,15 +4,19 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from discoclaw.core.budgets import Span
 from discoclaw.core.usage import Call, Payer, Record
 from discoclaw.usage.log import UsageLog
 from tests.app.carding import every_page, parts, said
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.core.calls import DAY, call
+from tests.servers import messages_api as api
+from tests.servers.messages_api import Behaviour, MessagesServer, Received
 
 
 def written(world: World, records: Iterable[Record]) -> None:
@@ -213,3 +217,79 @@ class TestEverybodys:
             assert said(shown).count("<@70") == 10
             whole = await every_page(world.ann, shown)
             assert all(f"<@{7000 + n}>" in whole for n in range(1, 36))
+
+
+class Serving:
+    """What the loopback model serves: another number of tokens with each answer, and all of them summed."""
+
+    def __init__(self) -> None:
+        self.served: list[dict[str, int]] = []
+
+    def __call__(self, received: Received) -> Behaviour:
+        number = len(self.served)
+        used = {"input_tokens": 11 + number, "output_tokens": 3 + 2 * number}
+        self.served.append(used)
+        return api.text("Fine.", usage=used)
+
+    def line(self) -> str:
+        """What a card says about all that; an answer that was asked for again is one call."""
+        read, wrote = (sum(one[name] for one in self.served) for name in ("input_tokens", "output_tokens"))
+        assert max(read, wrote) < 1000  # else the card rounds
+        return f" calls · {read} tokens in, {wrote} out"
+
+
+class TestARealConversation:
+    async def test_is_shown_to_the_token_as_the_model_server_counted(
+        self, start: Start, server: MessagesServer
+    ) -> None:
+        serving = server.default = Serving()
+        async with start(base_url=server.base_url) as world:
+            await world.restart(owners=frozenset({str(world.ann.id)}))
+            await world.ann.send(world.general, "I keep bees")
+            await world.settle()
+            before = serving.line()
+            assert before in said(await card(world))
+            await world.ann.send(world.dev, "How are they?")
+            await world.bob.send_dm("And my cat?")
+            await world.settle()
+            whole = await card(world, everybody=True)
+            assert said(whole).count(serving.line()) == 3  # today, this month, the last thirty days
+            mine = await card(world, by="purpose")
+            assert "**answers**: free\n-# 2 calls" in said(mine)
+            assert "**learning**: free" in said(mine)
+            await choose(world.ann, whole, "Everybody's by person")
+            assert f"**<@{world.bob.id}>**: free" in said(whole)
+            await world.restart()
+            assert serving.line() in said(await card(world, everybody=True))
+
+
+class TestBudgets:
+    async def test_are_shown_with_what_is_left_and_when_they_begin_anew(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        server.default = lambda _: api.text("Fine.", usage={"input_tokens": 100_000, "output_tokens": 0})
+        prices = tmp_path / "prices.toml"
+        prices.write_text('["claude-sonnet-5-5"]\ninput = 1\noutput = 1\n')
+        options: dict[str, Any] = {
+            "base_url": server.base_url,
+            "prices": prices,
+            "extraction_enabled": False,
+            "summary_enabled": False,
+            "budget": "4/day, channel 40/month, person 1/day, person 20/month",
+        }
+        async with start(**options) as world:
+            await world.ann.send(world.general, "hello")
+            await world.bob.send(world.general, "hello")
+            shown = said(await card(world))
+            tomorrow = Span.at(world._now(), "day").end // 1000
+            assert "**Your budget for today**: $0.90 of $1.00 left\n-# 10 % spent" in shown
+            assert f"begins anew <t:{tomorrow}:R>" in shown
+            assert "**Your budget for this month**: $19.90 of $20.00 left" in shown
+            assert "**Budget for everybody together for today**: 95 % left" in shown
+            assert "**Budget of this channel for this month**: 100 % left" in shown
+            assert "$0.20" not in shown and "$0.2 " not in shown
+            await world.restart(owners=frozenset({str(world.bob.id)}))
+            theirs = said(await card(world, world.bob, everybody=True))
+            assert "**Budget for everybody together for today**: $3.80 of $4.00 left" in theirs
+            assert f"**Budget of <@{world.ann.id}> for today**: $0.90 of $1.00 left" in theirs
+            assert f"**Budget of <#{world.general.id}> for this month**: $39.80 of $40.00 left" in theirs
