@@ -108,6 +108,7 @@ class Accounts(PersonalData):
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
+        self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
 
@@ -171,6 +172,13 @@ class Accounts(PersonalData):
         self._count(call)
         if call.requests or self.rules.limits:
             self._put(call)
+        if not call.priced and call.model not in self._unpriced:
+            self._unpriced.add(call.model)
+            log.warning(
+                "there is no price for the model %s, so it counts as the dearest one; "
+                "write its price into a file that DISCOCLAW_PRICES names (see docs/usage.md)",
+                call.model,
+            )
         if call.requests:
             key = (call.purpose, call.model)
             self._ended[key] = self._ended.get(key, Usage()) + call.usage
