@@ -204,6 +204,16 @@ class TestAPersonsOwn:
         assert "can't be imported again" in empty.refuses("export", "--all", "--format", "usage")
 
 
+    def test_is_nobodys_any_more_after_an_erasing(self, shell: Shell) -> None:
+        mine = call(now_ms() - DAY, 5, payer=Payer("123", "77"), tokens=(17, 0))
+        written(shell, [*some(), mine])
+        shell.says("erase", "123", "--yes")
+        found = json.loads(shown(shell, "--json"))
+        assert [(one["key"], one["inputTokens"]) for one in found["by"]["person"]][-1] == ("1002", 70_000)
+        assert (None, 17) in [(one["key"], one["inputTokens"]) for one in found["by"]["person"]]
+        assert '"123"' not in next((shell.memory_folder / "usage").iterdir()).read_text()
+
+
 class TestAWholeStore:
     def test_takes_its_usage_along_and_once(self, shell: Shell, tmp_path: Path) -> None:
         written(shell, some())
