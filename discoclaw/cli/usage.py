@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date, timedelta, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
@@ -59,23 +60,38 @@ def usage(
     settings = settings_module.load()
     days = _days(since, settings)
     with disks_of(settings) as stores:
-        records, damaged = UsageLog(stores.used).read(days.begin(settings.zone))
-        report = Report.of((one for one in records if isinstance(one, Call)), settings.zone)
         kinds = (by,) if by is not None else get_args(By) if as_json else _OVERVIEW
-        groups = {kind: report.by(kind, days) for kind in kinds}
-        names = {kind: _names(kind, some, stores.used) for kind, some in groups.items()}
+        found = _found(stores.used, days, settings.zone, kinds)
     if as_json:
-        say_json(_json(report, groups, names, days, settings, damaged))
+        say_json(_json(found))
     else:
-        if damaged:
-            note(f"{count(damaged, 'line')} of the usage log could not be read")
-        _print(report, groups, names, days, brief=by is None)
+        _print(found, brief=by is None)
     if picture is not None:
         from discoclaw.show.usage_picture import png  # importing Pillow takes a second on a slow disk
 
-        save(picture, png(report, days, title=f"Calls of models since {days.first}"))
+        save(picture, png(found.report, days, title=f"Calls of models since {days.first}"))
         if not as_json:
             say(f"Drew {picture}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is shown: a report, its groups with the names that are known, and how many lines are damaged."""
+
+    report: Report
+    days: Days
+    zone: tzinfo
+    groups: Mapping[By, Sequence[Group]]
+    names: Mapping[By, Mapping[str | None, str]]
+    damaged: int
+
+
+def _found(disk: Disk, days: Days, zone: tzinfo, kinds: Sequence[By]) -> _Found:
+    records, damaged = UsageLog(disk).read(days.begin(zone))
+    report = Report.of((one for one in records if isinstance(one, Call)), zone)
+    groups = {kind: report.by(kind, days) for kind in kinds}
+    names = {kind: _names(kind, some, disk) for kind, some in groups.items()}
+    return _Found(report, days, zone, groups, names, damaged)
 
 
 def export_calls(who: str, path: Path) -> None:
@@ -121,24 +137,19 @@ def _names(kind: By, groups: Sequence[Group], disk: Disk) -> Mapping[str | None,
 # ---------------------------------------------------------------------- for people
 
 
-def _print(
-    report: Report,
-    groups: Mapping[By, Sequence[Group]],
-    names: Mapping[By, Mapping[str | None, str]],
-    days: Days,
-    *,
-    brief: bool,
-) -> None:
-    total = report.total
+def _print(found: _Found, *, brief: bool) -> None:
+    if found.damaged:
+        note(f"{count(found.damaged, 'line')} of the usage log could not be read")
+    total, days = found.report.total, found.days
     cost = money(total.nano) if total else "nothing"
     say(f"{days.first} to {days.last}: {cost}, {used(total)}.")
     for text in cautions(total):
         say(text)
     if not total:
         return
-    for kind, some in groups.items():
+    for kind, some in found.groups.items():
         shown = some[:_BRIEF] if brief else some
-        print_table(_table(kind, shown, names[kind], total))
+        print_table(_table(kind, shown, found.names[kind], total))
         if len(shown) < len(some):
             say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
 
@@ -170,25 +181,20 @@ def _title(kind: By, key: str | None) -> str:
 # ---------------------------------------------------------------------- for programs
 
 
-def _json(
-    report: Report,
-    groups: Mapping[By, Sequence[Group]],
-    names: Mapping[By, Mapping[str | None, str]],
-    days: Days,
-    settings: Settings,
-    damaged: int,
-) -> dict[str, Any]:
+def _json(found: _Found) -> dict[str, Any]:
     by = {
-        kind: [{"key": one.key, "name": names[kind].get(one.key), **_numbers(one.total)} for one in some]
-        for kind, some in groups.items()
+        kind: [
+            {"key": one.key, "name": found.names[kind].get(one.key), **_numbers(one.total)} for one in some
+        ]
+        for kind, some in found.groups.items()
     }
     return {
-        "since": iso_ms(days.begin(settings.zone)),
-        "first": days.first.isoformat(),
-        "last": days.last.isoformat(),
-        "zone": str(settings.zone),
-        "damagedLines": damaged,
-        "total": _numbers(report.total),
+        "since": iso_ms(found.days.begin(found.zone)),
+        "first": found.days.first.isoformat(),
+        "last": found.days.last.isoformat(),
+        "zone": str(found.zone),
+        "damagedLines": found.damaged,
+        "total": _numbers(found.report.total),
         "by": by,
     }
 

@@ -11,12 +11,15 @@ from PIL import Image
 
 from discoclaw.core.budgets import Span
 from discoclaw.core.usage import Call, Payer, Record
+from discoclaw.memory.disk.port import USAGE
 from discoclaw.usage.log import UsageLog
 from tests.app.carding import every_page, parts, said
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.core.calls import DAY, call
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
+
+QUIET = {"extraction_enabled": False, "summary_enabled": False}
 
 
 def written(world: World, records: Iterable[Record]) -> None:
@@ -57,6 +60,13 @@ def offered(message: Any) -> dict[str, str]:
 async def choose(person: Any, message: Any, view: str) -> Any:
     (menu,) = (one for one in parts(message) if one["type"] == 3)
     return await person.select(message, [offered(message)[view]], custom_id=menu["custom_id"])
+
+
+def priced(folder: Path) -> Path:
+    """A file in which a million tokens cost a dollar."""
+    path = folder / "prices.toml"
+    path.write_text('["claude-sonnet-5-5"]\ninput = 1\noutput = 1\n')
+    return path
 
 
 class TestOnesOwn:
@@ -105,6 +115,18 @@ class TestOnesOwn:
         async with start() as world:
             await world.ann.slash(world.general, "memory data optout")
             assert "You have opted out, so I don't write down" in said(await card(world))
+
+    async def test_that_cannot_be_read_is_said_to_be_so(self, start: Start) -> None:
+        async with start() as world:
+            written(world, calls(world))
+            log = next((world.memory.disk.documents(USAGE).folder).iterdir())
+            content = log.read_bytes()
+            log.unlink()
+            log.mkdir()
+            assert "try again later" in said(await card(world))
+            log.rmdir()
+            log.write_bytes(content)
+            assert "**Today**: $0.34" in said(await card(world))
 
 
 class TestAsText:
@@ -264,20 +286,22 @@ class TestARealConversation:
 
 
 class TestBudgets:
+    async def test_that_are_spent_say_so(self, start: Start, server: MessagesServer, tmp_path: Path) -> None:
+        server.default = lambda _: api.text("Fine.", usage={"input_tokens": 100_000, "output_tokens": 0})
+        async with start(
+            base_url=server.base_url, prices=priced(tmp_path), budget="person 0.05/day", **QUIET
+        ) as world:
+            await world.ann.send(world.general, "hello")
+            shown = said(await card(world))
+            assert "**Your budget for today**: spent\n-# 100 % spent · begins anew <t:" in shown
+            assert "**Your budget for today**: $0.05 of $0.05 left" in said(await card(world, world.bob))
+
     async def test_are_shown_with_what_is_left_and_when_they_begin_anew(
         self, start: Start, server: MessagesServer, tmp_path: Path
     ) -> None:
         server.default = lambda _: api.text("Fine.", usage={"input_tokens": 100_000, "output_tokens": 0})
-        prices = tmp_path / "prices.toml"
-        prices.write_text('["claude-sonnet-5-5"]\ninput = 1\noutput = 1\n')
-        options: dict[str, Any] = {
-            "base_url": server.base_url,
-            "prices": prices,
-            "extraction_enabled": False,
-            "summary_enabled": False,
-            "budget": "4/day, channel 40/month, person 1/day, person 20/month",
-        }
-        async with start(**options) as world:
+        budget = "4/day, channel 40/month, person 1/day, person 20/month"
+        async with start(base_url=server.base_url, prices=priced(tmp_path), budget=budget, **QUIET) as world:
             await world.ann.send(world.general, "hello")
             await world.bob.send(world.general, "hello")
             shown = said(await card(world))

@@ -5,6 +5,7 @@ counted; that is `usage/accounts`.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -19,11 +20,13 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
-from discoclaw.core.errors import ChatForbidden, Refused
+from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
 from discoclaw.core.usage import NOBODY, Payer
 from discoclaw.core.usage_report import By, Days, Report, Total, last_days, this_month
 from discoclaw.show.usage import cautions
 from discoclaw.show.usage_picture import png
+
+log = logging.getLogger(__name__)
 
 VIEWS = (cards.OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
 
@@ -36,7 +39,11 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
     now, zone = accounts.now(), accounts.rules.zone
     recent, month = last_days(now, zone), this_month(now, zone)
     whose = None if everybody else call.user_id
-    calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)), whose)
+    try:
+        calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)), whose)
+    except MemoryFault as fault:
+        log.warning("a person's usage can't be shown: %s", fault)
+        raise Refused(texts.UNREADABLE) from fault
     report = await asyncio.to_thread(Report.of, calls, zone)
     turn = Turn(call.user_id, "data usage", (by, everybody))
     if by == cards.OVERVIEW:

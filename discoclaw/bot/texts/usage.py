@@ -8,6 +8,7 @@ from discoclaw.core.usage_report import By, Group, Total, money
 from discoclaw.show.usage import purpose, used
 
 ONLY_YOURS = "only my owners can see everybody's usage; `/usage` alone shows yours"
+UNREADABLE = "I can't read what was written down about calls of models just now; try again later"
 UNNAMED = "I don't write down whom calls are for, so I can't tell which were yours."
 RECENT = "The last 30 days"
 NO_CALLS = "No calls in the last 30 days"
