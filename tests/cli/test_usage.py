@@ -19,6 +19,7 @@ from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import Call, Hold, Payer, Record
 from discoclaw.memory.disk.port import GROUPS, PROFILES
 from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.usage.log import UsageLog
 from tests.cli.shell import OURS, Shell
 from tests.core.calls import DAY, call
@@ -65,10 +66,14 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_store_says_what_was_used_while_the_bot_has_it(empty: Shell, store: str) -> None:
-    with disks(store, empty.memory_folder) as stores:
-        stores.open()
+    stores = disks(store, empty.memory_folder)
+    memory = Memory(stores, clock=now_ms)
+    memory.open()
+    try:
         UsageLog(stores.used).hold(now_ms(), None).end(some())
         found = json.loads(shown(empty, "--json", DISCOCLAW_STORE=store))
+    finally:
+        memory.close()
     total = found["total"]
     assert (total["calls"], total["nanodollars"]) == (3, 3_401_200_000)
     assert (total["inputTokens"], total["outputTokens"]) == (71_500, 320)
@@ -202,7 +207,6 @@ class TestAPersonsOwn:
     def test_that_is_not_there_is_refused(self, empty: Shell) -> None:
         assert "`discoclaw usage --by person`" in empty.refuses("export", "1009", "--format", "usage")
         assert "can't be imported again" in empty.refuses("export", "--all", "--format", "usage")
-
 
     def test_is_nobodys_any_more_after_an_erasing(self, shell: Shell) -> None:
         mine = call(now_ms() - DAY, 5, payer=Payer("123", "77"), tokens=(17, 0))
