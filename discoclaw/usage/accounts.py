@@ -348,8 +348,7 @@ def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> l
 
     Blocking. Raises OSError and MemoryFault.
     """
-    found = (one for one in lines.since(since_ms) if isinstance(one, Call) and one.requests)
-    return [one for one in found if user_id in (None, one.payer.user)]
+    return [one for one in lines.since(since_ms, user_id) if isinstance(one, Call) and one.requests]
 
 
 def unused(grant: Grant) -> Call:
