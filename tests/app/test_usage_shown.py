@@ -309,11 +309,11 @@ class TestBudgets:
             assert "**Your budget for today**: $0.90 of $1.00 left\n-# 10 % spent" in shown
             assert f"begins anew <t:{tomorrow}:R>" in shown
             assert "**Your budget for this month**: $19.90 of $20.00 left" in shown
-            assert "**Budget for everybody together for today**: 95 % left" in shown
+            assert "**Everybody's budget for today**: 95 % left" in shown
             assert "**Budget of this channel for this month**: 100 % left" in shown
             assert "$0.20" not in shown and "$0.2 " not in shown
             await world.restart(owners=frozenset({str(world.bob.id)}))
             theirs = said(await card(world, world.bob, everybody=True))
-            assert "**Budget for everybody together for today**: $3.80 of $4.00 left" in theirs
+            assert "**Everybody's budget for today**: $3.80 of $4.00 left" in theirs
             assert f"**Budget of <@{world.ann.id}> for today**: $0.90 of $1.00 left" in theirs
             assert f"**Budget of <#{world.general.id}> for this month**: $39.80 of $40.00 left" in theirs

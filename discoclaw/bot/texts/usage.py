@@ -50,7 +50,7 @@ def group(one: Group, kind: By, whole: Total, server: Callable[[str], str]) -> t
 
 def _title(key: str | None, kind: By, server: Callable[[str], str]) -> str:
     if key is None:
-        return NOBODY.get(kind, "none")
+        return NOBODY[kind]
     match kind:
         case "person":
             return f"<@{key}>"
@@ -86,7 +86,7 @@ def budget(spent: Spent, *, own: bool, server: Callable[[str], str]) -> tuple[st
 def _whose(limit: Limit, whose: str, own: bool, server: Callable[[str], str]) -> str:
     match limit.scope:
         case "all":
-            return "Budget for everybody together"
+            return "Everybody's budget"
         case "person":
             return "Your budget" if own else f"Budget of <@{whose}>"
         case "channel":
