@@ -42,6 +42,7 @@ NAMES = (
     "stores",
     "archive",
     "shared_turn",
+    "usage",
     "many_processes",
     "million",
 )
