@@ -87,7 +87,7 @@ def build(
     client.retractions = hearing.retractions
     sharding = Sharding(basics, disk, client, learning.inboxes)
     chat = Chat(basics, client, disk, models, learning)
-    context = command_context(basics, disk, mirror, models, archive, learning, hearing)
+    context = command_context(basics, disk, mirror, usage, models, archive, learning, hearing)
     commanding = Commanding(basics, client, disk, archive, context, catalogue)
     voice = Voice(basics, client, usage, talk)
     missed = CatchingUp(basics, client, talk)

@@ -27,6 +27,7 @@ from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
 from discoclaw.cli.status import status
+from discoclaw.cli.usage import usage
 from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
@@ -91,6 +92,7 @@ cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
 cli.command()(doctor)
+cli.command()(usage)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")
