@@ -23,6 +23,7 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.people import People
 from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
@@ -88,6 +89,6 @@ def build(
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The shards are given back just before we leave the store: who has them next answers what we have claimed
     # and no longer answer, but not while we count as living.
-    features = [disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
+    features = [Monitoring(), disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
     features += [hearing, answering, talk, commanding, voice, missed]
     return App(settings, client, features)

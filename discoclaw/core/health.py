@@ -1,6 +1,6 @@
 """What works and what doesn't: one shape for `/readyz`, metrics, the admin's page and `discoclaw doctor`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -13,12 +13,17 @@ class Finding:
     """One thing that was looked at, and how it is.
 
     `name` says what ("Discord", "the store"), `text` in one line how it is, `way_out` what to do about it.
+    They name no person, channel or file, and quote nobody.
     """
 
     name: str
     state: State
     text: str
     way_out: str = ""
+
+
+Check: TypeAlias = Callable[[], Iterable[Finding]]
+"""Says how something is by what is known already: it neither waits nor asks anybody."""
 
 
 def healthy(findings: Iterable[Finding]) -> bool:
