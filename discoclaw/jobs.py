@@ -2,6 +2,7 @@
 
 Each part that works in the background has a `Jobs`, a `work.Worker` among others, and every `Jobs` is found
 by `at_work` without being listed anywhere. So no new worker can be forgotten when somebody asks what hangs.
+A long job counts from its last `step`, which each access to a disk is.
 Times are those of the event loop that runs the jobs. Knows nothing about what the jobs do.
 """
 
@@ -9,12 +10,14 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakSet
 
-from discoclaw.core.errors import DiscoClawError
+from discoclaw.core.errors import DiscoClawError, meaning
 from discoclaw.core.health import Finding
+from discoclaw.core.times import span
 
 MOST_S: Final = 900.0
 """The longest that a job takes where nothing else is said: several calls of a slow model in a row."""
@@ -25,11 +28,11 @@ RESTART: Final = "restart the bot: what is unfinished is taken up again"
 class Work:
     """How one part is working, at one moment.
 
-    `running` jobs run, the oldest for `longest_s`; more than `most_s` means that it hangs. `leased` of all
-    wait for a lease that another process has. `waiting` jobs will run, now or later. Something is due for
-    `stuck_s` without any job beginning or ending meanwhile; 0 if something runs or nothing is due. `failing`
-    jobs failed when they last ran, most recently because of `reason`. Since the start, `done` jobs ended
-    well and `failed` didn't.
+    `running` jobs run. One of them has got nowhere for `longest_s`; more than `most_s` means that it hangs.
+    `leased` of all wait for a lease that another process has. `waiting` jobs will run, now or later.
+    Something has been due for `stuck_s` without any job beginning or ending; 0 if something runs or nothing
+    is due. `failing` jobs failed when they last ran, most recently because of `reason`. Since the start,
+    `done` jobs ended well and `failed` didn't. The last one began, got on or ended `idle_s` ago.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Work:
     reason: str = ""
     done: int = 0
     failed: int = 0
+    idle_s: float = 0.0
 
     @property
     def hangs(self) -> bool:
@@ -52,13 +56,13 @@ class Work:
     def finding(self) -> Finding | None:
         """What there is to say about it; None if all is well."""
         if self.longest_s > self.most_s:
-            text = f"a job has been running for {self.longest_s:.0f} s; it hangs from {self.most_s:.0f} s on"
+            text = f"a job has got nowhere for {_span(self.longest_s)}"
             return Finding(self.name, "bad", text, RESTART)
         if self.stuck_s > self.most_s:
             if self.leased:
-                text = f"a job waits for another process for {self.stuck_s:.0f} s"
+                text = f"a job has been waiting for another process for {_span(self.stuck_s)}"
                 return Finding(self.name, "warning", text, "look whether the other processes are ready")
-            text = f"a job is due for {self.stuck_s:.0f} s and doesn't start"
+            text = f"a job has been due for {_span(self.stuck_s)} and doesn't start"
             return Finding(self.name, "bad", text, RESTART)
         if self.failing:
             what = "a job" if self.failing == 1 else f"{self.failing} jobs"
@@ -114,11 +118,18 @@ class Jobs:
         """A job runs inside this block."""
         job = object()
         self._running[job] = self.moved()
+        token = _JOB.set((self, job))
         try:
             yield
         finally:
+            _JOB.reset(token)
             del self._running[job]
             self.moved()
+
+    def stepped(self, job: object, within_s: float) -> None:
+        """Note that a job that runs gets on, and will again `within_s`."""
+        if job in self._running:  # and not a task that goes on after it
+            self._running[job] = self.moved() + within_s
 
     def worked(self, key: Hashable = "") -> None:
         """Note that a job ended well."""
@@ -148,7 +159,7 @@ class Jobs:
         return Work(
             self.name,
             running=len(self._running),
-            longest_s=now - oldest,
+            longest_s=max(now - oldest, 0.0),
             most_s=self._most_s,
             leased=self._leased,
             waiting=self._waiting(),
@@ -157,10 +168,22 @@ class Jobs:
             reason=self._reason,
             done=self._done,
             failed=self._failed,
+            idle_s=now - self._moved,
         )
 
 
 _all: "WeakSet[Jobs]" = WeakSet()
+_JOB: ContextVar[tuple[Jobs, object] | None] = ContextVar("job", default=None)
+
+
+def step(within_s: float = 0.0) -> None:
+    """Say that the job in which this is called gets on: its time counts anew, from `within_s` (s) on.
+
+    That is for a call that has a time limit of its own.
+    """
+    if (job := _JOB.get()) is not None:
+        jobs, one = job
+        jobs.stepped(one, within_s)
 
 
 def at_work() -> list[Work]:
@@ -177,4 +200,8 @@ def reason_of(error: BaseException) -> str:
             said = os.strerror(cause.errno)  # and not its own text, which may name a file or a host
             return said[:1].lower() + said[1:]
         cause = cause.__cause__ or (cause.__context__ if isinstance(cause, DiscoClawError) else None)
-    return type(error).__name__
+    return meaning(error)
+
+
+def _span(seconds: float) -> str:
+    return span(round(seconds * 1000))

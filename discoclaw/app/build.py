@@ -2,6 +2,7 @@
 
     settings → disk, mirror, people → models → finding, archive, learning → hearing, answering, talk
     talk → chat, commands, voice, catching up
+    all → monitoring, which starts first, so that one can ask how the start is getting on
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -89,6 +90,9 @@ def build(
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The shards are given back just before we leave the store: who has them next answers what we have claimed
     # and no longer answer, but not while we count as living.
-    features = [Monitoring(), disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
+    monitoring = Monitoring(basics, client, disk, mirror, models, talk)
+    features = [monitoring, disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
     features += [hearing, answering, talk, commanding, voice, missed]
-    return App(settings, client, features)
+    app = App(settings, client, features)
+    monitoring.everything = app.health
+    return app

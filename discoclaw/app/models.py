@@ -1,19 +1,24 @@
 """The language models: one for the chat, and small ones for the loops."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
+from discoclaw.core.health import Finding
 from discoclaw.core.ports import Model
+from discoclaw.core.seen import Seen
 from discoclaw.models.by_name import ByName
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.config import Models as Opened
 from discoclaw.models.providers import open_models
 from discoclaw.session.caching import CachingModel
 from discoclaw.settings import Settings
+
+WAY_OUT: Final = "look at the provider's status page, the model's name, its address and the key"
 
 
 class Models(Feature):
@@ -41,12 +46,15 @@ class Models(Feature):
 
     def __init__(self, basics: Basics, disk: OnDisk, model: Model | None, small_model: Model | None) -> None:
         settings = basics.settings
-        models = _open(settings, model, small_model)
+        self.seen = Seen(basics.clock)
+        opened = _open(settings, model, small_model)
+        models = opened.seen(self.seen, settings.model_timeout_s, settings.loop_timeout_s)
         chat = ByName(models.chat, settings.model, models.named)
         redacting = models.redacting(basics.redactor)
         self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
+        self.health = (self._health,)
         others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
         self.services = (Part(closing=chat.close), *others)
         if settings.response_cache and disk.storage.remembers:
@@ -54,6 +62,13 @@ class Models(Feature):
             cached = CachingModel(chat, settings.model, responses, clock=basics.clock)
             self.chat = cached
             self.services = (Part(settling=cached.settle, closing=cached.close), *others)
+
+    def _health(self) -> Iterator[Finding]:
+        """How the last calls of the models ended. Nobody asks one only to find out."""
+        yield self.seen.finding("the model", "answer", WAY_OUT)
+        for purpose, last in sorted(self.seen.last.items()):
+            if purpose != "answer" and last.fails:
+                yield self.seen.finding(f"the model for {purpose}", purpose, WAY_OUT, worst="warning")
 
 
 def _open(settings: Settings, model: Model | None, small: Model | None) -> Opened:

@@ -1,6 +1,6 @@
 """Voice messages: a transcription server turns them into words, if the settings name one."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
@@ -10,8 +10,13 @@ from discoclaw.bot.files.download import Download
 from discoclaw.bot.voice.voices import Limits, Voices
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Transcriber
+from discoclaw.core.seen import Seen
 from discoclaw.settings import Settings
 from discoclaw.voice.http import HttpTranscriber
+from discoclaw.voice.seen import VOICE, SeenTranscriber
+
+SERVER: Final = "the transcription server"
+WAY_OUT: Final = "look at the server, and at the settings DISCOCLAW_TRANSCRIBE_…"
 
 
 class Voice(Feature):
@@ -26,18 +31,25 @@ class Voice(Feature):
     )
 
     def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
-        settings = basics.settings
+        settings, self._heard = basics.settings, Seen(basics.clock)
         limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
         client.voices = Voices(
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _transcriber(settings),
+            self._seen(_transcriber(settings)),
             limits,
             basics.redactor,
             clock=basics.clock,
         )
         self.services = (client.voices,)
+
+    def _seen(self, transcriber: Transcriber | None) -> Transcriber | None:
+        """The same transcriber; how its calls end is part of the health from then on."""
+        if transcriber is None:
+            return None
+        self.health = (lambda: [self._heard.finding(SERVER, VOICE, WAY_OUT, worst="warning")],)
+        return SeenTranscriber(transcriber, self._heard)
 
 
 def _transcriber(settings: Settings) -> Transcriber | None:

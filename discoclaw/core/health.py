@@ -1,8 +1,8 @@
 """What works and what doesn't: one shape for `/readyz`, metrics, the admin's page and `discoclaw doctor`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 State: TypeAlias = Literal["good", "unknown", "warning", "bad"]
 """From best to worst. `unknown`: it was not looked at, or can't be."""
@@ -29,3 +29,14 @@ Check: TypeAlias = Callable[[], Iterable[Finding]]
 def healthy(findings: Iterable[Finding]) -> bool:
     """Whether nothing is bad."""
     return all(one.state != "bad" for one in findings)
+
+
+def as_json(findings: Collection[Finding]) -> dict[str, Any]:
+    """The findings as `/readyz` says them."""
+    return {
+        "ready": healthy(findings),
+        "findings": [
+            {"name": one.name, "state": one.state, "text": one.text, "wayOut": one.way_out}
+            for one in findings
+        ],
+    }

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from discoclaw.app.disk import OnDisk
+from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.sharding import Sharding
 from discoclaw.core.processes import Alone
 from discoclaw.models.offline.model import OfflineModel
