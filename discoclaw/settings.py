@@ -33,6 +33,7 @@ from discoclaw.recall.rank import Fade
 from discoclaw.settings_types import EMBEDDED as EMBEDDED
 from discoclaw.settings_types import (
     Address,
+    Budget,
     ChannelPersonas,
     Folder,
     Gateway,
@@ -221,6 +222,8 @@ class Settings(BaseSettings):
     log_level: LogLevel = _env("DISCOCLAW_LOG_LEVEL", "INFO")
     log_format: LogFormat = _env("DISCOCLAW_LOG_FORMAT", "text")
     metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
+    budget: Budget = _env("DISCOCLAW_BUDGET", ())
+    prices: Folder = _env("DISCOCLAW_PRICES", None)
 
     @property
     def allowlist(self) -> Allowlist:

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.usage import Usage
 from discoclaw.core import health
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
@@ -18,6 +20,7 @@ from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Meaning, NoMeaning
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
+from discoclaw.usage.metered import MeteredEmbedder
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ class Finding(Feature):
         "vector_weight",
     )
 
-    def __init__(self, basics: Basics, disk: OnDisk) -> None:
+    def __init__(self, basics: Basics, disk: OnDisk, usage: Usage) -> None:
         settings, storage = basics.settings, disk.storage
         self.ranker = Ranker(
             settings.fade,
@@ -51,7 +54,7 @@ class Finding(Feature):
             vector_weight=settings.vector_weight,
             depth=settings.enrich_depth,
         )
-        self.meaning = _meaning(settings, storage)
+        self.meaning = _meaning(settings, storage, usage)
         finder = Finder(storage.memory, storage.indices.items, clock=basics.clock)
         self.items = ItemSearch(
             self.ranker,
@@ -80,7 +83,7 @@ class Finding(Feature):
             yield health.Finding("embeddings", "warning", text, "look at the server; the log says more")
 
 
-def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
+def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | NoMeaning:
     """Vectors, if the settings ask for them and a provider is usable; otherwise one log line says why not."""
     config = EmbeddingConfig(
         provider=settings.embedding_provider,
@@ -97,5 +100,12 @@ def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
         return NoMeaning()
     if embedder is None or not storage.remembers:
         return NoMeaning()
-    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, consent=storage.consent)
-    return Meaning(embedder, embedding)
+    rates = replace(usage.rates(settings.embedding_url, free=embedder.stays_here), id_of=_model_of)
+    behind = MeteredEmbedder(embedder, usage.accounts, rates, background=True)
+    embedding = Embedding(behind, storage.memory, storage.indices.vectors, consent=storage.consent)
+    return Meaning(MeteredEmbedder(embedder, usage.accounts, rates), embedding)
+
+
+def _model_of(name: str) -> str:
+    """The model in an embedder's name, which begins with its provider."""
+    return name.partition("/")[2]

@@ -3,6 +3,7 @@
 Every label comes from a list in the program or in the settings: a name that somebody else chose is "other".
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
@@ -15,9 +16,12 @@ from prometheus_client.core import (
 )
 
 from discoclaw import __version__
+from discoclaw.core.budgets import Spent
 from discoclaw.core.counts import Counts, Ended, Histogram, Why
 from discoclaw.core.health import Finding, healthy
+from discoclaw.core.model import Usage
 from discoclaw.core.seen import Last
+from discoclaw.core.usage import DOLLAR
 from discoclaw.jobs import Work
 from discoclaw.memory.disk.writes import Written
 
@@ -188,3 +192,52 @@ def of_relays(relays: Relays) -> Iterator[Metric]:
     yield gauge("outbox_waiting", "Events that the relay that lacks most doesn't have yet.", relays.waiting)
     yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_s)
     yield gauge("outbox_refused", "Events that a relay refused for good.", relays.refused)
+
+
+# ---------------------------------------------------------------------- usage
+
+TOKENS: Final = ("input", "output", "cache_read", "cache_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What calls used and cost (nanodollars) since the start, by purpose and model; and the budgets."""
+
+    usage: Mapping[tuple[str, str], Usage]
+    cost: Mapping[tuple[str, str], int]
+    budgets: Sequence[Spent]
+
+
+def of_usage(used: Used, label: Callable[[str], str]) -> Iterator[Metric]:
+    """Tokens and money. `label` turns a model's name, which a server may have made up, into a known one."""
+    tokens, searches, seconds, cost = (Counter[tuple[str, ...]]() for _ in range(4))
+    for (purpose, model), usage in used.usage.items():
+        row = (purpose, label(model))
+        tokens.update({(*row, kind): getattr(usage, f"{kind}_tokens") for kind in TOKENS})
+        searches[row] += usage.searches
+        seconds[row] += usage.seconds
+        cost[row] += used.cost.get((purpose, model), 0)
+    labels = ["purpose", "model"]
+    text = "Tokens that servers counted, or that are estimated where they don't."
+    yield counters("tokens", text, [*labels, "kind"], tokens.items())
+    yield counters("searches", "Searches on the web that models made.", labels, searches.items())
+    yield counters("transcribed_seconds", "Seconds of sound that were listened to.", labels, seconds.items())
+    dollars = [(row, nano / DOLLAR) for row, nano in cost.items()]
+    yield counters("cost_dollars", "What calls cost, by the prices that are known.", labels, dollars)
+    most: dict[tuple[str, ...], float] = {}
+    for one in used.budgets:
+        row = (one.limit.scope, one.limit.period)
+        most[row] = max(most.get(row, 0.0), one.percent / 100)
+    text = "How much of a budget is spent, 1 for all; of several alike, the one that is spent most."
+    yield gauges("budget_spent_ratio", text, ["scope", "period"], most.items())
+
+
+def known_model(names: Collection[str], table: Collection[str]) -> Callable[[str], str]:
+    """How a model is named in a label: as in the settings or the price table, else "other"."""
+
+    def label(model: str) -> str:
+        if model in names:
+            return model
+        return max((one for one in table if model.startswith(one)), key=len, default="other")
+
+    return label

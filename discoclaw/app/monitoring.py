@@ -21,6 +21,7 @@ from discoclaw.app.lag import LoopLag
 from discoclaw.app.mirror import Mirror, waiting_for
 from discoclaw.app.models import Models
 from discoclaw.app.talk import Talking
+from discoclaw.app.usage import Usage
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.event import Commit
 from discoclaw.core.health import Finding
@@ -29,6 +30,7 @@ from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
 from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.settings import Settings
 from discoclaw.web import monitor
 from discoclaw.web.listening import Listener as HttpListener
 
@@ -51,8 +53,9 @@ class Monitoring(Feature, Listener):
         client: DiscoClaw,
         disk: OnDisk,
         mirror: Mirror,
+        usage: Usage,
         models: Models,
-        talking: Talking,
+        talk: Talking,
     ) -> None:
         self.everything: Callable[[], list[Finding]] = list
         self.listener: HttpListener | None = None
@@ -62,7 +65,9 @@ class Monitoring(Feature, Listener):
         self._disk = disk
         self._mirror = mirror
         self._models = models
-        self._talk = talking.talk
+        self._talk = talk.talk
+        self._accounts = usage.accounts
+        self._model = measures.known_model(_models(basics.settings), usage.rates(None).prices.table)
         watch = _Watch(lambda: self.everything())
         self.services = (self.lag, watch)
         if (at := basics.settings.metrics) is not None:
@@ -85,6 +90,9 @@ class Monitoring(Feature, Listener):
         yield from measures.of_store(WRITES.state(), self._disk.storage.processes.in_touch)
         yield from measures.of_gateway(self._gateway())
         yield from measures.of_models(self._models.seen.last)
+        accounts = self._accounts
+        used = measures.Used(accounts.ended, accounts.cost, accounts.all_spent())
+        yield from measures.of_usage(used, self._model)
         adapter = self._mirror.adapter
         if isinstance(adapter, NostrAdapter):
             yield from measures.of_relays(self._relays(adapter))
@@ -103,6 +111,12 @@ class Monitoring(Feature, Listener):
         return measures.Relays(
             connected, len(adapter.relays) - connected, waiting, max(oldest, 0) / 1000, refused
         )
+
+
+def _models(settings: Settings) -> frozenset[str]:
+    """The models that the settings name."""
+    chat, small = settings.model, (settings.summary_model, settings.durable_model)
+    return frozenset(filter(None, (chat, *small, settings.transcribe_model, settings.embedding_model)))
 
 
 def _background() -> Iterator[Finding]:

@@ -174,13 +174,12 @@ class ModelBadRequest(ModelError):
 
 
 class ModelSpent(ModelError):
-    """A budget is spent, or too far for background work. `after_s`: it may be better after so many seconds.
+    """A budget is spent, or too far for background work. It may be better after `after_s` seconds."""
 
-    `text` is for people.
-    """
+    user_message = "My budget doesn't allow that now. Please try again later."
 
-    def __init__(self, text: str, *, after_s: float) -> None:
-        super().__init__(text, user_message=text)
+    def __init__(self, text: str, *, user_message: str | None = None, after_s: float) -> None:
+        super().__init__(text, user_message=user_message)
         self.after_s = after_s
 
 
@@ -232,10 +231,7 @@ class TranscriptionError(DiscoClawError):
 
 
 class TranscriptionSpent(TranscriptionError):
-    """A budget is spent. `text` is for people."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, user_message=f"I can't listen to voice messages now: {text} Please write it.")
+    """A budget is spent."""
 
 
 class TranscriptionUnavailable(TranscriptionError):

@@ -12,6 +12,7 @@ from discoclaw.core.counts import Asked, Ended
 from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
@@ -65,7 +66,10 @@ class Turns:
         key, done = arrival.session_key, False
         ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
         try:
-            with self.stops.turn(arrival.message.id, arrival.message.author.id) as turn:
+            with (
+                paid_by(Payer.of(arrival.message)),
+                self.stops.turn(arrival.message.id, arrival.message.author.id) as turn,
+            ):
                 how = await self._answer(arrival, reply, turn)
             done = True
             if how is None:
