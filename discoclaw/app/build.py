@@ -69,7 +69,7 @@ def build(
     disk = OnDisk(basics)
     mirror = Mirror(basics, keys, disk)
     people = People(disk)
-    usage = Usage(basics, disk)
+    usage = Usage(basics, disk, client)
     models = Models(basics, disk, usage, model, small_model)
     finding = Finding(basics, disk, usage)
     archive = Archived(basics, disk, finding)

@@ -19,6 +19,7 @@ from discoclaw.core.errors import (
     ModelNotFound,
     ModelOverloaded,
     ModelRateLimited,
+    ModelSpent,
     ModelTimeout,
     ModelUnreachable,
     Refused,
@@ -28,6 +29,7 @@ from discoclaw.core.live_fields import FIELDS, Field, Value
 from discoclaw.core.model import ModelRequest, UserTurn
 from discoclaw.core.policy import Overrides
 from discoclaw.core.ports import Clock, Model
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.live import FILE, LOCK
@@ -123,7 +125,8 @@ class LiveSettings:
         if value == row.own:
             return False
         if name == "model" and isinstance(value, str) and value != row.effective.value:
-            await self._ask(value)
+            with paid_by(Payer(by.id)):
+                await self._ask(value)
         try:
             await self._live.write(scope, {name: value}, self._lock)
         except MemoryFault as fault:
@@ -156,6 +159,8 @@ class LiveSettings:
                 f"I couldn't find out whether the server has the model `{name}`, so nothing has changed. "
                 "Please try again in a minute"
             ) from None
+        except ModelSpent as error:
+            raise Refused(error.user_message) from None
         except ModelError as error:  # the model exists; it only had nothing to say
             log.info("the model %s answered oddly: %s", name, error)
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
 from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
@@ -117,6 +118,7 @@ class Turns:
             await reply.finish("missing")
             return "stopped"
         notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)
         answer_id = await reply.finish("cut" if answered.cut else "whole")

@@ -64,6 +64,8 @@ class _Asked:
     payer: Payer
     wishes: Sequence[Wish]
     background: bool
+    decided: Grant | None = None
+    """What was decided, as soon as it was; `granted` follows when it is on disk."""
     granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -80,7 +82,7 @@ class Accounts(PersonalData):
     """The accounts of one store. It is a `core.service.Service`.
 
     `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
-    each call that counts for it.
+    each call that counts for it. A call waits `wait_s` for the disk at most.
     """
 
     name = "usage"
@@ -93,6 +95,7 @@ class Accounts(PersonalData):
         rules: Rules = Rules(),
         consent: Consent = UNLIMITED,
         news: Callable[[Spent], None] = lambda spent: None,
+        wait_s: float = WAIT_S,
     ) -> None:
         self._lines = lines
         self._rules = rules
@@ -103,11 +106,13 @@ class Accounts(PersonalData):
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[_Asked] = []
         self._alone = asyncio.Lock()
+        self._wait_s = wait_s
         self._late = False
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
         self._cost: dict[tuple[str, str], int] = {}
+        self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
 
@@ -152,16 +157,16 @@ class Accounts(PersonalData):
         self._asked.append(asked)
         self._worker.note(_LINES, first=True)
         try:
-            await asyncio.wait([asked.granted], timeout=WAIT_S)
+            await asyncio.wait([asked.granted], timeout=self._wait_s)
         except asyncio.CancelledError:
             if not asked.granted.cancel():
                 self.end(unused(asked.granted.result()))
             raise
-        if not asked.granted.cancel():
-            return asked.granted.result()
-        self._late = True
-        log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
-        return self._grant(asked)
+        if not asked.granted.done():
+            self._late = True
+            log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
+            asked.granted.set_result(asked.decided or self._grant(asked))
+        return asked.granted.result()
 
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
@@ -171,6 +176,13 @@ class Accounts(PersonalData):
         self._count(call)
         if call.requests or self._rules.limits:
             self._put(call)
+        if not call.priced and call.model not in self._unpriced:
+            self._unpriced.add(call.model)
+            log.warning(
+                "there is no price for the model %s, so it counts as the dearest one; "
+                "write its price into a file that DISCOCLAW_PRICES names (see docs/usage.md)",
+                call.model,
+            )
         if call.requests:
             key = (call.purpose, call.model)
             self._ended[key] = self._ended.get(key, Usage()) + call.usage
@@ -275,7 +287,7 @@ class Accounts(PersonalData):
         """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
         if not asked.granted.done():
             asked.granted.set_result(grant)
-        elif grant.held:
+        elif asked.granted.cancelled() and grant.held:
             self.end(unused(grant))
 
     async def _write(self, _: str) -> None:
@@ -320,7 +332,10 @@ class Accounts(PersonalData):
 
     def _granted(self) -> list[tuple[_Asked, Grant]]:
         asked, self._asked = self._asked, []
-        return [(one, self._grant(one)) for one in asked if not one.granted.done()]
+        asked = [one for one in asked if not one.granted.done()]
+        for one in asked:
+            one.decided = self._grant(one)
+        return [(one, one.decided) for one in asked if one.decided is not None]
 
     def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew."""
