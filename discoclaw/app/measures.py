@@ -151,7 +151,9 @@ def of_loop(lag: Histogram, last_s: float, hanging: int) -> Iterator[Metric]:
     """The event loop, and calls in threads."""
     yield histogram("loop_lag_seconds", "How late the event loop was, measured twice a second.", lag)
     yield gauge("loop_lag_last_seconds", "How late it was the last time.", last_s)
-    yield gauge("threads_hanging", "Calls to a disk that have been hanging for 10 s.", hanging)
+    yield gauge(
+        "threads_hanging", "Calls in threads, most of them to a disk, that take longer than 10 s.", hanging
+    )
 
 
 def of_store(written: Written, in_touch: bool) -> Iterator[Metric]:

@@ -138,7 +138,7 @@ class Heartbeat:
             if subject in self._waits:
                 continue
             try:
-                with paid_by(Payer(user_of(subject))), self._jobs.running():
+                with paid_by(Payer(user_of(subject))), self._jobs.counted():
                     asked, over = await self._look_at(subject)
                 rest -= asked
                 settled += [subject] if over else []
@@ -163,13 +163,13 @@ class Heartbeat:
 
     async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         async with self._alone(subject):
-            with self._jobs.running():
+            with self._jobs.counted():
                 return await self._consolidate(subject, branch, **metadata)
 
     async def _before(self) -> None:
         if self._first is not None:
             try:
-                with self._jobs.running():
+                with self._jobs.counted():
                     await self._first()
             except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
                 log.exception("what comes before the tidying failed")
