@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
 from discoclaw.core.autosave import AutoSave, auto_save
+from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.policy import Personas
@@ -83,6 +84,11 @@ def _listen(value: object) -> object:
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65_535):
         raise ValueError("must be an address and a port, for example 127.0.0.1:9464")
     return Listen(host, int(port))
+
+
+def _budget(value: object) -> object:
+    """Dollars for a day or month: `5/day, 60/month, person 0.50/day`."""
+    return limits_of(value) if isinstance(value, str) else value
 
 
 def _zone(value: str) -> str:
@@ -183,6 +189,7 @@ Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
 Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+Budget = Annotated[tuple[Limit, ...], NoDecode, PlainValidator(_budget)]
 ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
 ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
@@ -196,4 +203,5 @@ PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
 Store = Annotated[SecretStr, AfterValidator(_store)]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
+LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

@@ -1,7 +1,8 @@
 """The composition root: every part is built here once, in the order in which it starts.
 
-    settings → disk, mirror, people → models → finding, archive, learning → hearing, answering, talk
+    settings → disk, usage, mirror, people → models → finding, archive, learning → hearing, answering, talk
     talk → chat, commands, voice, catching up
+    all → monitoring, which starts first, so that one can ask how the start is getting on
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -23,9 +24,11 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.people import People
 from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
+from discoclaw.app.usage import Usage
 from discoclaw.app.voice import Voice
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.spec import Catalogue
@@ -66,8 +69,9 @@ def build(
     disk = OnDisk(basics)
     mirror = Mirror(basics, keys, disk)
     people = People(disk)
-    models = Models(basics, disk, model, small_model)
-    finding = Finding(basics, disk)
+    usage = Usage(basics, disk)
+    models = Models(basics, disk, usage, model, small_model)
+    finding = Finding(basics, disk, usage)
     archive = Archived(basics, disk, finding)
     learning = Learning(basics, disk, models, archive, finding)
     files = Files(basics, disk, client)
@@ -83,11 +87,14 @@ def build(
     chat = Chat(basics, client, disk, models, learning)
     context = command_context(basics, disk, mirror, models, archive, learning, hearing)
     commanding = Commanding(basics, client, disk, archive, context, catalogue)
-    voice = Voice(basics, client, talk)
+    voice = Voice(basics, client, usage, talk)
     missed = CatchingUp(basics, client, talk)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The shards are given back just before we leave the store: who has them next answers what we have claimed
     # and no longer answer, but not while we count as living.
-    features = [disk, sharding, mirror, people, models, finding, archive, files, chat, learning]
-    features += [hearing, answering, talk, commanding, voice, missed]
-    return App(settings, client, features)
+    monitoring = Monitoring(basics, client, disk, mirror, usage, models, talk)
+    features = [monitoring, disk, sharding, usage, mirror, people, models, finding, archive, files, chat]
+    features += [learning, hearing, answering, talk, commanding, voice, missed]
+    app = App(settings, client, features)
+    monitoring.everything = app.health
+    return app

@@ -72,7 +72,7 @@ def command_context(
     live_settings = LiveSettings(
         storage.places,
         storage.people.changed_by,
-        models.chat,
+        models.named,
         folder=settings.memory_dir,
         clock=basics.clock,
         models=models.names,

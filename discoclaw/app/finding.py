@@ -1,11 +1,15 @@
 """Finding items: by words, by the index of a large memory, and by vectors if a provider is configured."""
 
 import logging
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.usage import Usage
+from discoclaw.core import health
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
@@ -16,6 +20,7 @@ from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Meaning, NoMeaning
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
+from discoclaw.usage.metered import MeteredEmbedder
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +46,7 @@ class Finding(Feature):
         "vector_weight",
     )
 
-    def __init__(self, basics: Basics, disk: OnDisk) -> None:
+    def __init__(self, basics: Basics, disk: OnDisk, usage: Usage) -> None:
         settings, storage = basics.settings, disk.storage
         self.ranker = Ranker(
             settings.fade,
@@ -49,7 +54,7 @@ class Finding(Feature):
             vector_weight=settings.vector_weight,
             depth=settings.enrich_depth,
         )
-        self.meaning = _meaning(settings, storage)
+        self.meaning = _meaning(settings, storage, usage)
         finder = Finder(storage.memory, storage.indices.items, clock=basics.clock)
         self.items = ItemSearch(
             self.ranker,
@@ -65,9 +70,20 @@ class Finding(Feature):
         self.nearest = Nearest(finder, embedding, floor=lambda: self.meaning.floor)
         self.services = (finder, self.meaning)
         self.joins = (finder, *self.meaning.joins)
+        self.health = (self._health,)
+
+    def _health(self) -> Iterator[health.Finding]:
+        """Whether questions are embedded in time."""
+        if not isinstance(self.meaning, Meaning):
+            return
+        if self.meaning.in_time:
+            yield health.Finding("embeddings", "good", "the server answered in time lately")
+        else:
+            text = "the server doesn't answer in time, so memories are found by their words alone"
+            yield health.Finding("embeddings", "warning", text, "look at the server; the log says more")
 
 
-def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
+def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | NoMeaning:
     """Vectors, if the settings ask for them and a provider is usable; otherwise one log line says why not."""
     config = EmbeddingConfig(
         provider=settings.embedding_provider,
@@ -84,5 +100,12 @@ def _meaning(settings: Settings, storage: Storage) -> Meaning | NoMeaning:
         return NoMeaning()
     if embedder is None or not storage.remembers:
         return NoMeaning()
-    embedding = Embedding(embedder, storage.memory, storage.indices.vectors, consent=storage.consent)
-    return Meaning(embedder, embedding)
+    rates = replace(usage.rates(settings.embedding_url, free=embedder.stays_here), id_of=_model_of)
+    behind = MeteredEmbedder(embedder, usage.accounts, rates, background=True)
+    embedding = Embedding(behind, storage.memory, storage.indices.vectors, consent=storage.consent)
+    return Meaning(MeteredEmbedder(embedder, usage.accounts, rates), embedding)
+
+
+def _model_of(name: str) -> str:
+    """The model in an embedder's name, which begins with its provider."""
+    return name.partition("/")[2]

@@ -53,7 +53,7 @@ class Hearing(Feature):
         self.answers = AnswerRules(settings.max_tokens, settings.context_tokens, remembers=storage.remembers)
         self.hatchery = Hatchery(
             rules,
-            Interviewer(models.chat, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),
+            Interviewer(models.named, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),
             storage.used,
             storage.cursors,
             self.windows,

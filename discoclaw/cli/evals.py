@@ -7,7 +7,6 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,10 +115,9 @@ def summaries(
 def _open(settings: Settings) -> Models:
     """The configured models, which tell the meter what they use. Raises SettingsError without one."""
     from discoclaw.app.models import config_of  # slow imports, as above
-    from discoclaw.evals.meter import used
     from discoclaw.models.providers import open_models
 
-    return open_models(replace(config_of(settings), used=used))
+    return open_models(config_of(settings))
 
 
 def _where(settings: Settings, model: Model, configured: str) -> str:

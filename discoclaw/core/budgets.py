@@ -13,8 +13,8 @@ spent already holds from then on.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final, Literal, Protocol, TypeAlias, get_args
@@ -98,7 +98,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Less:
-    """Why an answer is not from the usual model: a budget, and until when (ms)."""
+    """Why an answer is not from the usual model, or why there is none: a budget, and until when (ms)."""
 
     level: Level
     scope: Scope
@@ -108,11 +108,15 @@ class Less:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A model that could make a call, and what (nanodollars) is put aside for it; 0 if it is free."""
+    """A model that could make a call, and what (nanodollars) is put aside for it; 0 if it is free.
+
+    It makes the call as long as less than `below` percent of each budget are spent.
+    """
 
     level: Level
     model: str
     nano: int
+    below: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +129,33 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent under a limit in its present period, what was put aside included."""
+    """What is spent under a limit in its present period `span`, what was put aside included."""
 
     limit: Limit
     whose: str
     nano: int
-    until: int
+    span: Span
 
     @property
     def percent(self) -> int:
         """How much of the limit that is, in percent."""
         return self.nano * 100 // self.limit.nano if self.limit.nano else 100
 
+    @property
+    def until(self) -> int:
+        """The end (ms) of the period."""
+        return self.span.end
 
-@dataclass(slots=True)
-class _Sum:
-    span: Span
-    nano: int = 0
+    def less(self, level: Level, until: int | None = None) -> Less:
+        """The reason for an answer from another model."""
+        return Less(level, self.limit.scope, self.limit.period, self.until if until is None else until)
+
+
+_Key: TypeAlias = tuple[Limit, str, Span]
 
 
 class Book:
-    """The sums that limits look at: what was spent and put aside in the periods that last still.
+    """The sums that limits look at: what was spent and put aside in each period.
 
     Times are given, and never go back within `BACK_MS`.
     """
@@ -153,9 +163,9 @@ class Book:
     def __init__(self, limits: Collection[Limit] = (), zone: tzinfo = UTC) -> None:
         self.limits = tuple(limits)
         self._zone = zone
-        self._sums: dict[tuple[Limit, str], _Sum] = {}
+        self._sums: dict[_Key, int] = {}
         self._spans: dict[Period, Span] = {}
-        self._holds: dict[str, tuple[int, int, Spender]] = {}
+        self._holds: dict[str, tuple[int, list[_Key]]] = {}
         self._newest = 0
 
     def time(self, now_ms: int) -> int:
@@ -164,115 +174,120 @@ class Book:
             self._newest = now_ms
         return self._newest
 
+    def begin(self, now_ms: int) -> int | None:
+        """When (ms) the longest of the present periods began; None without limits."""
+        return min((self._span(one.period, now_ms).begin for one in self.limits), default=None)
+
     def hold(self, id: str, at: int, nano: int, payer: Spender) -> None:
         """Put the most aside that the call `id` may cost."""
         if id not in self._holds:
-            self._holds[id] = (at, nano, payer)
-            self._add(at, nano, payer)
+            self._holds[id] = nano, self._add(at, nano, payer)
 
     def spend(self, id: str, at: int, nano: int, payer: Spender) -> None:
         """Count what the call `id` has cost; what was put aside for it is free again."""
-        if (held := self._holds.pop(id, None)) is not None:
-            began, put_aside, whose = held
-            self._add(began, -put_aside, whose)
+        put_aside, keys = self._holds.pop(id, (0, ()))
+        for key in keys:
+            if key in self._sums:  # else that person was erased meanwhile, or the period is over
+                self._sums[key] -= put_aside
         self._add(at, nano, payer)
 
     def forget(self, user_id: str) -> None:
         """Drop what counts for a person. It still counts for everything, servers and channels."""
-        for key in [one for one in self._sums if one[0].scope == "person" and one[1] == user_id]:
-            del self._sums[key]
+        self._drop([key for key in self._sums if key[0].scope == "person" and key[1] == user_id])
 
     def all_spent(self, now_ms: int) -> list[Spent]:
         """What is spent under each limit, for each of its kind, in the present periods."""
         at = self.time(now_ms)
-        found = [self._spent(limit, whose, at) for limit, whose in self._sums]
-        return [one for one in found if one.nano]
+        present = {self._span(limit.period, at) for limit in self.limits}
+        return [
+            Spent(limit, whose, nano, span)
+            for (limit, whose, span), nano in self._sums.items()
+            if nano and span in present
+        ]
 
     def spent(self, payer: Spender, now_ms: int) -> list[Spent]:
         """What is spent under each limit that a call for `payer` would count for."""
-        at = self.time(now_ms)
-        whose = ((limit, limit.whose(payer)) for limit in self.limits)
-        return [self._spent(limit, one, at) for limit, one in whose if one is not None]
+        at, found = self.time(now_ms), list[Spent]()
+        for limit in self.limits:
+            if (whose := limit.whose(payer)) is not None:
+                span = self._span(limit.period, at)
+                found.append(Spent(limit, whose, self._sums.get((limit, whose, span), 0), span))
+        return found
 
     def choose(self, wishes: Sequence[Wish], payer: Spender, now_ms: int) -> Choice:
-        """The first model, dearest first, that every limit has room for."""
+        """The first of these models that every limit has room for."""
         sums = self.spent(payer, now_ms)
         less: Less | None = None
         for wish in wishes:
-            against = [one for one in sums if wish.nano and _refuses(one, wish)]
+            against = [one for one in sums if wish.nano and one.percent >= wish.below]
             if not against:
-                return Choice(wish, None if less is None else _at(less, wish.level))
-            last = max(against, key=lambda one: one.until)
-            less = Less("offline", last.limit.scope, last.limit.period, last.until)
+                return Choice(wish, less and replace(less, level=wish.level))
+            less = max(against, key=lambda one: one.until).less("offline")
         return Choice(None, less)
 
     def background(self, wish: Wish, payer: Spender, now_ms: int) -> Choice:
         """Whether background work may make a call now; if not, `less` says until when it has to wait."""
         at, waits = self.time(now_ms), list[Less]()
         for one in self.spent(payer, now_ms):
-            if not wish.nano or (until := self._too_soon(one, at)) is None:
-                continue
-            waits.append(Less("offline", one.limit.scope, one.limit.period, until))
+            if wish.nano and (until := _ready(one)) > at:
+                waits.append(one.less("offline", until))
         if waits:
             return Choice(None, max(waits, key=lambda one: one.until))
         return Choice(wish)
 
     # ------------------------------------------------------------------ inside
 
-    def _too_soon(self, spent: Spent, at: int) -> int | None:
-        """Until when (ms) background work has to wait under a limit; None if it need not."""
-        if spent.percent >= 100:
-            return spent.until
-        if spent.percent < SLOW_FROM:
-            return None
-        span = self._span(spent.limit.period, at)
-        ready = span.begin + (span.end - span.begin) * spent.nano // spent.limit.nano
-        return min(ready, span.end) if ready > at else None
-
-    def _add(self, at: int, nano: int, payer: Spender) -> None:
+    def _add(self, at: int, nano: int, payer: Spender) -> list[_Key]:
+        """Add to the sums of a time. Returns their keys."""
         self._newest = max(self._newest, at)
+        keys = list[_Key]()
         for limit in self.limits:
             if (whose := limit.whose(payer)) is None:
                 continue
-            span, key = self._span(limit.period, at), (limit, whose)
-            known = self._sums.get(key)
-            if known is None or span.begin > known.span.begin:
-                known = self._sums[key] = _Sum(span)
-            if span == known.span:
-                known.nano = max(0, known.nano + nano)
-
-    def _spent(self, limit: Limit, whose: str, at: int) -> Spent:
-        span, known = self._span(limit.period, at), self._sums.get((limit, whose))
-        nano = known.nano if known is not None and known.span == span else 0
-        return Spent(limit, whose, nano, span.end)
+            key = limit, whose, self._span(limit.period, at)
+            self._sums[key] = self._sums.get(key, 0) + nano
+            keys.append(key)
+        return keys
 
     def _span(self, period: Period, at: int) -> Span:
         known = self._spans.get(period)
         if known is None or not known.begin <= at < known.end:
             known = self._spans[period] = Span.at(at, period, self._zone)
+            self._drop([key for key in self._sums if key[2].end < self._newest - BACK_MS])
         return known
 
+    def _drop(self, keys: Collection[_Key]) -> None:
+        for key in keys:
+            del self._sums[key]
 
-def _refuses(spent: Spent, wish: Wish) -> bool:
-    return spent.percent >= (SMALL_FROM if wish.level == "usual" else 100)
 
-
-def _at(less: Less, level: Level) -> Less:
-    return Less(level, less.scope, less.period, less.until)
+def _ready(spent: Spent) -> int:
+    """From when (ms) a limit lets background work go on: not before time has come as far as spending."""
+    span = spent.span
+    if spent.percent >= 100:
+        return span.end
+    if spent.percent < SLOW_FROM:
+        return span.begin
+    return span.begin + (span.end - span.begin) * spent.nano // spent.limit.nano
 
 
 def less_text(less: Less) -> str:
-    """The sentence for a person who gets less than usual. The time is as Discord shows it to each reader."""
-    whose = {"all": "my", "server": "this server's", "channel": "this channel's", "person": "your"}[
-        less.scope
-    ]
-    when = "today" if less.period == "day" else "this month"
-    back = f"<t:{less.until // 1000}:R>"
+    """The sentence for a person whose answer is not from the usual model, with a time of Discord's."""
+    whose, back = _whose(less), f"Back to normal {_time(less)}."
     if less.level == "small":
-        return f"A smaller model answered: {whose} budget for {when} is nearly spent. Back to normal {back}."
-    return f"Answered from memory alone: {whose} budget for {when} is spent. Back to normal {back}."
+        return f"A smaller model answered: {whose} is nearly spent. {back}"
+    return f"Answered from memory alone: {whose} is spent. {back}"
 
 
-def most_pressing(spent: Iterable[Spent]) -> Spent | None:
-    """The limit that is nearest to being spent; None if nothing is spent."""
-    return max(spent, key=lambda one: one.percent, default=None)
+def refusal_text(less: Less, what: str = "do that", instead: str = "") -> str:
+    """The sentence for a person who gets nothing. `instead` is what they can do, such as "write it, or "."""
+    return f"I can't {what} now: {_whose(less)} doesn't allow it. Please {instead}try again {_time(less)}."
+
+
+def _whose(less: Less) -> str:
+    owners = {"all": "my", "server": "this server's", "channel": "this channel's", "person": "your"}
+    return f"{owners[less.scope]} budget for {'today' if less.period == 'day' else 'this month'}"
+
+
+def _time(less: Less) -> str:
+    return f"<t:{-(-less.until // 1000)}:R>"

@@ -55,6 +55,14 @@ class DiscoClawError(Exception):
     """Seconds to wait before the same is tried again, where whoever failed asks for that."""
 
 
+def meaning(error: BaseException) -> str:
+    """What kind of failure this is, in words that name nobody: neither a person nor a file nor a host."""
+    if not isinstance(error, DiscoClawError) or (doc := type(error).__doc__) is None:
+        return type(error).__name__
+    said = doc.splitlines()[0].split(". ")[0].rstrip(".")
+    return said[:1].lower() + said[1:]
+
+
 class SettingsError(DiscoClawError):
     """A setting is wrong. The text is one line: variable, value, what is allowed."""
 
@@ -166,13 +174,12 @@ class ModelBadRequest(ModelError):
 
 
 class ModelSpent(ModelError):
-    """A budget is spent, or too far for background work. `after_s`: it may be better after so many seconds.
+    """A budget is spent, or too far for background work. It may be better after `after_s` seconds."""
 
-    `text` is for people.
-    """
+    user_message = "My budget doesn't allow that now. Please try again later."
 
-    def __init__(self, text: str, *, after_s: float) -> None:
-        super().__init__(text, user_message=text)
+    def __init__(self, text: str, *, user_message: str | None = None, after_s: float) -> None:
+        super().__init__(text, user_message=user_message)
         self.after_s = after_s
 
 
@@ -224,10 +231,7 @@ class TranscriptionError(DiscoClawError):
 
 
 class TranscriptionSpent(TranscriptionError):
-    """A budget is spent. `text` is for people."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, user_message=f"I can't listen to voice messages now: {text} Please write it.")
+    """A budget is spent."""
 
 
 class TranscriptionUnavailable(TranscriptionError):

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from discoclaw.core import titles
 from discoclaw.core.attached import Encoded
-from discoclaw.core.budgets import Less
+from discoclaw.core.budgets import Less, Level
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
 """What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""
@@ -97,6 +97,7 @@ class ModelRequest:
     providers reject turns with calls to tools they don't know. `subject` is the author's subject, or None if
     nothing may be stored; it is never sent to a provider. `max_tokens` is the room for the answer itself: the
     provider adds what thinking needs. `model` names the model that is to answer; "" is the usual one.
+    `level` says which kind of model made the turns so far, and goes on with them; None at the begin.
     """
 
     system: tuple[SystemBlock, ...]
@@ -107,6 +108,7 @@ class ModelRequest:
     subject: str | None = None
     purpose: Purpose = "answer"
     model: str = ""
+    level: Level | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,8 +172,8 @@ class Registry:
         self._parts = list(parts)
 
     def add(self, *parts: PersonalData) -> None:
-        """Register parts behind those that are there."""
-        self._parts += parts
+        """Register parts behind those that are there. One that is there already is not visited twice."""
+        self._parts += [part for part in parts if part not in self._parts]
 
     def outside(self, subject: str) -> set[str]:
         """Names of the steps that an erasing of a subject has to take outside. Blocking. Raises OSError."""

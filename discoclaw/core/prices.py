@@ -38,6 +38,11 @@ class Price:
         times = self.long_times if self.long_from and usage.prompt_tokens > self.long_from else 1
         return tokens * times + usage.searches * self.search + usage.seconds * self.second
 
+    def most(self, prompt: int, output: int) -> int:
+        """The most that a request of so many tokens costs: all of its prompt may be written to a cache."""
+        dear = self.cache_write > self.input
+        return self.cost(Usage(0 if dear else prompt, output, cache_write_tokens=prompt if dear else 0))
+
 
 FREE: Final = Price()
 

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from discoclaw.core.message import Author, Place
+from discoclaw.core.message import Inbound
 from discoclaw.core.model import Purpose, Usage
 from discoclaw.core.times import valid_ms
 
@@ -28,6 +28,7 @@ DOLLAR: Final = 1_000_000_000
 MOST_COST: Final = 1_000_000 * DOLLAR
 """The most that a line may say. A larger number is damage, and would block every budget."""
 
+_WHO: Final = ("user", "channel", "server")
 _SNOWFLAKE = re.compile(r"[0-9]{1,25}")
 _PURPOSES: Final = frozenset(one for part in get_args(For) for one in (get_args(part) or (part,)))
 
@@ -37,20 +38,28 @@ class Payer:
     """Whom a call is for: ids of Discord, None where there is no such thing or it may not be kept.
 
     `channel` is the channel whose rules apply, so a thread counts as its channel; None in direct messages.
+    `said_at`: when (ms) they said what the call is about, by which to find out whether that was erased since;
+    None for a call that is about nothing they said.
     """
 
     user: str | None = None
     channel: str | None = None
     server: str | None = None
+    said_at: int | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, author: Author, place: Place) -> "Payer":
-        """Who pays for the answer to somebody's message."""
-        return cls(author.id, place.group_id, place.guild_id)
+    def of(cls, message: Inbound) -> "Payer":
+        """Who pays for the answer to a message."""
+        place = message.place
+        return cls(message.author.id, place.group_id, place.guild_id, message.sent_at)
 
     def without(self, user_id: str) -> "Payer":
         """The same, not naming this person."""
-        return Payer(None, self.channel, self.server) if self.user == user_id else self
+        return replace(self, user=None) if self.user == user_id else self
+
+    def as_of(self, at: int) -> int:
+        """When (ms) that was said which a call at `at` is about."""
+        return at if self.said_at is None else self.said_at
 
 
 NOBODY: Final = Payer()
@@ -119,7 +128,7 @@ def record_of(value: object) -> Record | None:
     id, at = given.get("id"), given.get("at")
     if not (isinstance(id, str) and 0 < len(id) <= 40 and valid_ms(at)):
         return None
-    payer = Payer(*(_id(given.get(name)) for name in Payer.__slots__))
+    payer = Payer(_id(given.get("user")), _id(given.get("channel")), _id(given.get("server")))
     if "hold" in given:
         return Hold(id, at, given["hold"], payer) if _count(given["hold"]) else None
     counts = {name: given.get(name, 0) for name in Usage.__slots__}
@@ -133,7 +142,7 @@ def record_of(value: object) -> Record | None:
 
 
 def _payer_json(payer: Payer) -> dict[str, str]:
-    return {name: one for name in Payer.__slots__ if (one := getattr(payer, name)) is not None}
+    return {name: one for name in _WHO if (one := getattr(payer, name)) is not None}
 
 
 def _id(value: object) -> str | None:
@@ -149,9 +158,14 @@ def _count(value: object) -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """What servers counted while one call was made. `used` has the tokens of each answer, with its model."""
+    """What servers counted while one call was made: for each of their answers the model and its usage.
+
+    `whole`: all of them counted to the end. Whoever stops an answer, or loses it, doesn't learn how many
+    tokens the server had written; the adapter has estimated them then.
+    """
 
     used: list[tuple[str, Usage]] = field(default_factory=list)
+    whole: bool = True
 
     @property
     def total(self) -> Usage:
@@ -188,7 +202,11 @@ def counted_in(tally: Tally) -> Iterator[None]:
         _TALLY.reset(token)
 
 
-def used(model: str, usage: Usage) -> None:
-    """Say what a server counted for an answer, or for the part of it that arrived. Called by adapters."""
+def used(model: str, usage: Usage, *, whole: bool = True) -> None:
+    """Say what a server counted for an answer. Called by adapters, for each answer once.
+
+    Not `whole`: the answer broke off, and the tokens of what came of it are an estimate.
+    """
     if (tally := _TALLY.get()) is not None:
         tally.used.append((model, usage))
+        tally.whole = tally.whole and whole

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable
+from discoclaw.core.model import Usage
+from discoclaw.core.usage import used
 from discoclaw.embed.batches import batches
 from discoclaw.embed.responses import Reader, Vector, read
 from discoclaw.http import Client, Failed, within
@@ -86,9 +88,11 @@ class HttpEmbedder:
             json={"model": self._model, "input": [_sendable(text) for text in texts]}
         )
         try:
-            return await asyncio.to_thread(read, body, len(texts), self._api.find, dims=self._dims)
+            vectors, tokens = await asyncio.to_thread(read, body, len(texts), self._api.find, dims=self._dims)
         except EmbeddingRefused as error:
             raise EmbeddingRefused(f"{self._where}: {error}") from None
+        used(self.name, Usage(tokens))
+        return vectors
 
     def _ours(self, failed: Failed) -> EmbeddingError:
         what = f"{self._where} {failed}"

@@ -11,13 +11,15 @@ Ollama   {"embeddings": [[0.1, …], …]}, in the order of the texts
 import json
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from discoclaw.core.errors import EmbeddingRefused
 
 MAX_DIMS = 8192
 """Longest accepted vector. No current model has longer ones (OpenAI: 3072)."""
+MOST_TOKENS = 10_000_000
+"""A response that counts more tokens is wrong about that."""
 
 Vector: TypeAlias = "array[float]"
 Reader = Callable[[Any], Sequence[object]]
@@ -26,14 +28,15 @@ Reader = Callable[[Any], Sequence[object]]
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
-def read(body: bytes, count: int, find: Reader, *, dims: int | None = None) -> list[Vector]:
-    """The `count` vectors of a response. Raises EmbeddingRefused, which says what is wrong with it.
+def read(body: bytes, count: int, find: Reader, *, dims: int | None = None) -> tuple[list[Vector], int]:
+    """The `count` vectors of a response, and the tokens that the server counted; 0 if it doesn't say.
 
-    `dims` is the expected length. None accepts any length, as long as all vectors have the same.
+    Raises EmbeddingRefused, which says what is wrong with it. `dims` is the expected length. None accepts
+    any length, as long as all vectors have the same.
     """
     try:
-        found = find(json.loads(body, parse_constant=_no_number))
-        vectors = [_vector(one) for one in found]
+        answer = json.loads(body, parse_constant=_no_number)
+        vectors = [_vector(one) for one in find(answer)]
     except _MALFORMED as error:
         raise EmbeddingRefused(f"the response holds no vectors ({type(error).__name__})") from None
     if len(vectors) != count:
@@ -41,7 +44,7 @@ def read(body: bytes, count: int, find: Reader, *, dims: int | None = None) -> l
     lengths = {len(vector) for vector in vectors} | ({dims} if dims is not None else set())
     if len(lengths) > 1:
         raise EmbeddingRefused(f"the vectors have {_either(lengths)} numbers instead of one common length")
-    return vectors
+    return vectors, _tokens(answer)
 
 
 def of_openai(answer: Any) -> Sequence[object]:
@@ -62,6 +65,13 @@ def of_ollama(answer: Any) -> Sequence[object]:
     if not isinstance(vectors, list):
         raise TypeError("embeddings is not a list")
     return vectors
+
+
+def _tokens(answer: Mapping[str, Any]) -> int:
+    """The tokens that the server counted: OpenAI's form has them under `usage`, Ollama's has its own name."""
+    usage = answer.get("usage")
+    counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else answer.get("prompt_eval_count")
+    return counted if isinstance(counted, int) and 0 < counted < MOST_TOKENS else 0
 
 
 def _vector(value: object) -> Vector:

@@ -1,10 +1,10 @@
 """What a model was asked in one case, whether its answers had the right form, and how many tokens they took.
 
-Tokens are the provider's count (`used`). A server that reports none is estimated, which the report says.
+Tokens are the provider's count (`core/usage`). For a server that reports none they are estimated, and the
+report says so.
 """
 
 from collections.abc import AsyncGenerator
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.model import ModelRequest, StreamEvent, Usage
 from discoclaw.core.ports import Model, Shape
+from discoclaw.core.usage import Tally, counted_in
 
 CHARS_PER_TOKEN = 4
 """The usual estimate for English; other scripts take more tokens."""
@@ -37,12 +38,17 @@ UNANSWERED = (
 
 @dataclass(slots=True)
 class Call:
-    """One structured call. `reported` is what the provider said of each answer."""
+    """One structured call. `tally` has what the provider counted for each answer."""
 
-    reported: list[Usage] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
     asked_chars: int = 0
     answer_chars: int = 0
     error: ModelError | None = None
+
+    @property
+    def reported(self) -> list[Usage]:
+        """What the provider counted for each answer."""
+        return [usage for _, usage in self.tally.used]
 
     @property
     def answered(self) -> bool:
@@ -72,22 +78,13 @@ class Call:
     def tokens_in(self) -> int:
         if not self.tokens_reported:
             return self.asked_chars // CHARS_PER_TOKEN
-        return sum(one.input_tokens + one.cache_read_tokens + one.cache_write_tokens for one in self.reported)
+        return self.tally.total.prompt_tokens
 
     @property
     def tokens_out(self) -> int:
         if not self.tokens_reported:
             return self.answer_chars // CHARS_PER_TOKEN
-        return sum(one.output_tokens for one in self.reported)
-
-
-_CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-
-
-def used(usage: Usage) -> None:
-    """Note what a provider reports of one answer; it belongs to the call that is waiting for it."""
-    if (call := _CALL.get()) is not None:
-        call.reported.append(usage)
+        return self.tally.total.output_tokens
 
 
 class Metered:
@@ -105,14 +102,12 @@ class Metered:
         """The other model's answer, counted. Raises ModelError."""
         call = Call(asked_chars=sum(len(one) for one in asked.values() if isinstance(one, str)))
         self.calls.append(call)
-        before = _CALL.set(call)
         try:
-            answer = await self._model.structured(shape=shape, **asked)
+            with counted_in(call.tally):
+                answer = await self._model.structured(shape=shape, **asked)
         except ModelError as error:
             call.error = error
             raise
-        finally:
-            _CALL.reset(before)
         call.answer_chars = len(answer.model_dump_json(exclude_defaults=True))
         return answer
 

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from discoclaw.core.model import Usage
+from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Model
 from discoclaw.core.redact import Redactor
+from discoclaw.core.seen import Seen
 from discoclaw.models.redacting import RedactingModel
-
-
-def _unused(usage: Usage) -> None:
-    """Nobody wants to know."""
+from discoclaw.models.seen import SeenModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +17,7 @@ class ModelConfig:
     """Which provider answers, with which models, key and server. Times are in seconds.
 
     `chat`, `summary` and `facts` are model names: an alias of the provider or any name its server knows.
-    `base_url` None means the provider's usual address. A provider ignores what it doesn't need. `used` is
-    called with the tokens of each structured answer, as the provider reports them.
+    `base_url` None means the provider's usual address. A provider ignores what it doesn't need.
     """
 
     provider: str
@@ -32,7 +29,6 @@ class ModelConfig:
     connect_timeout_s: float = 10.0
     chat_timeout_s: float = 180.0
     loop_timeout_s: float = 60.0
-    used: Callable[[Usage], None] = _unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,8 @@ class Models:
     """The model that answers people, and the two small ones of the loops. They may share connections.
 
     `named` makes another model that answers people, by its name. Closing `chat` closes those too. `aliases`
-    are names that the provider knows.
+    are names that the provider knows. `id_of` returns the id of a model's name, `room_of` how many tokens are
+    asked for where an answer may take so many.
     """
 
     chat: Model
@@ -48,6 +45,8 @@ class Models:
     facts: Model
     named: Callable[[str], Model]
     aliases: tuple[str, ...] = ()
+    id_of: Callable[[str], str] = lambda name: name
+    room_of: Callable[[str, Purpose, int], int] = lambda model, purpose, own: own
 
     def redacting(self, redactor: Redactor) -> Self:
         """The same models, with secrets removed from what the loops get: that is written to disk.
@@ -58,6 +57,16 @@ class Models:
             self,
             summary=RedactingModel(self.summary, redactor),
             facts=RedactingModel(self.facts, redactor),
+        )
+
+    def seen(self, seen: Seen, chat_timeout_s: float, loop_timeout_s: float) -> Self:
+        """The same models; `seen` is told how their calls end, which take so long at most."""
+        return replace(
+            self,
+            chat=SeenModel(self.chat, seen, chat_timeout_s),
+            summary=SeenModel(self.summary, seen, loop_timeout_s),
+            facts=SeenModel(self.facts, seen, loop_timeout_s),
+            named=lambda name: SeenModel(self.named(name), seen, chat_timeout_s),
         )
 
     async def close(self) -> None:

@@ -149,9 +149,9 @@ class CachingModel:
         return question, known
 
     def _keep(self, question: Asked, finished: Finished, began: int, name: str) -> None:
-        """Store an answer in the background, if it is complete and needs no context."""
+        """Store an answer of the usual model in the background, if it is complete and needs no context."""
         text = finished.turn.text
-        if finished.stop != "end" or finished.turn.calls or not text.strip():
+        if finished.stop != "end" or finished.turn.calls or not text.strip() or finished.less is not None:
             return
         if len(self._tasks) >= MOST_WAITING:
             log.debug("%s: an answer is not kept, the disk is slow", question.subject)

@@ -167,7 +167,9 @@ class Transcript:
     def add(self, finished: Finished, results: ToolTurn) -> None:
         """Append the model's turn, and the results of its calls."""
         results = clipped(results, self._context_tokens)
-        self._request = replace(self._request, turns=(*self._request.turns, finished.turn, results))
+        turns = (*self._request.turns, finished.turn, results)
+        level = finished.less.level if finished.less is not None else self._request.level or "usual"
+        self._request = replace(self._request, turns=turns, level=level)
         known = counted(finished.usage)
         if known is not None:
             self._counted, self._since = known, [results]

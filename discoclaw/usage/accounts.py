@@ -40,8 +40,7 @@ WAIT_S: Final = 2.0
 MOST_WAITING: Final = 10_000
 """The most lines that wait for a disk; beyond that the oldest are lost."""
 REST_S: Final = 30.0
-BACKGROUND: Final = frozenset[For]({"summary", "extraction", "tidying", "title", "embedding"})
-"""Calls that nobody waits for."""
+"""The pause after a failure before the disk is tried again."""
 _LINES: Final = "lines"
 
 
@@ -64,12 +63,13 @@ class _Asked:
     purpose: For
     payer: Payer
     wishes: Sequence[Wish]
+    background: bool
     granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The budgets. `names_people`: lines may name the person whom a call was for."""
+    """The budgets, whose days are those of `zone`. `names_people`: lines may name whom a call was for."""
 
     limits: tuple[Limit, ...] = ()
     zone: tzinfo = UTC
@@ -79,7 +79,8 @@ class Rules:
 class Accounts(PersonalData):
     """The accounts of one store. It is a `core.service.Service`.
 
-    `lines` None: nothing is written down. `news` is called, often, for each budget that is nearly spent.
+    `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
+    each call that counts for it.
     """
 
     name = "usage"
@@ -93,30 +94,36 @@ class Accounts(PersonalData):
         consent: Consent = UNLIMITED,
         news: Callable[[Spent], None] = lambda spent: None,
     ) -> None:
-        self.lines = lines
-        self.rules = rules
-        self.news = news
+        self._lines = lines
+        self._rules = rules
+        self._news = news
         self._clock = clock
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[_Asked] = []
         self._alone = asyncio.Lock()
+        self._late = False
+        """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
+        self._cost: dict[tuple[str, str], int] = {}
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Read what was spent in the periods that last still."""
-        if self.lines is None:
+        """Read what was spent in the periods that last still. A failing disk is a line in the log."""
+        if self._lines is None:
             return
+        now = self._clock()
         try:
-            for record in await read_in_thread(self.lines.load, self._clock()):
+            for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
                 self._count(record)
-            await in_thread(self.lines.purge, self._clock())
+            await in_thread(self._lines.purge, now)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
+        for spent in self.all_spent():
+            self._tell(spent)
 
     async def settle(self) -> None:
         """Wait until everything is written down, or the disk has refused it."""
@@ -130,30 +137,46 @@ class Accounts(PersonalData):
 
     # ------------------------------------------------------------------ calls
 
-    async def begin(self, purpose: For, payer: Payer, wishes: Sequence[Wish]) -> Grant:
-        """Ask for a call, which the first of `wishes` that a budget allows is to make. Never raises."""
-        if not self.rules.limits or not any(one.nano for one in wishes):
+    async def begin(
+        self, purpose: For, payer: Payer, wishes: Sequence[Wish], *, background: bool = False
+    ) -> Grant:
+        """Ask for a call, which the first of `wishes` that the budgets allow is to make. Never raises.
+
+        `background`: nobody waits for it, so it is put off before people's answers are.
+        """
+        asked = _Asked(purpose, payer, wishes, background)
+        if not self._rules.limits or not any(one.nano for one in wishes):
             return Grant(_new_id(), self.now(), purpose, payer, Choice(wishes[0]))
-        asked = _Asked(purpose, payer, wishes)
+        if self._lines is None or self._late:
+            return self._grant(asked)
         self._asked.append(asked)
-        if self.lines is None:
-            self._decide()
-            return asked.granted.result()
         self._worker.note(_LINES, first=True)
         try:
-            async with asyncio.timeout(WAIT_S):
-                return await asked.granted
-        except TimeoutError:
-            log.warning("the usage log does not answer, so the sums in RAM decide about a call")
-            return self._grant(_Asked(purpose, payer, wishes))
+            await asyncio.wait([asked.granted], timeout=WAIT_S)
+        except asyncio.CancelledError:
+            if not asked.granted.cancel():
+                self.end(unused(asked.granted.result()))
+            raise
+        if not asked.granted.cancel():
+            return asked.granted.result()
+        self._late = True
+        log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
+        return self._grant(asked)
 
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
+        payer, user = call.payer, call.payer.user
+        if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
+            call = replace(call, payer=payer.without(user))  # not even RAM may know
         self._count(call)
-        if call.requests or self.rules.limits:
+        if call.requests or self._rules.limits:
             self._put(call)
-        key = (call.purpose, call.model)
-        self._ended[key] = self._ended.get(key, Usage()) + call.usage
+        if call.requests:
+            key = (call.purpose, call.model)
+            self._ended[key] = self._ended.get(key, Usage()) + call.usage
+            self._cost[key] = self._cost.get(key, 0) + call.nano
+        for spent in self.spent(call.payer):
+            self._tell(spent)
 
     def now(self) -> int:
         """The time (ms) that counts, which doesn't go back with the clock."""
@@ -169,13 +192,13 @@ class Accounts(PersonalData):
 
     async def calls(self, since_ms: int) -> list[Call]:
         """The calls since a time (ms), in the order in which they ended. Raises MemoryFault."""
-        if self.lines is None:
+        if self._lines is None:
             return []
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
         try:
-            return await read_in_thread(calls_since, self.lines, since_ms)
+            return await read_in_thread(calls_since, self._lines, since_ms)
         except OSError as error:
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
@@ -183,6 +206,11 @@ class Accounts(PersonalData):
     def ended(self) -> dict[tuple[str, str], Usage]:
         """What was used since the start, by purpose and model."""
         return dict(self._ended)
+
+    @property
+    def cost(self) -> dict[tuple[str, str], int]:
+        """What that cost, in nanodollars."""
+        return dict(self._cost)
 
     # ------------------------------------------------------------------ personal data
 
@@ -202,34 +230,36 @@ class Accounts(PersonalData):
 
     def erase(self, erasure: Erasure) -> Removed:
         """Take a person's id out of all lines. What was spent stays: it is the admin's."""
-        if self.lines is None or (user_id := user_of(erasure.subject)) is None:
+        if self._lines is None or (user_id := user_of(erasure.subject)) is None:
             return Removed()
         try:
-            return Removed(self.lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
+            return Removed(self._lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
         except (OSError, MemoryFault) as error:
             return Removed(left=(f"usage of models: {error}",))
 
     def readable(self) -> Iterator[Readable]:
-        if self.lines is not None:
-            for one in self.lines.since(0):
+        if self._lines is not None:
+            for one in self._lines.since(0):
                 if one.payer.user is not None:
-                    yield Readable(self.lines.path, "", "", user_subject(one.payer.user), at=one.at)
+                    yield Readable(self._lines.path, "", "", user_subject(one.payer.user), at=one.at)
 
     # ------------------------------------------------------------------ inside
 
     def _put(self, record: Record) -> None:
         """Have a record written down, without a person who wants nothing remembered."""
-        user = record.payer.user
-        if user is not None and (not self.rules.names_people or self._consent.opted_out(user)):
-            record = replace(record, payer=record.payer.without(user))
-        if self.lines is not None:
+        payer, user = record.payer, record.payer.user
+        if user is not None and not (
+            self._rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
+        ):
+            record = replace(record, payer=payer.without(user))
+        if self._lines is not None:
             self._waiting.append(record)
             self._worker.note(_LINES)
 
     def _grant(self, asked: _Asked) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
-        if asked.purpose in BACKGROUND:
+        if asked.background:
             choice = self._book.background(asked.wishes[0], asked.payer, now)
         else:
             choice = self._book.choose(asked.wishes, asked.payer, now)
@@ -250,18 +280,26 @@ class Accounts(PersonalData):
 
     async def _write(self, _: str) -> None:
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
-        assert self.lines is not None
         async with self._alone:
             try:
-                writing = await in_thread(self.lines.hold, self._clock())
-            except (OSError, MemoryFault):
-                self._decide()
-                raise
-            try:
-                self._take_in(writing)
-                await self._append(writing)
+                writing = await self._held()
+                try:
+                    self._take_in(writing)
+                    await self._append(writing)
+                finally:
+                    await in_thread(writing.release)
             finally:
-                await in_thread(writing.release)
+                self._late = False
+
+    async def _held(self) -> Writing:
+        """The log, while nobody else writes to it. Raises OSError and MemoryFault."""
+        assert self._lines is not None
+        now = self.now()
+        try:
+            return await in_thread(self._lines.hold, now, self._book.begin(now))
+        except (OSError, MemoryFault):
+            self._decide()
+            raise
 
     async def _append(self, writing: Writing) -> None:
         granted = self._granted()
@@ -287,7 +325,7 @@ class Accounts(PersonalData):
     def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew."""
         if writing.anew:
-            self._book = Book(self.rules.limits, self.rules.zone)
+            self._book = Book(self._rules.limits, self._rules.zone)
         for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
             self._count(record)
 
@@ -296,15 +334,15 @@ class Accounts(PersonalData):
             self._book.hold(record.id, record.at, record.nano, record.payer)
         else:
             self._book.spend(record.id, record.at, record.nano, record.payer)
-        if self.rules.limits:
-            for spent in self._book.spent(record.payer, record.at):
-                if spent.percent >= SMALL_FROM:
-                    self.news(spent)
+
+    def _tell(self, spent: Spent) -> None:
+        if spent.percent >= SMALL_FROM:
+            self._news(spent)
 
 
 def calls_since(lines: UsageLog, since_ms: int) -> list[Call]:
     """The calls in a log since a time (ms). Blocking. Raises OSError and MemoryFault."""
-    return [one for one in lines.since(since_ms) if isinstance(one, Call)]
+    return [one for one in lines.since(since_ms) if isinstance(one, Call) and one.requests]
 
 
 def unused(grant: Grant) -> Call:

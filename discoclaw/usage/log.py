@@ -6,7 +6,7 @@ half costs what is missing. Everything blocks and raises OSError or MemoryFault.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from discoclaw.core.usage import Record, record_of
@@ -32,29 +32,44 @@ class UsageLog:
         self._head: Head = NO_LOG
         self._torn = False
 
-    def load(self, now_ms: int) -> list[Record]:
-        """The records of the present month and of the one before. What is written next comes after these."""
-        self._month = month_of(now_ms)
-        begin = datetime.fromtimestamp(now_ms / 1000, UTC).replace(day=1) - timedelta(days=1)
-        before = _records(self._log(f"{begin:%Y-%m}").read())
-        content, self._head = self._log(self._month).load()
-        self._torn = bool(content) and not content.endswith(b"\n")
-        return [*before, *_records(content)]
+    def load(self, now_ms: int, since_ms: int | None) -> list[Record]:
+        """The records since a time (ms), which is in this month or the one before; none if it is None.
 
-    def hold(self, now_ms: int) -> "Writing":
-        """Begin to write: keep other processes from it, and read what they wrote since."""
-        before: list[Record] = []
+        What is written next comes after these.
+        """
+        self._month = month_of(now_ms)
+        content, self._head = self._log(self._month).load()
+        self._torn = _is_torn(content)
+        return self._needed(content, since_ms)
+
+    def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
+        """Begin to write: keep other processes from it, and read what they wrote since.
+
+        If the log is not the one that was known, everything since `since_ms` is read again.
+        """
+        before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
-            if self._disk.shared:
+            anew = month < self._month
+            if self._disk.shared and self._month:
                 before = _records(self._log(self._month).load(self._head)[0])
             self._month, self._head, self._torn = month, NO_LOG, False
         log = self._log(month)
-        if not self._disk.shared and log.head() == self._head:  # a file would be read as a whole
+        if not (anew or self._disk.shared) and log.head() == self._head:  # a file would be read as a whole
             return Writing(self, None, log, self._head, before)
         held, content, head = log.hold(self._head)
-        anew = not head.reaches(self._head)
-        self._torn = (self._torn if not content else not content.endswith(b"\n")) and bool(head.size)
-        return Writing(self, held, held, head, [*before, *_records(content)], anew=anew)
+        anew = anew or not head.reaches(self._head)
+        self._torn = _is_torn(content) if content else self._torn and bool(head.size)
+        fresh = self._needed(content, since_ms) if anew else [*before, *_records(content)]
+        return Writing(self, held, held, head, fresh, anew=anew)
+
+    def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
+        """The records since a time, in the present month's lines and in the month before it."""
+        if since_ms is None:
+            return []
+        found = _records(content)
+        if (before := month_of(since_ms)) < self._month:
+            found = [*_records(self._log(before).read()), *found]
+        return [one for one in found if one.at >= since_ms]
 
     def wrote(self, head: Head) -> None:
         """Note how far the log of the present month reaches."""
@@ -144,6 +159,10 @@ class Writing:
         """Let others write again; may be called again."""
         if self._held is not None:
             self._held.release()
+
+
+def _is_torn(content: bytes) -> bool:
+    return bool(content) and not content.endswith(b"\n")
 
 
 def _records(content: bytes) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Models and transcription within budgets: wrappers that count each call, and ask for it before it begins.
+"""Models within budgets: wrappers that count each call, and ask for it before it begins.
 
     usual     the model that a request names
     small     the one of the loops, when a budget is nearly spent
@@ -7,13 +7,13 @@
 Knows nothing about prompts, vendors and where calls are written down.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.budgets import Less, Level, Wish, less_text
-from discoclaw.core.errors import ModelSpent, TranscriptionSpent
+from discoclaw.core.budgets import SMALL_FROM, Less, Level, Wish, refusal_text
+from discoclaw.core.errors import EmbeddingUnavailable, ModelSpent, TranscriptionSpent
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -25,7 +25,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.core.ports import Model, Shape, Transcriber
+from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import Call, Tally, counted_in, payer
 from discoclaw.usage.accounts import Accounts, Grant, unused
@@ -34,23 +34,28 @@ BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""
 CHARS_A_TOKEN: Final = 4
 """The usual estimate for English, where a server doesn't count."""
-THINKING_TOKENS: Final = 4_000
-"""What a model thinks before an answer at medium effort, seldom more."""
+BACKGROUND: Final = frozenset[Purpose]({"summary", "extraction", "tidying", "title"})
+"""What nobody waits for."""
 SECOND_BYTES: Final = 4_000
 """The bytes of a second of speech as phones record it. Servers don't say how long a recording was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What models cost here. `id_of` returns the id of a model's alias."""
+    """What models cost here.
+
+    `id_of` returns the id of a model's alias, `room_of` the tokens that an answer of so many may take with
+    all that the model thinks before it.
+    """
 
     prices: Prices
     id_of: Callable[[str], str] = lambda name: name
+    room_of: Callable[[str, Purpose, int], int] = lambda model, purpose, room: room
 
-    def aside(self, model: str, prompt_bytes: int, media_tokens: int, room: int) -> int:
-        """What is put aside (nanodollars) for an answer of up to `room` tokens."""
+    def wish(self, level: Level, model: str, prompt: int, output: int, below: int = 100) -> Wish:
+        """A model that could make a call of so many tokens, with the most that this costs."""
         price, _ = self.prices.of(self.id_of(model))
-        return price.cost(Usage(prompt_bytes // BYTES_A_TOKEN + media_tokens, room + THINKING_TOKENS))
+        return Wish(level, model, price.most(prompt, output), below)
 
     def call(self, grant: Grant, tally: Tally, guess: Usage) -> Call:
         """A call as it is written down. `guess` is what it used if the server doesn't count."""
@@ -67,16 +72,26 @@ class Rates:
             sum(price.cost(usage) for (price, _), usage in priced),
             grant.payer,
             len(used),
-            counted or not used,
+            (counted and tally.whole) or not used,
             all(known for (_, known), _ in priced),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Who answers people when a budget is nearly spent (`small`, a model of the same server), and when it is.
+
+    "" and None: nobody does.
+    """
+
+    small: str = ""
+    offline: Model | None = None
 
 
 class Metered:
     """The port `Model`: each call of `model` is counted, and made within budgets.
 
-    `name` is the model that answers requests which name none, and structured ones. With `small`, a model of
-    the same server answers when a budget is nearly spent, and with `offline` that one when it is.
+    `name` is the model that answers requests which name none, and structured ones.
     """
 
     def __init__(
@@ -86,39 +101,54 @@ class Metered:
         rates: Rates,
         *,
         name: str,
-        small: str = "",
-        offline: Model | None = None,
+        stand_ins: StandIns = StandIns(),
     ) -> None:
         self._model = model
         self._accounts = accounts
         self._rates = rates
         self._name = name
-        self._small = small
-        self._offline = offline
+        self._stand_ins = stand_ins
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield what the model says that the budgets allow. Raises ModelError."""
-        prompt_bytes, media = _size(request)
-
-        def wish(level: Level, name: str) -> Wish:
-            return Wish(level, name, self._rates.aside(name, prompt_bytes, media, request.max_tokens))
-
-        wishes = [wish("usual", request.model or self._name)]
-        if self._small and self._rates.id_of(self._small) != self._rates.id_of(wishes[0].model):
-            wishes.append(wish("small", self._small))
-        grant = await self._accounts.begin(request.purpose, payer(), wishes)
-        less = grant.choice.less
-        if grant.choice.wish is None:
-            assert less is not None
-            if self._offline is None:
-                raise _spent(less, self._accounts.now())
-            async for event in self._offline.stream(request):
+        events, less = await self._begun(request)
+        async with aclosing(events):
+            async for event in events:
                 yield replace(event, less=less) if isinstance(event, Finished) else event
-            return
-        if less is not None:
-            request = replace(request, model=grant.choice.wish.model)
-        async for event in self._counted(request, grant, prompt_bytes // CHARS_A_TOKEN + media):
-            yield replace(event, less=less) if isinstance(event, Finished) else event
+
+    async def _begun(self, request: ModelRequest) -> tuple[AsyncGenerator[StreamEvent, None], Less | None]:
+        """The stream of the model that may answer, and why it isn't the usual one. Raises ModelSpent."""
+        offline = self._stand_ins.offline
+        if request.level == "offline" and offline is not None:
+            return offline.stream(request), None
+        size, media = _size(request)
+        wishes = self._wishes(request, size // BYTES_A_TOKEN + media)
+        grant = await self._accounts.begin(
+            request.purpose, payer(), wishes, background=request.purpose in BACKGROUND
+        )
+        wish, less = grant.choice.wish, grant.choice.less
+        if wish is not None:
+            if wish.level == "small":
+                request = replace(request, model=wish.model)
+            return self._counted(request, grant, size // CHARS_A_TOKEN + media), less
+        if offline is None:
+            raise _spent(grant, self._accounts.now())
+        return offline.stream(request), less
+
+    def _wishes(self, request: ModelRequest, prompt: int) -> list[Wish]:
+        """The models that may answer a request, the usual one first. Whichever began an answer goes on."""
+
+        def wish(level: Level, name: str, below: int = 100) -> Wish:
+            room = self._rates.room_of(name, request.purpose, request.max_tokens)
+            return self._rates.wish(level, name, prompt, room, below)
+
+        usual, small = request.model or self._name, self._stand_ins.small
+        if request.level == "small":
+            return [wish("small", small)]
+        if request.level == "usual" or not small:
+            return [wish("usual", usual)]
+        dear, cheap = wish("usual", usual, SMALL_FROM), wish("small", small)
+        return [dear, cheap] if cheap.nano < dear.nano else [replace(dear, below=100)]
 
     async def _counted(
         self, request: ModelRequest, grant: Grant, prompt: int
@@ -139,10 +169,11 @@ class Metered:
     ) -> Shape:
         """The model's answer, counted. Raises ModelSpent if a budget is too far spent, and ModelError."""
         size = len(system.encode()) + len(prompt.encode())
-        wish = Wish("usual", self._name, self._rates.aside(self._name, size, 0, max_tokens))
-        grant = await self._accounts.begin(purpose, payer(), [wish])
-        if grant.choice.less is not None:
-            raise _spent(grant.choice.less, self._accounts.now())
+        room = self._rates.room_of(self._name, purpose, max_tokens)
+        wish = self._rates.wish("usual", self._name, size // BYTES_A_TOKEN, room)
+        grant = await self._accounts.begin(purpose, payer(), [wish], background=purpose in BACKGROUND)
+        if grant.choice.wish is None:
+            raise _spent(grant, self._accounts.now())
         tally, said = Tally(), 0
         try:
             with counted_in(tally):
@@ -175,8 +206,9 @@ class MeteredTranscriber:
         price, _ = self._rates.prices.of(self._model)
         wish = Wish("usual", self._model, price.cost(used))
         grant = await self._accounts.begin("transcription", payer(), [wish])
-        if grant.choice.less is not None:
-            raise TranscriptionSpent(less_text(grant.choice.less))
+        if (less := grant.choice.less) is not None:
+            text = refusal_text(less, "listen to voice messages", "write it, or ")
+            raise TranscriptionSpent(_why(less), user_message=text)
         call = unused(grant)
         try:
             words = await self._transcriber.words(audio, name, type, timeout_s=timeout_s)
@@ -188,6 +220,50 @@ class MeteredTranscriber:
     async def close(self) -> None:
         """Close the transcriber."""
         await self._transcriber.close()
+
+
+class MeteredEmbedder:
+    """The port `Embedder`: what is embedded is counted, and embedded within budgets.
+
+    `background`: nobody waits for it, as somebody does for the vector of a question.
+    """
+
+    def __init__(
+        self, embedder: Embedder, accounts: Accounts, rates: Rates, *, background: bool = False
+    ) -> None:
+        self._embedder = embedder
+        self._accounts = accounts
+        self._rates = rates
+        self._background = background
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def stays_here(self) -> bool:
+        return self._embedder.stays_here
+
+    async def embed(self, texts: Sequence[str], *, timeout_s: float) -> Sequence[Sequence[float]]:
+        """A vector for each text. Raises EmbeddingError, EmbeddingUnavailable if a budget is spent."""
+        size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+        wish = self._rates.wish("usual", self.name, size // BYTES_A_TOKEN + len(texts), 0)
+        grant = await self._accounts.begin("embedding", payer(), [wish], background=self._background)
+        if (less := grant.choice.less) is not None:
+            after_s = _seconds(less, self._accounts.now())
+            raise EmbeddingUnavailable(f"{self.name}: {_why(less)}", after_s=after_s)
+        tally, guess = Tally(), Usage()
+        try:
+            with counted_in(tally):
+                vectors = await self._embedder.embed(texts, timeout_s=timeout_s)
+            guess = Usage(-(-size // CHARS_A_TOKEN))
+            return vectors
+        finally:
+            self._accounts.end(self._rates.call(grant, tally, guess))
+
+    async def close(self) -> None:
+        """Close the embedder."""
+        await self._embedder.close()
 
 
 async def _tallied(
@@ -226,5 +302,18 @@ def _size(request: ModelRequest) -> tuple[int, int]:
     return sum(len(text.encode()) for text in texts), media
 
 
-def _spent(less: Less, now_ms: int) -> ModelSpent:
-    return ModelSpent(less_text(less), after_s=max(1.0, (less.until - now_ms) / 1000))
+def _spent(grant: Grant, now_ms: int) -> ModelSpent:
+    less = grant.choice.less
+    assert less is not None  # else there is a model
+    return ModelSpent(_why(less), user_message=refusal_text(less), after_s=_seconds(less, now_ms))
+
+
+def _seconds(less: Less, now_ms: int) -> float:
+    """How long it takes until there may be a budget again."""
+    return max(1.0, (less.until - now_ms) / 1000)
+
+
+def _why(less: Less) -> str:
+    """The reason for the log."""
+    each = "" if less.scope == "all" else f" of this {less.scope}"
+    return f"the budget{each} for the {less.period} has no room for it now"

@@ -54,6 +54,7 @@ KINDS = {
     r"memory/profiles/.*": "profiles",
     r"memory/groups/.*": "group files",
     r"memory/tools/.*": "tool calls",
+    r"memory/usage/.*": "usage",
     r"memory/clears\.jsonl": "clears",
     r"memory/archive\.sqlite(-wal|-shm)?": "archive",
     r"memory/outbox/outbox\.sqlite(-wal|-shm)?": "mirror",

@@ -8,7 +8,8 @@ from discoclaw.core.errors import ModelBadOutput, ModelTimeout
 from discoclaw.core.model import Usage
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Shape
-from discoclaw.evals.meter import Metered, used
+from discoclaw.core.usage import used
+from discoclaw.evals.meter import Metered
 from tests.evals.answers import AnsweringModel
 
 SAID = Summary(summary="They talked.")
@@ -25,7 +26,7 @@ class Reporting(AnsweringModel):
 
     async def structured(self, *, shape: type[Shape], prompt: str, **asked: Any) -> Shape:
         for usage in self._usages:
-            used(usage)
+            used("a model", usage)
         if self._error is not None:
             raise self._error
         return await super().structured(shape=shape, prompt=prompt, **asked)
@@ -54,7 +55,7 @@ class TestACall:
             assert (metered.calls[0].answered, metered.calls[0].valid) == (answered, False)
 
     async def test_gets_no_report_of_another_one(self) -> None:
-        used(Usage(1, 1))
+        used("a model", Usage(1, 1))
         metered = Metered(Reporting())
         await metered.structured(**ASKED)
         assert metered.calls[0].reported == []

@@ -7,7 +7,7 @@ failures are `ModelError`s.
 from functools import partial
 
 from discoclaw.core.errors import ModelNotFound, SettingsError
-from discoclaw.models.anthropic.known import ALIASES
+from discoclaw.models.anthropic.known import ALIASES, resolve
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.models.config import ModelConfig, Models
 
@@ -26,7 +26,6 @@ def open_models(config: ModelConfig) -> Models:
             api_key=config.key,
             base_url=config.base_url,
             connect_timeout_s=config.connect_timeout_s,
-            used=config.used,
         )
     except ModelNotFound as error:
         raise SettingsError(f"ANTHROPIC_BASE_URL=…: not an address ({error})") from None
@@ -36,4 +35,6 @@ def open_models(config: ModelConfig) -> Models:
         facts=provider.model(config.facts, total_timeout_s=config.loop_timeout_s),
         named=partial(provider.model, total_timeout_s=config.chat_timeout_s),
         aliases=tuple(ALIASES) if provider.is_anthropic else (),
+        id_of=resolve,
+        room_of=provider.room_of,
     )

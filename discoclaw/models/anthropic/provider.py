@@ -13,7 +13,7 @@ import contextlib
 import logging
 import ssl
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -39,10 +39,10 @@ from discoclaw.core.model import (
     SystemBlock,
     TextDelta,
     Turn,
-    Usage,
     UserTurn,
 )
 from discoclaw.core.ports import Shape
+from discoclaw.core.usage import used
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.body import Client
 from discoclaw.models.anthropic.errors import translated
@@ -71,8 +71,7 @@ class AnthropicProvider:
     """One connection pool to one server.
 
     The SDK fills every credential and address that is None from the environment. So each gets a value here:
-    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed. `used` is
-    called with the usage of each structured answer, also of one that is of no use.
+    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed.
     """
 
     def __init__(
@@ -82,12 +81,10 @@ class AnthropicProvider:
         base_url: str | None = None,
         connect_timeout_s: float = 10.0,
         max_retries: int = 2,
-        used: Callable[[Usage], None] = lambda usage: None,
     ) -> None:
         key = api_key or DUMMY_KEY
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
-        self.used = used
         self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
             self.sdk = Client(
@@ -106,6 +103,11 @@ class AnthropicProvider:
     ) -> "AnthropicModel":
         """The model `name` (an alias or any id). `total_timeout_s` is for a whole call, retries included."""
         return AnthropicModel(self, resolve(name), total_timeout_s=total_timeout_s, temperature=temperature)
+
+    def room_of(self, model: str, purpose: Purpose, own: int) -> int:
+        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
+        known_model = known(resolve(model)) if self.is_anthropic else None
+        return wire.bounded(own + thinking_room(known_model, purpose))
 
     async def close(self) -> None:
         """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
@@ -140,7 +142,7 @@ class AnthropicModel:
         An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
         One that was cut off before its first word is asked for once more, with more room. Raises ModelError.
         """
-        limit, room = self._limit(), self._room(request.purpose, request.max_tokens)
+        limit, room = self._limit(), self._provider.room_of(self.name, request.purpose, request.max_tokens)
         turns, parts, said = request.turns, list[Finished](), False
         cut: Finished | None = None
         while True:
@@ -184,7 +186,7 @@ class AnthropicModel:
         blocks = [SystemBlock(system)]
         if not self._enforces_schema:
             blocks.append(SystemBlock(wire.output_in_words(shape)))
-        limit, room = self._limit(), self._room(purpose, max_tokens)
+        limit, room = self._limit(), self._provider.room_of(self.name, purpose, max_tokens)
         turns: tuple[Turn, ...] = (UserTurn(prompt),)
         first: ModelError | None = None
         widened = corrected = False
@@ -236,12 +238,7 @@ class AnthropicModel:
                 if size > MAX_ANSWER:
                     raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
         done, _ = answer.finished(self.name)
-        self._provider.used(done.usage)
         return done
-
-    def _room(self, purpose: Purpose, own: int) -> int:
-        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
-        return wire.bounded(own + thinking_room(self._known, purpose))
 
     def _output(self, purpose: Purpose, shape: type[BaseModel] | None = None) -> OutputConfigParam:
         """How much the model should think, and the shape of its answer, as far as the server knows these."""
@@ -292,7 +289,11 @@ class AnthropicModel:
                         timeout=Timeout(self._total_timeout_s, connect=self._provider.connect_timeout_s),
                     )
                 answer = Answer(await stack.enter_async_context(call), limit, own)
-            yield answer
+            try:
+                yield answer
+            finally:
+                usage, whole = answer.usage
+                used(self.name, usage, whole=whole)
 
 
 @contextlib.contextmanager

@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from anthropic.lib.streaming import AsyncMessageStream
 
 from discoclaw.core.errors import ModelError, ModelTimeout, ModelUnreachable
-from discoclaw.core.model import Finished
+from discoclaw.core.model import Finished, Usage
 from discoclaw.core.text import scrub
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.errors import translated
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
+
+CHARS_A_TOKEN = 4
+"""The usual estimate for English, for an answer that broke off before the server had counted it."""
 
 BYTES_A_TOKEN = 5
 """More than a token of Claude's has in any usual text, so that only what is clearly too long is cut off."""
@@ -61,6 +65,8 @@ class Answer:
         self._input_size = 0
         self._garbled = False
         self._cut = False
+        self._size = 0
+        self._counted_to_end = False
 
     async def piece(self) -> str | None:
         """The next piece of text, or None when the answer is complete.
@@ -74,6 +80,7 @@ class Answer:
                     event = await anext(self._stream, None)
                     if event is None:
                         raise ModelUnreachable("the stream broke off before the answer was complete")
+                    self._note(event)
                     if event.type == "text" and event.text:
                         return self._counted(scrub(event.text))
                     if event.type == "content_block_start":
@@ -104,6 +111,31 @@ class Answer:
             message = self._stream.current_message_snapshot
             done = wire.finished(message, model, garbled=self._garbled, cut=self._cut)
             return done, wire.paused(message)
+
+    @property
+    def usage(self) -> tuple[Usage, bool]:
+        """What the server counted so far, and whether it counted to the end.
+
+        It counts once more at the end. If the answer broke off, the tokens that arrived are estimated.
+        """
+        try:
+            counted = wire.usage_of(self._stream.current_message_snapshot.usage)
+        except AssertionError:  # the SDK's, as long as the server has said nothing
+            return Usage(), True
+        if self._counted_to_end:
+            return counted, True
+        arrived = -(-self._size // CHARS_A_TOKEN)
+        return replace(counted, output_tokens=max(counted.output_tokens, arrived)), False
+
+    def _note(self, event: Any) -> None:
+        """Note how much of the answer has arrived."""
+        if event.type == "message_delta":
+            self._counted_to_end = True
+        elif event.type == "content_block_delta":
+            delta = event.delta
+            self._size += sum(
+                len(getattr(delta, name, None) or "") for name in ("text", "thinking", "partial_json")
+            )
 
     def _counted(self, text: str) -> str:
         """A piece of text; the last one if the answer's own room is full."""

@@ -192,7 +192,7 @@ def finished(message: Message, model: str, *, garbled: bool = False, cut: bool =
         if block.get("type") == "tool_use"
     )
     raw = ContentBlocks(tuple(_sendable(block) for block in blocks), model)
-    return Finished(AssistantTurn(text, calls, raw), "tools" if calls else stop, _usage(message.usage))
+    return Finished(AssistantTurn(text, calls, raw), "tools" if calls else stop, usage_of(message.usage))
 
 
 def paused(message: Message) -> bool:
@@ -209,9 +209,7 @@ def joined(parts: Sequence[Finished]) -> Finished:
     blocks = tuple(block for raw in raws for block in raw.blocks)
     text = "".join(part.turn.text for part in parts)
     turn = AssistantTurn(text, parts[-1].turn.calls, ContentBlocks(blocks, raws[-1].model))
-    usages = [part.usage for part in parts]
-    counts = {name: sum(getattr(usage, name) for usage in usages) for name in Usage.__slots__}
-    return Finished(turn, parts[-1].stop, Usage(**counts))
+    return Finished(turn, parts[-1].stop, sum((part.usage for part in parts), Usage()))
 
 
 def _content(turn: Turn, model: str) -> list[Block]:
@@ -280,16 +278,17 @@ def _sendable(block: Block) -> Block:
     return {**block, "input": {}}
 
 
-def _usage(usage: SdkUsage | None) -> Usage:
-    """Token counts, 0 where the server leaves them out, as local ones do. The SDK doesn't fill them in."""
+def usage_of(usage: SdkUsage | None) -> Usage:
+    """What the server counted, 0 where it leaves that out, as local ones do. The SDK doesn't fill it in."""
 
-    def count(name: str) -> int:
-        value = getattr(usage, name, None)
-        return value if isinstance(value, int) else 0
+    def count(name: str, of: object = usage) -> int:
+        value = getattr(of, name, None)
+        return value if isinstance(value, int) and value > 0 else 0
 
     return Usage(
         count("input_tokens"),
         count("output_tokens"),
         count("cache_read_input_tokens"),
         count("cache_creation_input_tokens"),
+        count("web_search_requests", getattr(usage, "server_tool_use", None)),
     )
