@@ -13,7 +13,6 @@ from discoclaw.jobs import MOST_S, Work, at_work, reason_of
 from discoclaw.work import Worker
 from tests.test_work import Job, on_a_jumping_clock, passes
 
-
 MEANS = "memory cannot be read or written (disk full, permission, damage)"
 
 

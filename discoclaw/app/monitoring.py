@@ -68,12 +68,12 @@ class Monitoring(Feature, Listener):
         self._talk = talk.talk
         self._accounts = usage.accounts
         self._model = measures.known_model(_models(basics.settings), usage.rates(None).prices.table)
-        watch = _Watch(lambda: self.everything())
-        self.services = (self.lag, watch)
+        self.watch = Watch(lambda: self.everything())
+        self.services = (self.lag, self.watch)
         if (at := basics.settings.metrics) is not None:
             app = monitor.application(lambda: self.everything(), monitor.registry_of(self.measured))
             self.listener = HttpListener(app, at, "DISCOCLAW_METRICS")
-            self.services = (self.listener, self.lag, watch)
+            self.services = (self.listener, self.lag, self.watch)
         self.joins = (self,)
         self.health = (_background, _threads, lambda: [self.lag.finding()])
 
@@ -134,7 +134,7 @@ def _threads() -> Iterator[Finding]:
         yield Finding("the disk", "good", "no call hangs")
 
 
-class _Watch:
+class Watch:
     """Says in the log what becomes bad, and when it is no longer. It is a `core.service.Service`."""
 
     def __init__(self, health: Callable[[], list[Finding]]) -> None:
@@ -160,9 +160,10 @@ class _Watch:
                 async with asyncio.timeout(LOOK_S):
                     await self._closing.wait()
                     return
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Look now."""
         found = self._health()
         bad = {one.name: one.text for one in found if one.state == "bad"}
         for one in found:

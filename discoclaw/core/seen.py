@@ -17,16 +17,15 @@ NEWS_MS: Final = 15 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """When (ms) the server last answered and last failed, 0 for never, and why it failed."""
+    """When (ms) the server last answered and last failed, 0 for never, and why it failed.
+
+    `fails`: the failure is the last that was heard of it.
+    """
 
     answered: int = 0
     failed: int = 0
     reason: str = ""
-
-    @property
-    def fails(self) -> bool:
-        """Whether the last that was heard was a failure."""
-        return self.failed > self.answered
+    fails: bool = False
 
 
 class Seen:
@@ -38,12 +37,13 @@ class Seen:
 
     def answered(self, what: str) -> None:
         """A call for `what` was answered."""
-        self._last[what] = replace(self._last.get(what, Last()), answered=self._clock())
+        last = self._last.get(what, Last())
+        self._last[what] = replace(last, answered=self._clock(), fails=False)
 
     def failed(self, what: str, error: BaseException) -> None:
         """A call for `what` failed, and it is not what was asked that is wrong."""
-        last, now = self._last.get(what, Last()), self._clock()
-        self._last[what] = replace(last, failed=max(now, last.answered + 1), reason=meaning(error))
+        last = self._last.get(what, Last())
+        self._last[what] = replace(last, failed=self._clock(), fails=True, reason=meaning(error))
 
     @property
     def last(self) -> Mapping[str, Last]:
