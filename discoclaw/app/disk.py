@@ -59,7 +59,7 @@ class OnDisk(Feature):
             yield Finding(name, "bad", text, "look at the database, and at the network to it")
         elif written.failing_s is not None:
             text = f"nothing could be written for {span(round(written.failing_s * 1000))}: {written.reason}"
-            yield Finding(name, "bad", text, "make space on the disk, or see its rights; the log says more")
+            yield Finding(name, "bad", text, "free some space, or look at the permissions; the log says more")
             self._probe.note("")  # nobody else may try again soon
         else:
             yield Finding(name, "good", f"{storage.memory.disk.name}; the last write worked")

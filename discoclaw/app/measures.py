@@ -169,9 +169,9 @@ def of_gateway(gateway: Gateway) -> Iterator[Metric]:
     yield gauges(
         "shards", "Discord's shards of this process, by whether they are connected.", ["state"], rows
     )
-    if gateway.latency_s is not None:
-        text = "How long Discord took to acknowledge the last heartbeat."
-        yield gauge("gateway_latency_seconds", text, gateway.latency_s)
+    latency: Rows = [((), gateway.latency_s)] if gateway.latency_s is not None else []
+    text = "How long Discord took to acknowledge the last heartbeat, if a shard is connected."
+    yield gauges("gateway_latency_seconds", text, [], latency)
 
 
 def of_models(seen: Mapping[str, Last]) -> Iterator[Metric]:

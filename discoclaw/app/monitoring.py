@@ -93,9 +93,7 @@ class Monitoring(Feature, Listener):
         accounts = self._accounts
         used = measures.Used(accounts.ended, accounts.cost, accounts.all_spent())
         yield from measures.of_usage(used, self._model)
-        adapter = self._mirror.adapter
-        if isinstance(adapter, NostrAdapter):
-            yield from measures.of_relays(self._relays(adapter))
+        yield from measures.of_relays(self._relays())
 
     def _gateway(self) -> measures.Gateway:
         client = self._client
@@ -104,7 +102,10 @@ class Monitoring(Feature, Listener):
         ours = len(client.shards_served.ids)
         return measures.Gateway(ours - away, away, latency if math.isfinite(latency) else None)
 
-    def _relays(self, adapter: NostrAdapter) -> measures.Relays:
+    def _relays(self) -> measures.Relays:
+        adapter = self._mirror.adapter
+        if not isinstance(adapter, NostrAdapter):
+            return measures.Relays()
         waiting, oldest = waiting_for(adapter.known, self._basics.clock())
         connected = sum(one.connected for one in adapter.relays)
         refused = sum(count for one in adapter.known for _, count in one.queue.parked)
@@ -168,7 +169,7 @@ class Watch:
         bad = {one.name: one.text for one in found if one.state == "bad"}
         for one in found:
             if one.name in bad and one.name not in self._bad:
-                log.error("not ready: %s: %s; %s", one.name, one.text, one.way_out)
+                log.warning("not ready: %s: %s; %s", one.name, one.text, one.way_out)
         for name in self._bad.keys() - bad.keys():
             log.info("ready again: %s", name)
         self._bad = bad
