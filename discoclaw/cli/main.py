@@ -8,7 +8,9 @@ import contextlib
 import io
 import logging
 import os
+import platform
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -103,8 +105,14 @@ cli.add_typer(evals.commands, name="eval")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"discoclaw {__version__}")
+        typer.echo(f"discoclaw {__version__} (Python {platform.python_version()}{_checkout()})")
         raise typer.Exit
+
+
+def _checkout() -> str:
+    """Where the program is, if it isn't what was released as this version but a folder that changes."""
+    folder = Path(__file__).parents[2]
+    return f", checkout in {folder}" if (folder / "pyproject.toml").exists() else ""
 
 
 @cli.callback()
