@@ -7,17 +7,21 @@ import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.memory import upgrades
+from discoclaw.memory.backup import swap
 from discoclaw.memory.disk import lock_holder, private, temporary
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.stores import Disks
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def empty(folder: Path) -> None:
@@ -62,10 +66,11 @@ class DataFolder:
             raise
 
     def _settle_in(self) -> None:
-        """Upgrade, and clear away what earlier runs left.
+        """Finish what was interrupted, upgrade, and clear away what earlier runs left.
 
         Raises OSError and MemoryFault.
         """
+        swap.finish(self._root.parent)
         upgrades.upgrade(self._root, self._clock())
         self._close_to_others()
         for stays in temporary.sweep(self._disks.folders())[1]:
@@ -80,11 +85,20 @@ class DataFolder:
         Not allowed while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
         """
         upgrades.check(self._root)
-        self._take()
         try:
-            return self._disks.rescue(stamp_of(self._clock()))
+            return self.alone(lambda: self._disks.rescue(stamp_of(self._clock())))
         except OSError as error:
             raise MemoryFault(f"what is damaged cannot be mended: {error}") from error
+
+    def alone(self, work: Callable[[], T]) -> T:
+        """Return what `work` does while nobody uses the folder, which isn't opened.
+
+        Raises FolderInUse, MemoryFault, and whatever `work` raises.
+        """
+        self._take()
+        try:
+            swap.finish(self._root.parent)
+            return work()
         finally:
             self.close()
 
