@@ -121,8 +121,8 @@ def _tell(settings: Settings, file: Path, contents: Contents, done: Restored) ->
         say(f"{people} erased here since the backup stayed erased.")
     if done.kept is not None:
         say(
-            f"What was there before is kept in {done.kept}. Erasing somebody doesn't reach it, so delete it "
-            "when you no longer need it."
+            f"What was there before is kept in {done.kept}, a data folder. Erasing somebody doesn't reach "
+            "it, so delete it when you no longer need it."
         )
     say("Start the bot now. It reads what was said since from Discord, as after any pause.")
 

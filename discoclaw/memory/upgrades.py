@@ -4,7 +4,7 @@
 
 A folder without that file is from before there was one: version 0. Each step runs once, in order, at the
 start of the first program that knows it; then the file says so. What a step changes is copied first, to
-`data/memory.before-version-<n>-<stamp>/`. A step that was cut off runs again, so it has to stand that.
+`data/old.before-version-<n>-<stamp>/`. A step that was cut off runs again, so it has to stand that.
 A folder of a newer version is left alone. Databases have versions of their own besides (`disk/sqlite_rows`,
 `disk/postgres/schema`). Knows nothing about who uses the folder: callers have its lock.
 """
@@ -115,7 +115,7 @@ def mark(root: Path, version: int) -> None:
 
 def _keep(data: Path, changed: Iterable[Path], number: int, now_ms: int) -> Path:
     """Copy files to a new folder, completely or not at all. Returns which. Raises OSError."""
-    kept = unused_name(data / "memory", f"before-version-{number}", stamp_of(now_ms))
+    kept = unused_name(data / "old", f"before-version-{number}", stamp_of(now_ms))
     with new_folder(kept) as made:
         for path in changed:
             copy = made / path.relative_to(data)

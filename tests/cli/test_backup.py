@@ -92,6 +92,13 @@ class TestBackup:
         inside = str(shell.memory_folder / "a.tar.gz")
         assert "inside the folder of the memory itself" in refuses(shell, "backup", inside)
 
+    def test_that_has_too_little_space_is_refused_before_it_begins(self, shell: Shell) -> None:
+        with (shell.memory_folder / "archive.sqlite").open("wb") as file:
+            file.truncate(1 << 42)  # of which the disk has nothing
+        refusal = refuses(shell, "backup", str(shell.folder / "a.tar.gz"))
+        assert "needs about 1099511" in refusal and "MB are free" in refusal
+        assert list(shell.folder.glob("*.tar.gz")) == []
+
     def test_of_nothing_is_refused(self, empty: Shell) -> None:
         assert "there is nothing to back up" in refuses(empty, "backup", str(empty.folder / "a.tar.gz"))
 
@@ -127,8 +134,12 @@ class TestRestore:
         assert fingerprint(shell.memory_folder / "ledger") == before
         assert "is kept in" in says(shell, "restore", file, "--replace")
         assert "User has a cat." in shell.says("show", BOB)
-        (kept,) = (shell.folder / "data").glob("memory.before-restore-*")
-        assert fingerprint(kept / "ledger") == before
+        (kept,) = (shell.folder / "data").glob("old.before-restore-*")
+        assert fingerprint(kept / "memory" / "ledger") == before
+        since = str(shell.folder / "since")
+        shell.says("export", "--all", "--output", since, DISCOCLAW_DATA_DIR=str(kept))
+        shell.says("import", since)
+        assert "User has a cat." not in shell.says("view", BOB)
 
     def test_is_refused_while_the_bot_runs(self, shell: Shell, file: str) -> None:
         memory = Memory(shell.memory_folder, clock=Clock())
@@ -148,7 +159,7 @@ class TestRestore:
         house.memory.close()
         printed = says(empty, "restore", str(path), "--replace", DISCOCLAW_STORE=store)
         assert "1 subject erased here since the backup stayed erased." in printed
-        for kept in data.glob("memory.before-*"):
+        for kept in data.glob("old.before-*"):
             shutil.rmtree(kept)
         assert traces(data, CANARY) == []
         again = shelves(data, store=store)
@@ -173,8 +184,8 @@ class TestRestore:
         elsewhere = {"DISCOCLAW_DURABLE_DATA_DIR": str(placed)}
         says(shell, "restore", file, "--replace", **elsewhere)
         assert sorted(path.name for path in placed.iterdir()) == ["123.json", "456.json"]
-        (kept,) = (shell.folder / "data").glob("memory.before-restore-*")
-        assert (kept / "durable" / "1.json").read_text() == "{}"
+        (kept,) = (shell.folder / "data").glob("old.before-restore-*")
+        assert (kept / "memory" / "durable" / "1.json").read_text() == "{}"
 
     def test_into_a_database_that_has_memories_or_processes_is_refused(
         self, shell: Shell, file: str, database: str

@@ -13,12 +13,23 @@ from discoclaw.core.times import iso_ms
 from discoclaw.memory.backup.reading import read_file
 from discoclaw.memory.backup.restoring import Restored, Target, restore
 from discoclaw.memory.backup.writing import Backup, Source, back_up
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, is_log
+from discoclaw.memory.disk.port import (
+    CURSORS,
+    GROUPS,
+    INTENTS,
+    LEDGERS,
+    PROFILES,
+    ROLLING,
+    TOOLS,
+    USAGE,
+    Disk,
+    is_log,
+)
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Store, disks
 from tests.memory.kit import NOW, Clock
 
-FOLDERS = ("", LEDGERS, ROLLING, CURSORS, PROFILES, GROUPS, TOOLS)
+FOLDERS = ("", LEDGERS, ROLLING, CURSORS, PROFILES, GROUPS, TOOLS, USAGE, INTENTS)
 
 
 def backed_up(data: Path, store: Store, target: Path, **given: Any) -> Backup:

@@ -4,11 +4,12 @@ import asyncio
 import json
 import random
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from discoclaw.core.errors import Refused
 from discoclaw.memory.backup.reading import read_file
 from discoclaw.memory.backup.writing import Source, back_up
-from discoclaw.memory.disk.port import LEDGERS, Disk
+from discoclaw.memory.disk.port import LEDGERS, NO_LOG, Disk
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import POSTGRES, Store, disks
 from discoclaw.memory.subjects import inspect
@@ -57,7 +58,16 @@ class TestABackup:
     ) -> None:
         asyncio.run(Choices(full.memory.disk).choose("77", opted_out=True))
         asyncio.run(full.memory.erase("user-9"))
-        done = backed_up(full.data, full.store, tmp_path / "a.tar.gz")
+        full.memory.disk.log("usage/2026-02.jsonl").append(b'{"cost": 1}\n', after=NO_LOG)
+        beside = [full.data / name for name in ("memory/outbox/outbox.sqlite", "nostr/key")]
+        for path in beside:
+            path.parent.mkdir(parents=True)
+        beside[1].write_text("nsec")
+        with closing(sqlite3.connect(beside[0])) as writer:
+            writer.execute("PRAGMA journal_mode = WAL")
+            writer.execute("CREATE TABLE events AS SELECT 'signed' AS event")
+            writer.commit()  # it is in the WAL as long as the writer lives
+            done = backed_up(full.data, full.store, tmp_path / "a.tar.gz")
         restored(tmp_path / "a.tar.gz", tmp_path / "new", other)
         before = texts_in(full.memory.disk)
         with disks(other, tmp_path / "new" / "memory") as stores:
@@ -65,6 +75,9 @@ class TestABackup:
             found = Choices(stores.used)
             found.load()
         assert found.opted_out("77")
+        assert (tmp_path / "new" / "nostr" / "key").read_text() == "nsec"
+        with closing(sqlite3.connect(tmp_path / "new" / "memory" / "outbox" / "outbox.sqlite")) as reader:
+            assert reader.execute("SELECT event FROM events").fetchall() == [("signed",)]
         alike = full.store == other or (full.store.startswith(POSTGRES) and other.startswith(POSTGRES))
         progress = {name for name in before if name.startswith("cursors/follow-") and not alike}
         for some in (before, after):

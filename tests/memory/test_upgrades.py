@@ -84,11 +84,11 @@ class TestALaterVersion:
         (root / "config.json").write_text("old")
         upgrades.upgrade(root, NOW, TWO)
         assert ((root / "config.json").read_text(), version(root)) == ("new", 2)
-        (kept,) = root.parent.glob("memory.before-version-2-*")
+        (kept,) = root.parent.glob("old.before-version-2-*")
         assert (kept / "memory" / "config.json").read_text() == "old"
         assert str(kept) in caplog.text
         upgrades.upgrade(root, NOW, TWO)
-        assert len(list(root.parent.glob("memory.before-*"))) == 1
+        assert len(list(root.parent.glob("old.before-*"))) == 1
         with pytest.raises(NewerSchema):
             upgrades.upgrade(root, NOW)
 
@@ -99,6 +99,6 @@ class TestALaterVersion:
             upgrades.upgrade(root, NOW, (*STEPS, TWO[1]._replace(work=fail)))
         assert version(root) == 1
         upgrades.upgrade(root, NOW, TWO)
-        kept = sorted(root.parent.glob("memory.before-version-2-*"))
+        kept = sorted(root.parent.glob("old.before-version-2-*"))
         assert [(one / "memory" / "config.json").read_text() for one in kept] == ["old", "old"]
         assert version(root) == 2

@@ -25,7 +25,7 @@ from discoclaw.memory import upgrades
 from discoclaw.memory.backup import swap
 from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY
 from discoclaw.memory.backup.reading import Contents, into, read_file
-from discoclaw.memory.disk.files import read_plain, stamp_of, unused_name
+from discoclaw.memory.disk.files import free_bytes, read_plain, stamp_of, unused_name
 from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Fillable, drop
 from discoclaw.memory.disk.sqlite import FILE as SQLITE
@@ -37,8 +37,8 @@ from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks, bring_decisions
 from discoclaw.memory.subjects.inspect import unfinished
 
-KEPT = "before-restore"
-"""What the folder with the old files is called, before its date."""
+KEPT, WHY = "old", "before-restore"
+"""What the folder with the old files is called, before its date; it is a data folder."""
 _OURS = frozenset({".lock", ".holder", ".config.lock"})
 """What belongs to whoever has the folder."""
 _BESIDE = frozenset(
@@ -97,7 +97,7 @@ def refusal(target: Target, contents: Contents, *, replace: bool) -> str | None:
             f"{there} is there already; add --replace to put the backup in its place (what is there now is "
             "kept beside it), or name another folder with --into"
         )
-    free, needed = shutil.disk_usage(_existing(target.data)).free, 2 * contents.size
+    free, needed = free_bytes(target.data), 2 * contents.size
     if free < needed:
         return (
             f"restoring needs about {needed / 1e6:.1f} MB in {target.data}, and {free / 1e6:.1f} MB are "
@@ -132,7 +132,7 @@ def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now
         for disk in (used, *target.disks.beside):
             if not disk.shared:
                 disk.close()  # else SQLite would go on with a file that was moved
-        kept = unused_name(data / "memory", KEPT, stamp_of(now_ms))
+        kept = unused_name(data / KEPT, WHY, stamp_of(now_ms))
         new = [*_new(made, data, target.disks), *_key(made, data)]
         aside = [*_old(data, kept, target.disks), *_old_key(made, data, kept)]
         swap.put_in_place(data, aside, new, first=lambda: _fill(plain, used))
@@ -163,13 +163,6 @@ def _memory_in(target: Target, contents: Contents) -> Iterator[Path]:
 def _files_in(folder: Path) -> Iterator[Path]:
     if folder.is_dir():
         yield from (path for path in sorted(folder.iterdir()) if path.is_file() or path.is_symlink())
-
-
-def _existing(folder: Path) -> Path:
-    folder = folder.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return folder
 
 
 # ---------------------------------------------------------------------- people
@@ -273,10 +266,10 @@ def _old(data: Path, kept: Path, disks: Disks) -> Iterator[swap.Move]:
     root = data / "memory"
     for path in sorted(root.iterdir()):
         if path.name not in _OURS:
-            yield path, kept / path.name
+            yield path, kept / "memory" / path.name
     for name, folder in _places(disks.root, disks).items():
         for path in _files_in(folder):
-            yield path, kept / name / path.name
+            yield path, kept / "memory" / name / path.name
 
 
 def _key(made: Path, data: Path) -> list[swap.Move]:

@@ -12,7 +12,6 @@ is in it too. The file is read again and compared before it gets its name. Block
 import hashlib
 import io
 import os
-import shutil
 import tarfile
 import time
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from discoclaw.memory.backup import layout
 from discoclaw.memory.backup.layout import DURABLE, MEMORY, Member
 from discoclaw.memory.backup.reading import Contents, read
 from discoclaw.memory.disk import database, private
-from discoclaw.memory.disk.files import Linked, read_plain
+from discoclaw.memory.disk.files import Linked, free_bytes, read_plain
 from discoclaw.memory.disk.new_file import new_file
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import (
@@ -136,21 +135,12 @@ def _refuse_small(source: Source, target: Path) -> None:
                     sizes.append(os.lstat(os.path.join(where, name)).st_size)
     copies = [*map(source.data.joinpath, layout.DATABASES), source.disk.documents("").folder]
     copy = max((path.stat().st_size for path in copies if path.is_file()), default=0)
-    needed = {_existing(target.parent): sum(sizes) // PACKED, _existing(source.beside): copy}
-    for folder, size in needed.items():
-        if (free := shutil.disk_usage(folder).free) < size:
+    for folder, size in ((target.parent, sum(sizes) // PACKED), (source.beside, copy)):
+        if (free := free_bytes(folder)) < size:
             raise Refused(
                 f"the backup needs about {size / 1e6:.1f} MB in {folder}, and {free / 1e6:.1f} MB are free; "
                 "free some space, or write it to another disk"
             )
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one around it that exists."""
-    folder = folder.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return folder
 
 
 def _write(source: Source, file: BinaryIO, now_ms: int) -> tuple[str, ...]:
