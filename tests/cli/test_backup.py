@@ -19,6 +19,7 @@ from tests.memory.backups import backed_up, members
 from tests.memory.kit import ANN, BOB, NOW, Clock, fingerprint, remember
 from tests.memory.leftovers import ANN as ERASED
 from tests.memory.leftovers import CANARY, fill, shelves, traces
+from tests.memory.sharing import process
 
 KEY = "nsec1notarealkeyatall"
 
@@ -195,6 +196,14 @@ class TestRestore:
         assert ANN in printed
         refusal = refuses(shell, "restore", file, "--into", str(shell.folder / "c"), DISCOCLAW_STORE=database)
         assert "the database has memories already" in refusal
+
+    async def test_into_a_database_that_a_process_uses_is_refused(
+        self, shell: Shell, file: str, prepared_database: str
+    ) -> None:
+        async with process(prepared_database):
+            words = ("restore", file, "--into", str(shell.folder / "b"))
+            refusal = refuses(shell, *words, DISCOCLAW_STORE=prepared_database)
+        assert "processes of the bot use the database; stop all of them first" in refusal
 
     def test_what_is_no_backup_is_refused_in_one_line(self, shell: Shell) -> None:
         (shell.folder / "x.tar.gz").write_bytes(b"nonsense")

@@ -43,8 +43,8 @@ class Pinned(Database):
 def pinned(database: Database, begin: str) -> Iterator[Pinned]:
     """The database within one transaction, which is committed unless the block raises. Raises OSError."""
     with database.patient() as db:
-        db.execute(_MAY_IDLE)
         db.execute(begin)
+        db.execute(_MAY_IDLE)  # with this first statement of the transaction the moment of a snapshot comes
         try:
             yield Pinned(database, db)
             db.execute("COMMIT")
