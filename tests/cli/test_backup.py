@@ -103,6 +103,11 @@ class TestBackup:
     def test_of_nothing_is_refused(self, empty: Shell) -> None:
         assert "there is nothing to back up" in refuses(empty, "backup", str(empty.folder / "a.tar.gz"))
 
+    def test_names_what_it_does_not_know(self, shell: Shell) -> None:
+        (shell.memory_folder / "novelties").mkdir()
+        result = typed(shell, "backup", str(shell.folder / "a.tar.gz"))
+        assert result.stderr.startswith("note: memory/novelties is not in it")
+
     def test_leaves_out_links_and_names_them(self, shell: Shell) -> None:
         (shell.memory_folder / "rolling").mkdir()
         (shell.memory_folder / "rolling" / "x.json").symlink_to("/etc/passwd")

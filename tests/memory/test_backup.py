@@ -87,6 +87,8 @@ class TestABackup:
             name: text for name, text in before.items() if name not in progress
         }
         assert done.contents.ledgers == len(full.memory.ledgers.by_age())
+        unknown = {name.rpartition("/")[2] for name in done.skipped}
+        assert all("~" in name or "#" in name for name in unknown)  # what editors leave
 
     def test_is_closed_to_others_and_replaces_nothing(self, full: Shelves, tmp_path: Path) -> None:
         target = tmp_path / "a.tar.gz"

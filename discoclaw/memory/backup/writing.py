@@ -42,6 +42,7 @@ from discoclaw.memory.disk.port import (
     Documents,
     is_log,
 )
+from discoclaw.memory.disk.sqlite import FILE as SQLITE
 from discoclaw.memory.disk.sqlite_rows import as_ours
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
@@ -56,6 +57,11 @@ WAIT_S, LOOK_S = 20.0, 0.2
 PACKED = 4
 """What is packed is at most this part of what it was, for the space that has to be free. Ledgers: a tenth."""
 LEVEL = 6
+_ELSEWHERE = frozenset(
+    {*layout.FOLDERS, "archive.sqlite", "outbox", upgrades.FILE}
+    | {f"{name}{end}" for name in ("archive.sqlite", SQLITE) for end in ("", *database.BESIDE)}
+)
+"""What lies beside the texts of a store: written by other means, or of a store that isn't used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +207,7 @@ class _Writing:
         for name in filter(wanted, documents.names()):
             full = f"{MEMORY}{inside}{name}"
             if not layout.fits(full) or full in layout.DATABASES:
-                if folder and not name.startswith("."):
+                if not name.startswith(".") and (folder or name not in _ELSEWHERE):
                     self.skipped.append(full)
                 continue
             try:
