@@ -222,9 +222,10 @@ def _fit(contents: Contents, plain: FilesDisk, used: Disk, *, erased: bool) -> t
         told.append("the archive, which in PostgreSQL is in tables")
     tables = plain.root / TABLES
     if tables.is_dir() and (erased or not _takes(used, tables)):
-        shutil.rmtree(tables)
         why = "because of those who were erased here since" if erased else "which is tables of a database"
-        told.append(f"the archive, {why}")
+        if any(one.stat().st_size for one in tables.glob("*_entries")):
+            told.append(f"the archive, {why}")
+        shutil.rmtree(tables)
     return tuple(told)
 
 
