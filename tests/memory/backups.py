@@ -112,4 +112,4 @@ def packed(entries: Iterable[tuple[tarfile.TarInfo, bytes]], *, behind: bytes = 
     with tarfile.open(fileobj=out, mode="w") as tar:
         for info, content in entries:
             tar.addfile(info, io.BytesIO(content))
-    return gzip.compress(out.getvalue() + behind)
+    return gzip.compress(out.getvalue() + behind, mtime=0)  # the same bytes in every process
