@@ -261,4 +261,5 @@ Store = Annotated[
 ]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
+LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]
