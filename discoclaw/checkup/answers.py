@@ -12,6 +12,8 @@ from io import BytesIO
 from PIL import Image
 
 from discoclaw.app.models import config_of
+from discoclaw.app.usage import is_own
+from discoclaw.checkup import pasted
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.context import context_of
 from discoclaw.checkup.costs import cost_of
@@ -83,6 +85,7 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
         seen.answers = False
         try:
             check_key(seen.config)
+            pasted.check_key(seen.config.key or "")
             models = open_models(seen.config)
         except SettingsError as error:
             yield finding("model", error)
@@ -101,7 +104,7 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield finding("model", plainly(first.error, config))
         return
     seen.answers = True
-    for one in (*_first(first, models, config), *_ending(settings)):
+    for one in (*_first(first, models, config), *_key(config), *_ending(settings)):
         yield one
     context = await _context(config, models) if settings.model_provider == "anthropic" else None
     turn = await take_turn(settings, chat)
@@ -138,6 +141,16 @@ def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Fin
     if first.first_s > SLOW_S:
         text = f"people wait {first.first_s:.0f} s for the first word of even a short answer"
         yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
+
+
+def _key(config: ModelConfig) -> Iterator[Finding]:
+    """Whether a key goes where it doesn't belong."""
+    elsewhere = config.base_url is not None and config.base_url.rstrip("/") != ANTHROPIC
+    if elsewhere and not is_own(config.base_url) and (config.key or "").startswith("sk-ant-"):
+        text = f"a key of Anthropic's is sent to {address_of(config)}"
+        yield Finding(
+            "key", "warning", text, "take it out of ANTHROPIC_API_KEY, unless that server passes it on"
+        )
 
 
 def _ending(settings: Settings) -> Iterator[Finding]:

@@ -170,7 +170,10 @@ async def test_a_model_that_learns_badly(desk: Desk) -> None:
     found = await desk.found("--only", "learning")
     first, updated = found.lines("learning", "warning")
     assert first.startswith("learning: 4 of 5 built-in talks were learned from as they should be; see")
-    assert updated.startswith("update-02: beside the old item, which is still in use")
+    assert updated == (
+        "something that changed: the old memory stays in use beside the new one; "
+        "see `discoclaw eval extraction --case update-02`"
+    )
     assert found.exit_code == 0
     desk.brain.learns = lambda _: "{}"
     found = await desk.found("--only", "learning")

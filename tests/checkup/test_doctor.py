@@ -145,6 +145,7 @@ async def test_while_the_bot_runs_that_is_good_news(desk: Desk) -> None:
         await desk.discord.wait_for_gateway("identify", timeout=60)
         await desk.discord.wait_for_request("PUT", f"/applications/{desk.discord.application_id}/commands")
         found = await desk.found("--quick", **told)
+        assert found.lines("model", "bad") == []
         assert f"lock: the bot has it: process {bot.pid} since" in "\n".join(found.lines("folder", "good"))
         assert "slash commands: Discord has all 11" in found.lines("discord", "good")
         assert "the store" in "\n".join(found.lines("bot")) and len(found.lines("bot")) > 3
