@@ -19,6 +19,7 @@ from rich.logging import RichHandler
 from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
+from discoclaw.cli.backup import backup, restore_
 from discoclaw.cli.doctor import doctor
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
@@ -93,6 +94,8 @@ cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
 cli.command()(doctor)
+cli.command()(backup)
+cli.command("restore")(restore_)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")

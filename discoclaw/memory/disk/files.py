@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from functools import partial
@@ -220,6 +221,14 @@ async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise
+
+
+def free_bytes(folder: Path) -> int:
+    """How many bytes are free in a folder, or where it would be made. Raises OSError."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 def stamp_of(ms: int) -> str:

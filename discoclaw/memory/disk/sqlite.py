@@ -32,6 +32,7 @@ from discoclaw.memory.disk.port import (
     LEDGERS,
     NO_LOG,
     Change,
+    Disk,
     Documents,
     Head,
     Held,
@@ -40,6 +41,7 @@ from discoclaw.memory.disk.port import (
     Mark,
     change_alone,
     changed,
+    is_log,
 )
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
 from discoclaw.memory.disk.writes import WRITES
@@ -114,11 +116,7 @@ class SqliteDisk:
         self.close()
         saved = rescue.save(self.file)
         new = SqliteDisk(self.file.parent, temporary.name_for(self.file.name))
-        with new.writing() as db:
-            for name, content in saved.documents.items():
-                rows.put_document(db, name, content)
-            for name, content in saved.logs.items():
-                rows.put(db, name, content, at=0)
+        new.fill((*saved.documents.items(), *saved.logs.items()))
         new.close()  # leaves no WAL behind
         aside = rescue.keep_aside(self.file, stamp)
         rescue.put_in_place(new.file, self.file)
@@ -142,6 +140,28 @@ class SqliteDisk:
         for copies in (f"{self.file.name}.corrupt-*", f".{self.file.name}.*"):
             for copy in self.file.parent.glob(copies):
                 copy.unlink(missing_ok=True)
+
+    @contextmanager
+    def frozen(self, beside: Path) -> Iterator[Disk]:
+        if not self.file.exists():
+            yield self
+            return
+        if self._alone:
+            raise OSError(f"{self.file} can't be copied: the disk is full; free some space")
+        with (
+            as_ours(self.file),
+            database.copied(self.file, beside) as copy,
+            closing(SqliteDisk(copy.parent, copy.name)) as frozen,
+        ):
+            yield frozen
+
+    def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        with self.writing() as db:
+            for name, content in texts:
+                if is_log(name):
+                    rows.put(db, name, content, at=0)
+                else:
+                    rows.put_document(db, name, content)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
