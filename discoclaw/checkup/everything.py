@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from discoclaw.checkup.answers import Examined, answers
+from discoclaw.checkup.answers import Examined, answers, learns
 from discoclaw.checkup.costs import costs
 from discoclaw.checkup.environment import environment
 from discoclaw.checkup.folder import folder
@@ -60,7 +60,7 @@ def topics(seen: Examined, *, quick: bool, progress: Progress, ask: Asks) -> lis
         Topic("costs", "Costs", partial(costs, settings)),
         Topic("bot", "The running bot", partial(running, settings, ask)),
     ]
-    if not quick and settings.model_provider != "offline" and settings.extraction_enabled:
+    if not quick and settings.model_provider != "offline" and learns(settings):
         found.insert(5, Topic("learning", "Learning", partial(learning, seen, progress), within_s=LONG_S))
     return found
 

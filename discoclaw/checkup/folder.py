@@ -143,9 +143,7 @@ def _version(root: Path) -> Finding:
     except MemoryFault as fault:  # also data of a newer version
         return finding("data", fault)
     if version < upgrades.VERSION:
-        text = (
-            f"version {version}; the next start of the bot brings it to {upgrades.VERSION}, and keeps a copy"
-        )
+        text = f"version {version}; the next start of the bot brings it to {upgrades.VERSION}"
         return Finding("data", "good", text)
     return Finding("data", "good", f"version {version}, as this program writes it")
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from discoclaw.checkup.answers import Examined
+from discoclaw.checkup.answers import DURABLE, Examined
 from discoclaw.checkup.model import plainly
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ModelError
@@ -52,7 +52,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
         try:
             verdicts = await run.extraction(cases, lambda _: facts, done=done)
         except ModelError as error:
-            yield finding("learning", plainly(error, seen.config, settings.durable_model))
+            yield finding("learning", plainly(error, seen.config, settings.durable_model, DURABLE))
             return
         finally:
             await models.close()
