@@ -37,6 +37,8 @@ from discoclaw.show.words import count, line
 
 SLOW_S = 10.0
 """People begin to wonder after so many seconds without a word."""
+TURN_S = 300.0
+"""For the turn that is tried, with its tools."""
 SLOW_RATE = 8.0
 """Tokens a second; people read about as fast."""
 DURABLE, SUMMARY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
@@ -110,9 +112,14 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
     for one in (*_first(first, models, config), *_key(config)):
         yield one
     context = await _context(config, models) if settings.model_provider == "anthropic" else None
-    turn = await take_turn(settings, chat)
-    for one in _turn(turn, settings, context, chat.name):
-        yield one
+    try:
+        async with asyncio.timeout(TURN_S):
+            turn = await take_turn(settings, chat)
+    except TimeoutError:
+        yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
+    else:
+        for one in _turn(turn, settings, context, chat.name):
+            yield one
     if settings.model_provider == "offline":
         yield Finding(
             "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
