@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from discoclaw.bot import looking_around as around
 from discoclaw.bot.looking import Bot, Session, invite_link, logged_in
+from discoclaw.checkup import pasted
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ChatError, SettingsError
 from discoclaw.core.health import Finding
@@ -29,6 +30,7 @@ async def on_discord(settings: Settings) -> AsyncIterator[Finding]:
         return
     try:
         token = settings.token.get_secret_value()
+        pasted.check_token(token.strip())
         async with logged_in(token, api=settings.discord_api, within_s=WITHIN_S) as session:
             async for one in _seen(session, settings):
                 yield one

@@ -34,7 +34,7 @@ def ready(*, as_json: bool = False) -> int:
     at = settings_module.load().metrics
     if at is None or not at.port:
         raise SettingsError(NOT_SET)
-    body, fault = _asked(at)
+    body, fault = asked(at)
     if body is None:
         finding = {"name": "the bot", "state": "bad", "text": fault, "wayOut": ""}
         body = {"ready": False, "findings": [finding]}
@@ -45,7 +45,7 @@ def ready(*, as_json: bool = False) -> int:
     return 0 if body["ready"] is True else 1
 
 
-def _asked(at: Listen) -> tuple[dict[str, Any] | None, str]:
+def asked(at: Listen) -> tuple[dict[str, Any] | None, str]:
     """What /readyz says; or None, and why it says nothing of use."""
     connection = HTTPConnection(ANYWHERE.get(at.host, at.host), at.port, timeout=WAIT_S)
     try:
