@@ -2,6 +2,7 @@
 
     settings → disk, usage, mirror, people → models → finding, archive, learning → hearing, answering, talk
     talk → chat, commands, voice, catching up
+    all → monitoring, which starts first, so that one can ask how the start is getting on
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -23,6 +24,7 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.people import People
 from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
@@ -90,6 +92,9 @@ def build(
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The shards are given back just before we leave the store: who has them next answers what we have claimed
     # and no longer answer, but not while we count as living.
-    features = [disk, sharding, usage, mirror, people, models, finding, archive, files, chat, learning]
-    features += [hearing, answering, talk, commanding, voice, missed]
-    return App(settings, client, features)
+    monitoring = Monitoring(basics, client, disk, mirror, usage, models, talk)
+    features = [monitoring, disk, sharding, usage, mirror, people, models, finding, archive, files, chat]
+    features += [learning, hearing, answering, talk, commanding, voice, missed]
+    app = App(settings, client, features)
+    monitoring.everything = app.health
+    return app

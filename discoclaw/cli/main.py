@@ -21,6 +21,7 @@ from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
+from discoclaw.cli.json_log import JsonFormatter
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
@@ -29,6 +30,7 @@ from discoclaw.cli.usage import usage
 from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
+from discoclaw.settings_types import LogFormat
 from discoclaw.show.words import line
 
 LEASE_LOST = 75
@@ -128,7 +130,7 @@ def run(
     Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
     """
     settings = settings_module.load(**({} if shards is None else {"shards": shards}))
-    _log_to_terminal(settings.log_level)
+    _log_to_terminal(settings.log_level, settings.log_format)
     for name in settings_module.unknown():
         log.warning(name)
     if settings.token is None:
@@ -197,10 +199,16 @@ async def _run_until_stopped(settings: Settings, ending: Ending) -> None:
     await asyncio.gather(serving, return_exceptions=True)
 
 
-def _log_to_terminal(level: str) -> None:
-    """Log to stderr: in colour on a terminal, else one plain line for each record, for journald and files."""
+def _log_to_terminal(level: str, form: LogFormat = "text") -> None:
+    """Log to stderr: in colour on a terminal, else one plain line for each record, for journald and files.
+
+    As "json" each line is an object, on a terminal too.
+    """
     handler: logging.Handler
-    if sys.stderr.isatty():
+    if form == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+    elif sys.stderr.isatty():
         handler = RichHandler(console=Console(stderr=True), show_path=False, rich_tracebacks=True)
         handler.setFormatter(logging.Formatter("%(message)s"))
     else:

@@ -72,6 +72,8 @@ class NostrAdapter:
         self.codec = config.codec
         self.outbox = Outbox(config.outbox, clock=clock)
         self.relays: tuple[Relay, ...] = ()
+        self.known: tuple[RelayStatus, ...] = ()
+        """The state of each relay when it was last looked at."""
         self._memory = memory
         self._live = live
         self._clock = clock
@@ -233,8 +235,8 @@ class NostrAdapter:
         path = state_path(self.config.data_dir)
         while True:
             try:
-                statuses = await self.status()
-                await in_thread(save_state, path, statuses, self._clock())
+                self.known = await self.status()
+                await in_thread(save_state, path, self.known, self._clock())
             except (MemoryFault, OSError) as error:
                 log.warning("cannot save the state of the relays for `discoclaw nostr status`: %s", error)
             await asyncio.sleep(STATE_INTERVAL_S)

@@ -112,6 +112,7 @@ class Accounts(PersonalData):
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
+        self._cost: dict[tuple[str, str], int] = {}
         self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
@@ -186,6 +187,7 @@ class Accounts(PersonalData):
         if call.requests:
             key = (call.purpose, call.model)
             self._ended[key] = self._ended.get(key, Usage()) + call.usage
+            self._cost[key] = self._cost.get(key, 0) + call.nano
         for spent in self.spent(call.payer):
             self._tell(spent)
 
@@ -218,6 +220,11 @@ class Accounts(PersonalData):
     def ended(self) -> dict[tuple[str, str], Usage]:
         """What was used since the start, by purpose and model."""
         return dict(self._ended)
+
+    @property
+    def cost(self) -> dict[tuple[str, str], int]:
+        """What that cost, in nanodollars."""
+        return dict(self._cost)
 
     # ------------------------------------------------------------------ personal data
 

@@ -42,6 +42,7 @@ from discoclaw.memory.disk.port import (
     changed,
 )
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
+from discoclaw.memory.disk.writes import WRITES
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class SqliteDisk:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The connection in its own transaction: afterwards either all of it is durable, or nothing is."""
-        with self._database.lock, as_ours(self.file):
+        with WRITES.noted(), self._database.lock, as_ours(self.file):
             self._there()
             db = self._database.open()
             with database.transaction(db):
