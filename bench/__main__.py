@@ -43,6 +43,7 @@ NAMES = (
     "stores",
     "archive",
     "shared_turn",
+    "usage",
     "many_processes",
     "million",
 )

@@ -12,11 +12,10 @@ Knows nothing about models.
 
 import asyncio
 import logging
-import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
@@ -30,6 +29,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import Call, For, Hold, Payer, Record
 from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.usage.grants import Asked, Grant, new_id, unused
 from discoclaw.usage.log import UsageLog, Writing
 from discoclaw.work import GRACE_S, Worker
 
@@ -42,31 +42,6 @@ MOST_WAITING: Final = 10_000
 REST_S: Final = 30.0
 """The pause after a failure before the disk is tried again."""
 _LINES: Final = "lines"
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The permission for one call. `choice` says which model makes it; no model if a budget is spent."""
-
-    id: str
-    at: int
-    purpose: For
-    payer: Payer
-    choice: Choice
-    held: bool = False
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A call that waits for a decision."""
-
-    purpose: For
-    payer: Payer
-    wishes: Sequence[Wish]
-    background: bool
-    decided: Grant | None = None
-    """What was decided, as soon as it was; `granted` follows when it is on disk."""
-    granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +79,7 @@ class Accounts(PersonalData):
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
-        self._asked: list[_Asked] = []
+        self._asked: list[Asked] = []
         self._alone = asyncio.Lock()
         self._reading = asyncio.Lock()
         self._wait_s = wait_s
@@ -119,13 +94,13 @@ class Accounts(PersonalData):
 
     async def start(self) -> None:
         """Read what was spent in the periods that last still. A failing disk is a line in the log."""
+        await self._worker.start()  # what it writes belongs to the process, whoever's call it is about
         if self._lines is None:
             return
         now = self._clock()
         try:
             for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
                 self._count(record)
-            await in_thread(self._lines.purge, now)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
         for spent in self.all_spent():
@@ -150,9 +125,9 @@ class Accounts(PersonalData):
 
         `background`: nobody waits for it, so it is put off before people's answers are.
         """
-        asked = _Asked(purpose, payer, wishes, background)
+        asked = Asked(purpose, payer, wishes, background)
         if not self.rules.limits or not any(one.nano for one in wishes):
-            return Grant(_new_id(), self.now(), purpose, payer, Choice(wishes[0]))
+            return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
         if self._lines is None or self._late:
             return self._grant(asked)
         self._asked.append(asked)
@@ -270,14 +245,14 @@ class Accounts(PersonalData):
             self._waiting.append(record)
             self._worker.note(_LINES)
 
-    def _grant(self, asked: _Asked) -> Grant:
+    def _grant(self, asked: Asked) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
         if asked.background:
             choice = self._book.background(asked.wishes[0], asked.payer, now)
         else:
             choice = self._book.choose(asked.wishes, asked.payer, now)
-        grant = Grant(_new_id(), now, asked.purpose, asked.payer, choice)
+        grant = Grant(new_id(), now, asked.purpose, asked.payer, choice)
         if choice.wish is None or not choice.wish.nano:
             return grant
         hold = Hold(grant.id, now, choice.wish.nano, asked.payer)
@@ -285,7 +260,7 @@ class Accounts(PersonalData):
         self._put(hold)
         return replace(grant, held=True)
 
-    def _give(self, asked: _Asked, grant: Grant) -> None:
+    def _give(self, asked: Asked, grant: Grant) -> None:
         """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
         if not asked.granted.done():
             asked.granted.set_result(grant)
@@ -332,7 +307,7 @@ class Accounts(PersonalData):
         for one, grant in self._granted():
             self._give(one, grant)
 
-    def _granted(self) -> list[tuple[_Asked, Grant]]:
+    def _granted(self) -> list[tuple[Asked, Grant]]:
         asked, self._asked = self._asked, []
         asked = [one for one in asked if not one.granted.done()]
         for one in asked:
@@ -363,12 +338,3 @@ def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> l
     Blocking. Raises OSError and MemoryFault.
     """
     return [one for one in lines.since(since_ms, user_id) if isinstance(one, Call) and one.requests]
-
-
-def unused(grant: Grant) -> Call:
-    """A call that was granted and not made."""
-    return Call(grant.id, grant.at, grant.purpose, "", Usage(), payer=grant.payer, requests=0)
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)

@@ -40,6 +40,7 @@ class UsageLog:
         self._month = month_of(now_ms)
         content, self._head = self._log(self._month).load()
         self._torn = _is_torn(content)
+        self._purge(now_ms)
         return self._needed(content, since_ms)
 
     def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
@@ -53,6 +54,7 @@ class UsageLog:
             if self._disk.shared and self._month:
                 before = _records(self._log(self._month).load(self._head)[0])
             self._month, self._head, self._torn = month, NO_LOG, False
+            self._purge(now_ms)
         log = self._log(month)
         if not (anew or self._disk.shared) and log.head() == self._head:  # a file would be read as a whole
             return Writing(self, None, log, self._head, before)
@@ -115,15 +117,6 @@ class UsageLog:
             rewrite(self._log(month), work)
         return changed
 
-    def purge(self, now_ms: int) -> None:
-        """Remove months that are older than what is kept."""
-        year, month = map(int, month_of(now_ms).split("-"))
-        oldest = year * 12 + month - KEPT_MONTHS
-        old = [one for one in self._months() if int(one[:4]) * 12 + int(one[5:]) < oldest]
-        _, left = self._folder.remove([f"{one}.jsonl" for one in old])
-        if left:
-            raise OSError("; ".join(left))
-
     @property
     def path(self) -> str:
         """Where it lies, for messages."""
@@ -132,6 +125,13 @@ class UsageLog:
     def _contents(self, begin_ms: int) -> Iterator[bytes]:
         first = month_of(begin_ms)
         return (self._log(month).read() for month in sorted(self._months()) if month >= first)
+
+    def _purge(self, now_ms: int) -> None:
+        """Remove months older than what is kept; what the disk refuses stays until the next month."""
+        year, month = map(int, month_of(now_ms).split("-"))
+        oldest = year * 12 + month - KEPT_MONTHS
+        old = [one for one in self._months() if int(one[:4]) * 12 + int(one[5:]) < oldest]
+        self._folder.remove([f"{one}.jsonl" for one in old])
 
     def _months(self) -> list[str]:
         names = (one.removesuffix(".jsonl") for one in self._folder.names() if one.endswith(".jsonl"))

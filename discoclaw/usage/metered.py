@@ -28,7 +28,8 @@ from discoclaw.core.model import (
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import NOBODY, Call, Tally, counted_in, payer
-from discoclaw.usage.accounts import Accounts, Grant, unused
+from discoclaw.usage.accounts import Accounts
+from discoclaw.usage.grants import Grant, unused
 
 BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""

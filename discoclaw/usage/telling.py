@@ -49,7 +49,8 @@ class Telling:
         self._worker.note(key)
 
     async def start(self) -> None:
-        """Does nothing: the first news starts the work."""
+        """What is written belongs to the process, whoever's call brought the news."""
+        await self._worker.start()
 
     async def settle(self) -> None:
         """Wait until everybody is told who can be told now."""

@@ -8,17 +8,25 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from discoclaw.app import build
 from discoclaw.app.usage import Usage, is_own
 from discoclaw.core import titles
 from discoclaw.core.budgets import limits_of
+from discoclaw.core.errors import SettingsError
 from discoclaw.core.model import Usage as Used
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
+from discoclaw.models.offline.model import OfflineModel
 from discoclaw.models.offline.talk import NOT_IN_MEMORY
+from discoclaw.settings import load
 from discoclaw.usage.accounts import Accounts
 from tests.app.conftest import GUILD_ID, Start, World
+from tests.app.models import Scripted
+from tests.app.test_menus import said
+from tests.app.test_voice import speak
 from tests.servers import messages_api as api
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.messages_api import Behaviour, Json, MessagesServer, Received
+from tests.servers.transcription_api import TranscriptionServer
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
 SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
@@ -218,9 +226,8 @@ class TestAnAnswer:
             await world.settle()
             shown = world.answer(world.general)
             assert "green tea" in shown and server.requests == []
-            assert (
-                "\n\n-# Answered from memory alone: my budget for today is spent. Back to normal <t:" in shown
-            )
+            note = "-# Answered from memory alone: my budget for today is spent. Back to normal <t:"
+            assert f"\n\n{note}" in shown
             await world.ann.send(world.general, "Write a sonnet")
             await world.settle()
             assert world.answer(world.general).startswith(NOT_IN_MEMORY)
@@ -228,8 +235,8 @@ class TestAnAnswer:
             await world.settle()
             assert "Tom" in world.durable(world.ann).read_text()
             result = await world.ann.slash(world.general, "ask", text="Which tea do I like?")
-            assert result is not None
             await world.settle()
+            assert "green tea" in said(result) and note in said(result)
             assert server.requests == []
 
     async def test_of_one_person_is_bounded_by_their_own_budget(
@@ -310,6 +317,58 @@ class TestWhatMustWait:
             await world.ann.send(world.general, "hello again")
             await world.settle()
             assert "User likes tea." in world.durable(world.ann).read_text()
+
+    async def test_is_a_voice_message_whose_author_is_told(self, start: Start, tmp_path: Path) -> None:
+        async with TranscriptionServer() as ears:
+            ears.says[b"porto"] = "I moved to Porto."
+            path = tmp_path / "prices.toml"
+            path.write_text('["whisper-1"]\nminute = 60\n')  # a dollar a second
+            changes = {"prices": path, "budget": limits_of("person 3/day"), "transcribe_url": ears.url}
+            async with start(Scripted(), **changes, **QUIET) as world:
+                await speak(world, world.ann, world.general)
+                await speak(world, world.ann, world.general, b"porto" + bytes(8_000))
+                (heard,) = [one for one in await calls(world) if one.purpose == "transcription"]
+                assert (heard.usage, heard.nano) == (Used(seconds=1), DOLLAR)
+                assert heard.payer == Payer(str(world.ann.id), str(world.general.id), str(GUILD_ID))
+                spend(world, 2, heard.payer)
+                await speak(world, world.ann, world.general)
+                assert len(ears.requests) == 2
+                assert (
+                    "I can't listen to voice messages now: your budget for today doesn't allow it. "
+                    "Please write it, or try again <t:"
+                ) in world.answer(world.general)
+
+
+class TestWithoutAStore:
+    async def test_budgets_hold_in_ram_and_nothing_is_written(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        changes = at(server, tmp_path, budget=limits_of("100/day"), store=SecretStr("none"), **QUIET)
+        async with start(**changes) as world:
+            spend(world, 100)
+            await world.ann.send(world.general, "hello")
+            await world.settle()
+            assert "my budget for today is spent" in world.answer(world.general)
+            assert server.requests == [] and await calls(world) == []
+            assert not list((world.folder / "data").rglob("usage*"))
+
+
+class TestASetting:
+    def test_that_is_wrong_stops_the_start_with_one_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DISCOCLAW_BUDGET", "5/week")
+        with pytest.raises(SettingsError) as refused:
+            load()
+        assert str(refused.value) == (
+            "DISCOCLAW_BUDGET=5/week: “5/week” is no budget; "
+            "write for example 5/day, 60/month, person 0.50/day"
+        )
+        monkeypatch.delenv("DISCOCLAW_BUDGET")
+        monkeypatch.setenv("DISCOCLAW_PRICES", str(tmp_path / "missing.toml"))
+        with pytest.raises(SettingsError, match=r"DISCOCLAW_PRICES=.*missing\.toml: can't be read"):
+            build(load(), model=OfflineModel())
 
 
 class TestOwners:

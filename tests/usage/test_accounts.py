@@ -19,7 +19,8 @@ from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import Disk, Head, Log
 from discoclaw.memory.stores import Disks, disks
-from discoclaw.usage.accounts import Accounts, Grant, Rules, unused
+from discoclaw.usage.accounts import Accounts, Rules
+from discoclaw.usage.grants import Grant, unused
 from discoclaw.usage.log import UsageLog, month_of
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
