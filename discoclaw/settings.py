@@ -40,9 +40,11 @@ from discoclaw.settings_types import (
     Id,
     Ids,
     ListenAt,
+    ListenHere,
     LogFormat,
     LogLevel,
     NostrMode,
+    PageToken,
     PublicKey,
     Relays,
     Saved,
@@ -224,6 +226,8 @@ class Settings(BaseSettings):
     metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
     budget: Budget = _env("DISCOCLAW_BUDGET", ())
     prices: Folder = _env("DISCOCLAW_PRICES", None)
+    page: ListenHere = _env("DISCOCLAW_PAGE", None)
+    page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
 
     @property
     def allowlist(self) -> Allowlist:

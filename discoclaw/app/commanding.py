@@ -77,6 +77,7 @@ def command_context(
         models.named,
         folder=settings.memory_dir,
         clock=basics.clock,
+        allowlist=settings.allowlist,
         models=models.names,
     )
     return CommandContext(
