@@ -69,6 +69,7 @@ KEPT = {
     r"memory/choices\.json": "what somebody chose outlives what is remembered of them",
     r"memory/tombstone(s\.jsonl|\.key)": "who was erased, and when, without saying who",
     r"memory/\.(lock|holder)": "which process uses the folder",
+    r"memory/version\.json": "which version of the program's data it is",
     r"nostr/state\.json": "how the relays are doing",
 }
 
