@@ -216,6 +216,19 @@ class TestAnAnswer:
             thoughts = json.dumps(server.requests[-1].body["messages"])
             assert "hm" in thoughts, "its own thoughts go back to it"
 
+    async def test_is_finished_from_memory_alone_if_the_budget_is_spent_in_the_middle(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        all_of_it = usage(1_000_000, 5)
+        server.script(api.tool_use(("t", "memory_store", {"text": "Likes tea"}), usage=all_of_it))
+        async with start(**at(server, tmp_path, budget=limits_of("100/day"), **QUIET)) as world:
+            await world.ann.send(world.general, "remember that I like tea")
+            await world.settle()
+            shown = world.answer(world.general)
+            assert shown.startswith("Done. ") and shown.count("Answered from memory alone") == 1
+            assert models(server) == [SONNET]
+            assert "Likes tea" in world.durable(world.ann).read_text()
+
     async def test_comes_from_memory_alone_at_a_limit_and_says_so(
         self, start: Start, server: MessagesServer, tmp_path: Path
     ) -> None:

@@ -195,6 +195,17 @@ class TestABudget:
         async with opened("100/day") as accounts:
             assert not await call(accounts, 1)
 
+    @pytest.mark.every_store
+    async def test_of_a_month_that_has_begun_is_not_renewed_by_a_clock_set_back_before_it(
+        self, opened: Open, clock: Clock
+    ) -> None:
+        clock.ms += 7 * DAY_MS  # the first of December
+        async with opened("100/month") as accounts:
+            assert await call(accounts, 100)
+        clock.ms -= DAY_MS
+        async with opened("100/month") as accounts:
+            assert not await call(accounts, 1)
+
     async def test_counts_each_line_once_when_the_clock_goes_back_over_a_month(
         self, opened: Open, clock: Clock
     ) -> None:
