@@ -331,6 +331,16 @@ class TestWhatMustWait:
             await world.settle()
             assert "User likes tea." in world.durable(world.ann).read_text()
 
+    async def test_is_tidying_on_request(self, start: Start, server: MessagesServer, tmp_path: Path) -> None:
+        async with start(**at(server, tmp_path, budget=limits_of("100/day"), **QUIET)) as world:
+            for tea in ("green tea", "black tea"):
+                await world.ann.slash(world.general, "memory remember", text=f"I like {tea}")
+            spend(world, 100)
+            await world.ann.send(world.general, "!memory tidy")
+            await world.settle()
+            assert "I can't do that now: my budget for today doesn't allow it." in world.answer(world.general)
+            assert server.requests == []
+
     async def test_is_a_voice_message_whose_author_is_told(self, start: Start, tmp_path: Path) -> None:
         async with TranscriptionServer() as ears:
             ears.says[b"porto"] = "I moved to Porto."
