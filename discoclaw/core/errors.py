@@ -185,7 +185,7 @@ class ModelSpent(ModelError):
 
     user_message = "My budget doesn't allow that now. Please try again later."
 
-    def __init__(self, text: str, *, user_message: str | None = None, after_s: float) -> None:
+    def __init__(self, text: str, *, user_message: str | None = None, after_s: float = 0.0) -> None:
         super().__init__(text, user_message=user_message)
         self.after_s = after_s
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from discoclaw.core.budgets import BACK_MS
 from discoclaw.core.usage import Record, record_of
 from discoclaw.memory.disk.lines import line_of, rewrite, values_in
 from discoclaw.memory.disk.port import NO_LOG, USAGE, Disk, Head, Held, Log
@@ -35,9 +36,10 @@ class UsageLog:
     def load(self, now_ms: int, since_ms: int | None) -> list[Record]:
         """The records since a time (ms), which is in this month or the one before; none if it is None.
 
-        What is written next comes after these.
+        What is written next comes after these. A clock that was set back opens no month again.
         """
-        self._month = month_of(now_ms)
+        newest = min(max(self._months(), default=""), month_of(now_ms + BACK_MS))
+        self._month = max(month_of(now_ms), newest)
         content, self._head = self._log(self._month).load()
         self._torn = _is_torn(content)
         self._purge(now_ms)
