@@ -232,7 +232,7 @@ class TestADiskThatHangs:
         os.write(handle, b"it is back")
         os.close(handle)
         assert await reading == b"it is back"
-        assert hanging(0.0, 0.0)[0].state == "good"
+        await until(lambda: hanging(0.0, 0.0)[0].state == "good")  # its thread has to take note of it
 
 
 class TestTheEventLoop:
