@@ -157,12 +157,19 @@ class TestAForgedRequest:
             assert (me.status, "not sent by the page" in shown or "Another page" in shown) == (403, True)
             assert world.app.storage.live.overrides() == []
 
-    async def test_is_none_with_our_own_origin_alone(self, start: Start) -> None:
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            pytest.param({"Sec-Fetch-Site": None}, id="a browser that says its origin only"),
+            pytest.param({"Origin": "https://bot.example.org"}, id="a proxy with a name of its own"),
+        ],
+    )
+    async def test_is_none_from_the_page_itself(self, start: Start, headers: dict[str, str | None]) -> None:
         async with visited(start) as (world, me):
             await me.enter()
             await me.get("/settings")
             form = {"csrf": me.csrf, "scope": "global", "field": "receipts", "value": "on"}
-            await me.post("/settings", form, headers={"Sec-Fetch-Site": None})
+            await me.post("/settings", form, headers=headers)
             assert world.app.storage.live.explain(GLOBAL)["receipts"].value is True
 
     async def test_lacks_the_token_of_its_session(self, start: Start) -> None:
