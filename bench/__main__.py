@@ -24,6 +24,7 @@ from tests.servers.postgres_programs import Unavailable
 
 NAMES = (
     "turn",
+    "measured",
     "files",
     "prompt",
     "commit",
@@ -42,6 +43,7 @@ NAMES = (
     "stores",
     "archive",
     "shared_turn",
+    "usage",
     "many_processes",
     "million",
 )

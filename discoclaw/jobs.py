@@ -126,6 +126,17 @@ class Jobs:
             del self._running[job]
             self.moved()
 
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """A job runs inside this block, and how it ends is counted."""
+        with self.running():
+            try:
+                yield
+            except Exception as error:
+                self.broke("", error, again=False)
+                raise
+        self.worked()
+
     def stepped(self, job: object, within_s: float) -> None:
         """Note that a job that runs gets on, and will again `within_s`."""
         if job in self._running:  # and not a task that goes on after it

@@ -14,7 +14,6 @@ from typing import Any
 
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -41,9 +40,11 @@ from discoclaw.settings_types import (
     Id,
     Ids,
     ListenAt,
+    ListenHere,
     LogFormat,
     LogLevel,
     NostrMode,
+    PageToken,
     PublicKey,
     Relays,
     Saved,
@@ -53,6 +54,7 @@ from discoclaw.settings_types import (
     Zone,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
+from discoclaw.settings_words import required
 
 
 def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
@@ -224,6 +226,8 @@ class Settings(BaseSettings):
     metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
     budget: Budget = _env("DISCOCLAW_BUDGET", ())
     prices: Folder = _env("DISCOCLAW_PRICES", None)
+    page: ListenHere = _env("DISCOCLAW_PAGE", None)
+    page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
 
     @property
     def allowlist(self) -> Allowlist:
@@ -318,36 +322,5 @@ def _line(fault: Any) -> str:
     field = Settings.model_fields[known[variable]] if variable in known else None
     kind = fault["type"]
     secret = kind == "secret" or ("SecretStr" in str(field and field.annotation) and kind != "store")
-    reason = _allowed(fault, field)
+    reason = required(fault, field)
     return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"
-
-
-def _allowed(fault: Any, field: FieldInfo | None) -> str:
-    """What is allowed, in our words for the common faults and in pydantic's for others."""
-    kind = str(fault["type"])
-    if kind == "literal_error":
-        return f"must be {fault['ctx']['expected']}"
-    if kind.startswith("bool_"):
-        return "must be true or false"
-    if kind == "string_too_short":
-        return "must not be empty"
-    if field is not None and field.annotation in (int, float):
-        return f"must be {number(field)}"
-    return str(fault["msg"]).removeprefix("Value error, ")
-
-
-def number(field: FieldInfo) -> str:
-    """What a numeric field takes: `a whole number from 1 to 200`, or `a number above 0, up to 600`."""
-    kind = "a whole number" if field.annotation is int else "a number"
-    limits = {
-        name: getattr(one, name)
-        for one in field.metadata
-        for name in ("ge", "gt", "le")
-        if hasattr(one, name)
-    }
-    most = f"{limits['le']:,}" if "le" in limits else ""
-    if "gt" in limits:
-        return f"{kind} above {limits['gt']:,}" + (f", up to {most}" if most else "")
-    if "ge" in limits:
-        return f"{kind} from {limits['ge']:,} {f'to {most}' if most else 'on'}"
-    return kind

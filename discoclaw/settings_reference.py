@@ -9,14 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args, get_origin
-
-from pydantic.fields import FieldInfo
+from typing import get_type_hints
 
 from discoclaw import settings
 from discoclaw.core.live_fields import TABLE
 from discoclaw.settings import Settings
-from discoclaw.settings_types import Allowed
+from discoclaw.settings_words import allowed
 
 INTRODUCTION = """\
 # Settings
@@ -70,7 +68,8 @@ def page(example: str, names: Mapping[str, str] | None = None) -> str:
     `names` are the variables with their fields, by default all of them.
     """
     named = settings.names() if names is None else names
-    fields = {name: Settings.model_fields[field] for name, field in named.items()}
+    hints = get_type_hints(Settings, include_extras=True)
+    fields = {name: (hints[field], Settings.model_fields[field]) for name, field in named.items()}
     subjects: dict[str, list[Explained]] = {}
     for one in explained(example):
         subjects.setdefault(one.subject, []).append(one)
@@ -79,7 +78,7 @@ def page(example: str, names: Mapping[str, str] | None = None) -> str:
         raise ValueError(f".env.example does not have {', '.join(sorted(missing))}")
     parts = [INTRODUCTION, *(_linked(subject, found) for subject, found in subjects.items()), ""]
     for subject, found in subjects.items():
-        parts += [f"## {subject}\n", *(_entry(one, fields[one.name]) for one in found)]
+        parts += [f"## {subject}\n", *(_entry(one, allowed(*fields[one.name])) for one in found)]
     return "\n".join(parts)
 
 
@@ -88,31 +87,12 @@ def _linked(subject: str, found: list[Explained]) -> str:
     return f"- **{subject}**: {links}"
 
 
-def _entry(one: Explained, field: FieldInfo) -> str:
+def _entry(one: Explained, takes: str) -> str:
     default = f"Default: `{one.default}`." if one.default else "Default: not set."
     live = [row.name for row in TABLE if row.variable == one.name]
     changes = f" Can be changed while the bot runs: `{live[0]}`." if live else ""
-    facts = f"{default} Allowed: {_prose(allowed(field))}.{changes}"
+    facts = f"{default} Allowed: {_prose(takes)}.{changes}"
     return f"### `{one.name}`\n\n{_prose(one.meaning)}\n\n{facts}\n"
-
-
-def allowed(field: FieldInfo) -> str:
-    """What a setting takes, in words. Raises ValueError for a type that does not say it."""
-    for one in field.metadata:
-        if isinstance(one, Allowed):
-            return one.words
-    if get_origin(field.annotation) is Literal:
-        *others, last = get_args(field.annotation)
-        return f"{', '.join(others)} or {last}"
-    if field.annotation is bool:
-        return "1 (yes) or 0 (no)"
-    if field.annotation in (int, float):
-        return settings.number(field)
-    if field.annotation is Path:
-        return "a folder"
-    if field.annotation is str:
-        return "a text"
-    raise ValueError(f"the type of {field.validation_alias} has no words for docs/settings.md")
 
 
 def _prose(text: str) -> str:

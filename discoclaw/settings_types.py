@@ -4,6 +4,7 @@ A validator raises ValueError with what is allowed; `settings` adds the variable
 parsed form unchanged, as code and tests pass it. Knows nothing about which variables there are.
 """
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +22,9 @@ from discoclaw.core.policy import Personas
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """What a type takes, in words for `docs/settings.md`. Numbers, switches and choices need none."""
-
-    words: str
-
-
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LEAST_TOKEN = 16
+"""Characters of a token that people choose: fewer could be guessed."""
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
 
@@ -99,6 +94,31 @@ def _listen(value: object) -> object:
 def _budget(value: object) -> object:
     """Dollars for a day or month: `5/day, 60/month, person 0.50/day`."""
     return limits_of(value) if isinstance(value, str) else value
+
+
+def _only_here(value: object) -> object:
+    """The same, for what other machines must not reach. The name localhost stands for 127.0.0.1."""
+    found = _listen(value)
+    if not isinstance(found, Listen):
+        return found
+    if found.host.lower() == "localhost":
+        return Listen("127.0.0.1", found.port)
+    try:
+        if ipaddress.ip_address(found.host).is_loopback:
+            return found
+    except ValueError:
+        pass
+    raise ValueError(
+        "must be an address that other machines can't reach, such as 127.0.0.1:8765, because nothing is "
+        "encrypted there; from elsewhere, use an SSH tunnel or a reverse proxy"
+    )
+
+
+def _page_token(value: SecretStr | None) -> SecretStr | None:
+    if value is not None and len(value.get_secret_value()) < LEAST_TOKEN:
+        why = f"must have at least {LEAST_TOKEN} characters; without one, each start makes a fresh one"
+        raise PydanticCustomError("secret", why)
+    return value
 
 
 def _zone(value: str) -> str:
@@ -195,70 +215,24 @@ def _store(value: SecretStr) -> SecretStr:
     return value
 
 
-Id = Annotated[
-    str | None, BeforeValidator(_blank_is_none), AfterValidator(_id), Allowed("the id of a Discord channel")
-]
-Ids = Annotated[
-    frozenset[str], NoDecode, BeforeValidator(_ids), Allowed("Discord ids, separated by commas or spaces")
-]
-Address = Annotated[
-    str | None,
-    BeforeValidator(_blank_is_none),
-    AfterValidator(_http),
-    Allowed("an address that starts with http:// or https://"),
-]
-Gateway = Annotated[
-    str | None,
-    BeforeValidator(_blank_is_none),
-    AfterValidator(_websocket),
-    Allowed("an address that starts with ws:// or wss://"),
-]
-Budget = Annotated[
-    tuple[Limit, ...],
-    NoDecode,
-    PlainValidator(_budget),
-    Allowed("dollars for each day or month, such as 5/day, 60/month, person 0.50/day"),
-]
-ListenAt = Annotated[
-    Listen | None, NoDecode, PlainValidator(_listen), Allowed("an address and a port, such as 127.0.0.1:9464")
-]
-ShardSet = Annotated[
-    Wanted | None, NoDecode, PlainValidator(_shards), Allowed("auto, 0-3/8, or 2:4/16; see docs/operating.md")
-]
-Secret = Annotated[
-    SecretStr | None, BeforeValidator(_blank_is_none), Allowed("a secret, which is never shown")
-]
-Folder = Annotated[Path | None, BeforeValidator(_blank_is_none), Allowed("a folder")]
-Zone = Annotated[str, AfterValidator(_zone), Allowed("a name of the IANA database, such as Europe/Berlin")]
-Saved = Annotated[
-    AutoSave, NoDecode, BeforeValidator(_saved), Allowed("0, all, or server ids and dm, separated by commas")
-]
-ChannelPersonas = Annotated[
-    Personas,
-    NoDecode,
-    BeforeValidator(_personas),
-    Allowed("channel=persona, separated by commas, such as dev=coding"),
-]
-Relays = Annotated[
-    tuple[str, ...],
-    NoDecode,
-    BeforeValidator(_relays),
-    Allowed("addresses that start with ws:// or wss://, separated by commas or spaces; or embedded"),
-]
-GroupIds = Annotated[
-    Mapping[str, str],
-    NoDecode,
-    BeforeValidator(_group_ids),
-    Allowed("channel=group with the id of a Discord channel, separated by commas"),
-]
-PublicKey = Annotated[
-    str | None, BeforeValidator(_public_key), Allowed("a public key: npub1…, or 64 hex digits")
-]
-Store = Annotated[
-    SecretStr,
-    AfterValidator(_store),
-    Allowed("files, sqlite, none, or postgresql://user:password@host/database"),
-]
+Id = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_id)]
+Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_ids)]
+Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_http)]
+Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
+Budget = Annotated[tuple[Limit, ...], NoDecode, PlainValidator(_budget)]
+ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
+ListenHere = Annotated[Listen | None, NoDecode, PlainValidator(_only_here)]
+ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+PageToken = Annotated[Secret, AfterValidator(_page_token)]
+Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
+ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
+Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
+GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
+PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
+Store = Annotated[SecretStr, AfterValidator(_store)]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogFormat = Literal["text", "json"]

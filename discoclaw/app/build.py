@@ -19,6 +19,7 @@ from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.chat import Chat
 from discoclaw.app.commanding import Commanding, command_context
 from discoclaw.app.disk import OnDisk
+from discoclaw.app.doing import Doing
 from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
 from discoclaw.app.hearing import Hearing
@@ -26,6 +27,7 @@ from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
 from discoclaw.app.monitoring import Monitoring
+from discoclaw.app.page import Page, Troubles
 from discoclaw.app.people import People
 from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
@@ -73,7 +75,7 @@ def build(
     disk = OnDisk(basics)
     mirror = Mirror(basics, keys, disk)
     people = People(disk)
-    usage = Usage(basics, disk)
+    usage = Usage(basics, disk, client)
     models = Models(basics, disk, usage, model, small_model)
     finding = Finding(basics, disk, usage)
     archive = Archived(basics, disk, finding)
@@ -89,16 +91,20 @@ def build(
     client.retractions = hearing.retractions
     sharding = Sharding(basics, disk, client, learning.inboxes)
     chat = Chat(basics, client, disk, models, learning)
-    context = command_context(basics, disk, mirror, models, archive, learning, hearing)
+    context = command_context(basics, disk, mirror, usage, models, archive, learning, hearing)
     commanding = Commanding(basics, client, disk, archive, context, catalogue)
     voice = Voice(basics, client, usage, talk)
     missed = CatchingUp(basics, client, talk)
+    troubles = Troubles(basics)
+    doing = Doing(mirror, missed)
+    page = Page(basics, troubles, client, disk, doing, context)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The shards are given back just before we leave the store: who has them next answers what we have claimed
     # and no longer answer, but not while we count as living.
     monitoring = Monitoring(basics, client, disk, mirror, usage, models, talk)
-    features = [monitoring, disk, sharding, usage, mirror, people, models, finding, archive, files, chat]
-    features += [learning, hearing, answering, talk, commanding, voice, missed]
+    # The page comes before the mirror, whose start may be a recovery from relays: it shows how far that is.
+    features = [troubles, monitoring, disk, page, sharding, usage, mirror, people, models, finding, archive]
+    features += [files, chat, learning, hearing, answering, talk, commanding, voice, missed]
     app = App(settings, client, features)
-    monitoring.everything = app.health
+    monitoring.everything = page.everything = app.health
     return app

@@ -25,6 +25,7 @@ CLOSE_WAIT_S = 2.0
 LOOK_S = 0.02
 PROBE_S = 15.0
 """The pause between two tries to write, after a write has failed."""
+PROBE_HANGS_S = 60.0
 _PROBE = "writable.json"
 
 
@@ -47,7 +48,8 @@ class OnDisk(Feature):
         self.storage = build(basics.settings, clock=basics.clock, redactor=basics.redactor)
         settling = self.storage.processes.settle
         opening = Part(starting=self._open, settling=settling, closing=self._close)
-        self._probe = Worker("the store", self._write, retry_s=PROBE_S, longest_s=PROBE_S)
+        pause = PROBE_S
+        self._probe = Worker("the store", self._write, retry_s=pause, longest_s=pause, most_s=PROBE_HANGS_S)
         self.services = (opening, self._probe, self.storage.memory.erasings)
         self.health = (self._health,)
 
@@ -59,7 +61,7 @@ class OnDisk(Feature):
             yield Finding(name, "bad", text, "look at the database, and at the network to it")
         elif written.failing_s is not None:
             text = f"nothing could be written for {span(round(written.failing_s * 1000))}: {written.reason}"
-            yield Finding(name, "bad", text, "make space on the disk, or see its rights; the log says more")
+            yield Finding(name, "bad", text, "free some space, or look at the permissions; the log says more")
             self._probe.note("")  # nobody else may try again soon
         else:
             yield Finding(name, "good", f"{storage.memory.disk.name}; the last write worked")

@@ -151,7 +151,9 @@ def of_loop(lag: Histogram, last_s: float, hanging: int) -> Iterator[Metric]:
     """The event loop, and calls in threads."""
     yield histogram("loop_lag_seconds", "How late the event loop was, measured twice a second.", lag)
     yield gauge("loop_lag_last_seconds", "How late it was the last time.", last_s)
-    yield gauge("threads_hanging", "Calls to a disk that have been hanging for 10 s.", hanging)
+    yield gauge(
+        "threads_hanging", "Calls in threads, most of them to a disk, that take longer than 10 s.", hanging
+    )
 
 
 def of_store(written: Written, in_touch: bool) -> Iterator[Metric]:
@@ -169,9 +171,9 @@ def of_gateway(gateway: Gateway) -> Iterator[Metric]:
     yield gauges(
         "shards", "Discord's shards of this process, by whether they are connected.", ["state"], rows
     )
-    if gateway.latency_s is not None:
-        text = "How long Discord took to acknowledge the last heartbeat."
-        yield gauge("gateway_latency_seconds", text, gateway.latency_s)
+    latency: Rows = [((), gateway.latency_s)] if gateway.latency_s is not None else []
+    text = "How long Discord took to acknowledge the last heartbeat, if a shard is connected."
+    yield gauges("gateway_latency_seconds", text, [], latency)
 
 
 def of_models(seen: Mapping[str, Last]) -> Iterator[Metric]:

@@ -15,7 +15,7 @@ from discoclaw.core.seen import Seen
 from discoclaw.models.by_name import ByName
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.config import Models as Opened
-from discoclaw.models.offline import PIECE_PAUSE_S, OfflineModel
+from discoclaw.models.offline import OfflineModel
 from discoclaw.models.providers import open_models
 from discoclaw.session.caching import CachingModel
 from discoclaw.settings import Settings
@@ -59,7 +59,7 @@ class Models(Feature):
         rates = usage.rates(settings.base_url, free=free)
         rates = replace(rates, id_of=models.id_of, room_of=models.room_of)
         by_name = ByName(models.chat, settings.model, models.named)
-        stand_ins = StandIns(settings.summary_model, OfflineModel(pause_s=PIECE_PAUSE_S))
+        stand_ins = StandIns(settings.summary_model, OfflineModel(stands_in=True))
         chat = Metered(by_name, accounts, rates, name=settings.model, stand_ins=stand_ins)
         self.named: Model = Metered(by_name, accounts, rates, name=settings.model)
         metered = replace(

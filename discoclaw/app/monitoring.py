@@ -36,14 +36,14 @@ from discoclaw.web.listening import Listener as HttpListener
 
 log = logging.getLogger(__name__)
 
-DISK_S: Final = 10.0
-"""After this long a call in a thread counts as hanging for good. Answers wait two seconds for it."""
+SLOW_S, HANGS_S = 10.0, 60.0
+"""From when on a call in a thread is a warning, and from when on it hangs. Answers wait two seconds."""
 LOOK_S: Final = 10.0
 """How often one looks for what to say in the log."""
 
 
 class Monitoring(Feature, Listener):
-    """Looks at everything. `health` is the program's, which the composition root sets."""
+    """Looks at everything. `everything` is the program's health, which the composition root sets."""
 
     settings: ClassVar = ("metrics", "log_format")
 
@@ -75,7 +75,7 @@ class Monitoring(Feature, Listener):
             self.listener = HttpListener(app, at, "DISCOCLAW_METRICS")
             self.services = (self.listener, self.lag, self.watch)
         self.joins = (self,)
-        self.health = (_background, _threads, lambda: [self.lag.finding()])
+        self.health = (_background, hanging, lambda: [self.lag.finding()])
 
     def committed(self, subject: str, commit: Commit) -> None:
         self._talk.counts.commits += 1
@@ -86,16 +86,14 @@ class Monitoring(Feature, Listener):
         yield from measures.of_health(self.everything())
         yield from measures.of_answers(self._talk.counts, desk.waiting, desk.oldest_s)
         yield from measures.of_work(at_work())
-        yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(DISK_S)))
+        yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
         yield from measures.of_store(WRITES.state(), self._disk.storage.processes.in_touch)
         yield from measures.of_gateway(self._gateway())
         yield from measures.of_models(self._models.seen.last)
         accounts = self._accounts
         used = measures.Used(accounts.ended, accounts.cost, accounts.all_spent())
         yield from measures.of_usage(used, self._model)
-        adapter = self._mirror.adapter
-        if isinstance(adapter, NostrAdapter):
-            yield from measures.of_relays(self._relays(adapter))
+        yield from measures.of_relays(self._relays())
 
     def _gateway(self) -> measures.Gateway:
         client = self._client
@@ -104,7 +102,10 @@ class Monitoring(Feature, Listener):
         ours = len(client.shards_served.ids)
         return measures.Gateway(ours - away, away, latency if math.isfinite(latency) else None)
 
-    def _relays(self, adapter: NostrAdapter) -> measures.Relays:
+    def _relays(self) -> measures.Relays:
+        adapter = self._mirror.adapter
+        if not isinstance(adapter, NostrAdapter):
+            return measures.Relays()
         waiting, oldest = waiting_for(adapter.known, self._basics.clock())
         connected = sum(one.connected for one in adapter.relays)
         refused = sum(count for one in adapter.known for _, count in one.queue.parked)
@@ -126,12 +127,14 @@ def _background() -> Iterator[Finding]:
     yield from (finding for one in work if (finding := one.finding()) is not None)
 
 
-def _threads() -> Iterator[Finding]:
-    if calls := running(DISK_S):
-        text = f"{len(calls)} calls have been hanging for longer than {DISK_S:.0f} s"
-        yield Finding("the disk", "bad", text, "look at the disk and its mounts")
-    else:
-        yield Finding("the disk", "good", "no call hangs")
+def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
+    """Whether calls hang in threads. Nearly all of them read or write a disk, or a database."""
+    name, way_out = "the disk", "look at the disk and its mounts, or at the database"
+    if not (slow := running(slow_s)):
+        return [Finding(name, "good", "no call hangs")]
+    if not (calls := running(hangs_s)):
+        return [Finding(name, "warning", f"{len(slow)} calls take longer than {slow_s:.0f} s", way_out)]
+    return [Finding(name, "bad", f"{len(calls)} calls have been hanging for {hangs_s:.0f} s", way_out)]
 
 
 class Watch:
@@ -168,7 +171,7 @@ class Watch:
         bad = {one.name: one.text for one in found if one.state == "bad"}
         for one in found:
             if one.name in bad and one.name not in self._bad:
-                log.error("not ready: %s: %s; %s", one.name, one.text, one.way_out)
+                log.warning("not ready: %s: %s; %s", one.name, one.text, one.way_out)
         for name in self._bad.keys() - bad.keys():
             log.info("ready again: %s", name)
         self._bad = bad

@@ -2,18 +2,23 @@
 
 import ipaddress
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
+
+import discord
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.bot.owners import tell_owner
 from discoclaw.core.budgets import SMALL_FROM
 from discoclaw.core.health import Finding
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.metered import Rates
 from discoclaw.usage.price_table import prices
+from discoclaw.usage.telling import Telling
 
 OWN_NAMES: Final = ("localhost", ".local", ".internal", ".lan")
 
@@ -26,18 +31,20 @@ class Usage(Feature):
 
     settings: ClassVar = ("budget", "prices")
 
-    def __init__(self, basics: Basics, disk: OnDisk) -> None:
+    def __init__(self, basics: Basics, disk: OnDisk, client: discord.Client) -> None:
         settings, storage = basics.settings, disk.storage
         store = storage.memory.disk
         self._own_prices = settings.prices
         prices(self._own_prices)  # a wrong file stops the start, whichever models there are
+        telling = Telling(settings.owners, partial(tell_owner, client), storage.cursors, clock=basics.clock)
         self.accounts = Accounts(
             UsageLog(store) if store.remembers else None,
             clock=basics.clock,
             rules=Rules(settings.budget, settings.zone, names_people=storage.remembers),
             consent=storage.consent,
+            news=telling.news,
         )
-        self.services = (self.accounts,)
+        self.services = (self.accounts, telling)
         self.joins = (self.accounts,)
         self.health = (self._health,)
 

@@ -39,7 +39,7 @@ class Voice(Feature):
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _counted(settings, usage, seen),
+            _metered(settings, usage, seen),
             limits,
             basics.redactor,
             clock=basics.clock,
@@ -49,8 +49,8 @@ class Voice(Feature):
             self.health = (lambda: [seen.finding(SERVER, VOICE, WAY_OUT, worst="warning")],)
 
 
-def _counted(settings: Settings, usage: Usage, seen: Seen) -> Transcriber | None:
-    """The same server, whose use is counted and seen. Raises SettingsError."""
+def _metered(settings: Settings, usage: Usage, seen: Seen) -> Transcriber | None:
+    """The same server, whose use is counted and whose answers are `seen`. Raises SettingsError."""
     transcriber = transcriber_of(settings)
     if transcriber is None:
         return None

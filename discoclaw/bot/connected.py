@@ -49,7 +49,10 @@ def overdue_s(socket: Any) -> float:
     beat = getattr(socket, "_keep_alive", None)
     if beat is None or beat._last_ack >= beat._last_send:
         return 0.0
-    return float(time.perf_counter() - beat._last_send)
+    now, unanswered_since = time.perf_counter(), beat._last_send
+    if beat._last_send - beat._last_ack > 1.5 * beat.interval:  # nor was the one before
+        unanswered_since = beat._last_ack + beat.interval
+    return float(now - unanswered_since)
 
 
 def sockets(client: discord.Client) -> Iterator[Any]:
@@ -66,7 +69,7 @@ def finding(client: discord.Client, connected: Connected, ours: Shards) -> Findi
     if away := connected.away(ours):
         if ours.count == 1:
             return Finding(NAME, "bad", "not connected", way_out)
-        text = f"{len(away)} of {len(ours.ids)} shards are not connected: {Shards(tuple(away), ours.count)}"
+        text = f"shards that are not connected: {Shards(tuple(away), ours.count)}"
         return Finding(NAME, "bad", text, way_out)
     connections = list(sockets(client))
     if not all(getattr(one, "open", True) for one in connections):

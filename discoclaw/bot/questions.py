@@ -30,6 +30,7 @@ from discoclaw.core.patch import Suggestion
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
@@ -169,7 +170,8 @@ class Questions:
         return str(message.id)
 
     async def _card(self, user_id: str, one: _Open, history: History) -> Card:
-        hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
+        with paid_by(Payer(user_id)):
+            hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
         guess = f"my guess: {_SAYS[hint.how]} ({said(hint.reason, 200)})" if hint is not None else ""
         places = self._first(one), self._second(one, history)
         return contradiction(one.view, one.conflict, user_id, one.branch, said=places, guess=guess)

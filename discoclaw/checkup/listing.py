@@ -7,7 +7,13 @@ import json
 from typing import Final
 
 from discoclaw.checkup.model import shown
-from discoclaw.core.errors import ModelBadOutput, ModelKeyRejected, ModelNotFound, ModelUnreachable
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelUnreachable,
+    SettingsError,
+)
 from discoclaw.http import Client, Failed, within
 
 MOST_BYTES: Final = 1 << 20
@@ -19,11 +25,15 @@ WITHIN_S: Final = 10.0
 async def models_at(address: str, key: str | None = None) -> tuple[str, ...] | None:
     """The names of a server's models, None if it keeps no list.
 
-    Raises ModelUnreachable, ModelKeyRejected if it wants a key or another one, ModelBadOutput for something
-    that is not a model's server, and ModelNotFound if it has no models yet. Each is one line with a way out.
+    Raises SettingsError for an address that can't be used, ModelUnreachable, ModelKeyRejected if it wants a
+    key or another one, ModelBadOutput for something that is not a model's server, and ModelNotFound if it has
+    no models yet. Each is one line with a way out.
     """
     where = shown(address)
-    client = Client(f"{address}/v1/models", most=MOST_BYTES, key=key, reuse=False)
+    try:
+        client = Client(f"{address}/v1/models", most=MOST_BYTES, key=key, reuse=False)
+    except ValueError as error:
+        raise SettingsError(f"ANTHROPIC_BASE_URL=…: can't be used: {error}") from None
     try:
         async with within(WITHIN_S):
             body = await client.get()

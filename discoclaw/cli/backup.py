@@ -18,7 +18,7 @@ from discoclaw.cli.common import (
     say,
 )
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, OUTBOX
+from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
 from discoclaw.memory.backup.reading import Contents, read_file
 from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
 from discoclaw.memory.backup.writing import Source, back_up
@@ -58,8 +58,7 @@ def backup(
     _note_damaged(done.contents)
     say(f"Wrote {target}: {_amount(done.size)}, read again and verified.")
     say(f"In it: {_inside(done.contents)}.")
-    shared = ", the archive in the database (use pg_dump)" if stores.used.shared else ""
-    say(f"Not in it: content/, .env, caches and the embedded relay's copies{shared}.")
+    say("Not in it: content/, .env, caches and the embedded relay's copies.")
     say(_about_key(settings, done.contents))
 
 
@@ -150,7 +149,10 @@ class _Erasing:
 def _inside(contents: Contents) -> str:
     """What is in a backup: "3 ledgers with 12 commits, 40 other texts and the archive"."""
     parts = [name for key, name in _PARTS.items() if contents.has(key)]
-    others = len(contents.members) - contents.ledgers - len(parts)
+    tables = [one for one in contents.members if one.name.startswith(f"{MEMORY}{TABLES}/")]
+    others = len(contents.members) - contents.ledgers - len(parts) - len(tables)
+    if any(one.size for one in tables if one.name.endswith("archive_entries")):
+        parts.insert(0, _PARTS[ARCHIVE])
     listed = [
         f"{count(contents.ledgers, 'ledger')} with {count(contents.commits, 'commit')}",
         count(others, "other text"),

@@ -296,6 +296,16 @@ def save(path: Path, content: bytes) -> None:
         raise MemoryFault(f"can't write {path}: {error.strerror or error}") from error
 
 
+def put(content: bytes, path: Path) -> bool:
+    """Write a file, or to stdout for `-`; return whether it was a file. Raises Refused or MemoryFault."""
+    if str(path) != "-":
+        save(path, content)
+        return True
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+    return False
+
+
 def check_outside(path: Path) -> None:
     """Raise Refused for a path inside the memory's folders, where a file could pass for somebody's memory."""
     settings = settings_module.load()

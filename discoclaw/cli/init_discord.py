@@ -45,7 +45,7 @@ def ask_token(setup: Setup) -> tuple[str, Bot | None]:
 def _with_intent(setup: Setup, token: str, bot: Bot) -> Bot:
     """Wait until the bot may read messages, or somebody wants to go on without. Raises SettingsError."""
     page = f"{pasted.PORTAL}/{bot.application_id}/bot"
-    text = f"the message content intent is off, so the bot can't read messages; switch it on at {page}"
+    text = f"the message content intent is off, so the bot can't connect; switch it on at {page}"
     while not bot.message_content:
         if setup.terminal is None:
             raise SettingsError(text)
@@ -92,7 +92,9 @@ def _owners(setup: Setup, offered: list[str], allowed: list[str]) -> list[str]:
     """The bot's owners: those that are named, or else those of the application's who may talk to the bot."""
     named = setup.flags.get("DISCOCLAW_OWNER_IDS") or setup.written.get("DISCOCLAW_OWNER_IDS", "")
     owners = _ids("DISCOCLAW_OWNER_IDS", named) or [one for one in offered if one in allowed]
-    if not owners:
+    if owners:
+        say(f"   Who owns it, with /hatch and all settings: {', '.join(owners)}.")
+    else:
         say("   The bot has no owner, so nobody may use /hatch or change its settings; --owner names one.")
     return owners
 

@@ -173,7 +173,7 @@ class _Server:
         many = len(names) > MOST_SHOWN
         say(f"   It has {len(names)} models{f'; these are the first {MOST_SHOWN}' if many else ''}:")
         offered = names.index(self._known) if self._known in names else 0
-        return names[terminal.one_of("   Which", names, offered=offered, most=MOST_SHOWN)]
+        return names[terminal.one_of("   Which model", names, offered=offered, most=MOST_SHOWN)]
 
 
 def _of(names: tuple[str, ...] | None, name: str, where: str) -> str:

@@ -8,7 +8,9 @@ import contextlib
 import io
 import logging
 import os
+import platform
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +31,7 @@ from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
 from discoclaw.cli.status import status
+from discoclaw.cli.usage import usage
 from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
@@ -94,6 +97,7 @@ cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
 cli.command()(doctor)
+cli.command()(usage)
 cli.command()(backup)
 cli.command("restore")(restore_)
 cli.add_typer(config.commands(_relay_access), name="config")
@@ -104,8 +108,14 @@ cli.add_typer(evals.commands, name="eval")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"discoclaw {__version__}")
+        typer.echo(f"discoclaw {__version__} (Python {platform.python_version()}{_checkout()})")
         raise typer.Exit
+
+
+def _checkout() -> str:
+    """Where the program is, if it isn't what was released as this version but a folder that changes."""
+    folder = Path(__file__).parents[2]
+    return f", checkout in {folder}" if (folder / "pyproject.toml").exists() else ""
 
 
 @cli.callback()

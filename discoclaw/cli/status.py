@@ -9,6 +9,7 @@ from rich.table import Table
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, local_time, now_ms, print_table, say, say_json
 from discoclaw.cli.ready import ready
+from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.members import Together
 from discoclaw.memory.status import Status, status_of
@@ -53,7 +54,7 @@ def status(
 
 
 def _print(store: str, found: Status) -> None:
-    say(f"Store: {store}, {_amount(found.size)}")
+    say(f"Store: {store}, {size_text(found.size)}")
     if found.together is not None:
         _print_together(found, found.together)
     elif found.holder is not None:
@@ -94,11 +95,6 @@ def _print_together(found: Status, together: Together) -> None:
             since = local_time(now - int(lease.since_s * 1000))
             leases.add_row(line(lease.name), str(lease.process), since)
         print_table(leases)
-
-
-def _amount(size: int) -> str:
-    """A size for people: "12.3 MB"."""
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
 
 
 def _json(store: str, found: Status) -> dict[str, Any]:

@@ -21,6 +21,7 @@
     │   ├── ModelTimeout         no answer within the time limit
     │   ├── ModelUnreachable     no connection, or the stream broke off
     │   ├── ModelBadRequest      the provider rejected the request (400, 422)
+    │   ├── ErasedMeanwhile      its person was erased before the model was asked
     │   ├── ModelSpent           a budget is spent, or too far for background work
     │   ├── ModelCut             the answer was cut off at its length limit
     │   ├── ModelEmpty           the model said nothing
@@ -171,6 +172,12 @@ class ModelBadRequest(ModelError):
     """The provider rejected the request (HTTP 400 or 422)."""
 
     user_message = "The model didn't accept that request. Please put it another way; the reason is in my log."
+
+
+class ErasedMeanwhile(ModelError):
+    """What somebody said may be shown to no model any more: they were erased since they said it."""
+
+    user_message = "I erased what I know about you before I answered this. Please ask me again."
 
 
 class ModelSpent(ModelError):

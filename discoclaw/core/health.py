@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 State: TypeAlias = Literal["good", "unknown", "warning", "bad"]
 """From best to worst. `unknown`: it was not looked at, or can't be."""
@@ -29,6 +29,11 @@ Check: TypeAlias = Callable[[], Iterable[Finding]]
 def healthy(findings: Iterable[Finding]) -> bool:
     """Whether nothing is bad."""
     return all(one.state != "bad" for one in findings)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings by how bad they are; those that are alike stay in their order."""
+    return sorted(findings, key=lambda one: -get_args(State).index(one.state))
 
 
 def as_json(findings: Collection[Finding]) -> dict[str, Any]:

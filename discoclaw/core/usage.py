@@ -33,6 +33,11 @@ _SNOWFLAKE = re.compile(r"[0-9]{1,25}")
 _PURPOSES: Final = frozenset(one for part in get_args(For) for one in (get_args(part) or (part,)))
 
 
+def dollars(nano: int) -> str:
+    """An amount as people read it: `$4.02`; less than a cent with more digits."""
+    return f"${nano / DOLLAR:,.2f}" if nano >= DOLLAR // 100 or not nano else f"${nano / DOLLAR:.4f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Payer:
     """Whom a call is for: ids of Discord, None where there is no such thing or it may not be kept.

@@ -91,7 +91,7 @@ class HttpEmbedder:
             vectors, tokens = await asyncio.to_thread(read, body, len(texts), self._api.find, dims=self._dims)
         except EmbeddingRefused as error:
             raise EmbeddingRefused(f"{self._where}: {error}") from None
-        used(self.name, Usage(tokens))
+        used(self._model, Usage(tokens))
         return vectors
 
     def _ours(self, failed: Failed) -> EmbeddingError:

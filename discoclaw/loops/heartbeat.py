@@ -19,11 +19,12 @@ from weakref import WeakValueDictionary
 from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidation_report import ConsolidationReport
-from discoclaw.core.errors import MemoryFault, ModelError, Refused
+from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.reviewed import Review
 from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.jobs import Jobs
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heard import SPOILED
@@ -137,7 +138,7 @@ class Heartbeat:
             if subject in self._waits:
                 continue
             try:
-                with self._jobs.running():
+                with paid_by(Payer(user_of(subject))), self._jobs.counted():
                     asked, over = await self._look_at(subject)
                 rest -= asked
                 settled += [subject] if over else []
@@ -145,6 +146,9 @@ class Heartbeat:
                 continue
             except (*SPOILED, MemoryFault, Refused) as error:
                 log.warning("%s is not tidied: %s: %s", subject, type(error).__name__, error)
+            except ModelSpent as error:  # theirs may be the only one that is
+                log.info("%s is tidied in a later round: %s", subject, error)
+                continue
             except ModelError as error:
                 log.warning("tidying ends until the next round: %s: %s", type(error).__name__, error)
                 rest = 0
@@ -159,13 +163,13 @@ class Heartbeat:
 
     async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         async with self._alone(subject):
-            with self._jobs.running():
+            with self._jobs.counted():
                 return await self._consolidate(subject, branch, **metadata)
 
     async def _before(self) -> None:
         if self._first is not None:
             try:
-                with self._jobs.running():
+                with self._jobs.counted():
                     await self._first()
             except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
                 log.exception("what comes before the tidying failed")

@@ -14,13 +14,15 @@ from logging import ERROR, WARNING
 from typing import Literal, NamedTuple
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.errors import MemoryFault, ModelError, ModelTimeout
+from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, ModelTimeout
 from discoclaw.core.message import Said
 from discoclaw.core.processes import Processes
+from discoclaw.core.subject import person_of
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
-from discoclaw.loops.heard import SPOILED, UNUSABLE
+from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import Worker
@@ -156,6 +158,10 @@ class Runs:
             while track.backlog.waiting and await batch():
                 pass
             worked = True
+        except ModelSpent as error:
+            log.info("%s waits: %s", job, error)
+            track.forced = worked = True
+            self._worker.note(job, error.after_s)
         except (ModelError, MemoryFault) as error:
             log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
             if isinstance(error, ModelTimeout):
@@ -173,7 +179,8 @@ class Runs:
 
     async def _summary_batch(self, session_key: str, session: SessionTrack, people: Collection[str]) -> bool:
         self._let_go(session)
-        more = await self._summary.run(session_key, session.backlog)
+        with paid_by(_payer(session.backlog, person_of(session_key))):
+            more = await self._summary.run(session_key, session.backlog)
         for user_id in people:
             self._learned(user_id)
         return more
@@ -181,7 +188,9 @@ class Runs:
     async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
         await self.know(user_id, person)
         self._let_go(person)
-        more = await self._facts.run(user_id, person.backlog, self._context(person), there=self._is_there)
+        context = self._context(person)
+        with paid_by(_payer(person.backlog, user_id)):
+            more = await self._facts.run(user_id, person.backlog, context, there=self._is_there)
         self._learned(user_id)
         return more
 
@@ -211,3 +220,11 @@ class Runs:
         track = self._tracks.sessions.peek(session_key)
         if track is not None:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
+
+
+def _payer(backlog: Backlog, user_id: str | None) -> Payer:
+    """Who pays for a run: the person it is about, and the place of what has waited longest."""
+    first = next(iter(backlog.waiting.values()), None)
+    if first is None:
+        return Payer(user_id)
+    return Payer(user_id, first.place.group_id, first.place.guild_id, first.said.sent_at)

@@ -72,6 +72,8 @@ class NostrAdapter:
         self.codec = config.codec
         self.outbox = Outbox(config.outbox, clock=clock)
         self.relays: tuple[Relay, ...] = ()
+        self.recovering: Progress | None = None
+        """How far the recovery at this start is; None if there is none under way."""
         self.known: tuple[RelayStatus, ...] = ()
         """The state of each relay when it was last looked at."""
         self._memory = memory
@@ -186,11 +188,14 @@ class NostrAdapter:
         """
         if not self.config.canonical:
             return
+        self.recovering = Progress("fetching", 0, None, 0)
         try:
-            found = await self.recover()
+            found = await self.recover(self._recovered)
         except (RelayUnreachable, Refused, MemoryFault, NostrError) as error:
             log.error("cannot recover from the relays, so the bot uses only what is on this disk: %s", error)
             return
+        finally:
+            self.recovering = None
         log.info(
             "recovered %d new records and %d new files from the relays",
             found.records,
@@ -198,6 +203,9 @@ class NostrAdapter:
         )
         for warning in found.warnings():
             log.warning("recovery: %s", warning)
+
+    def _recovered(self, progress: Progress) -> None:
+        self.recovering = progress
 
     async def start(self) -> None:
         """Apply the owner's events and mirror the memory.

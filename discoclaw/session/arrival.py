@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from discoclaw.core.consent import Consent, Permission
+from discoclaw.core.errors import ErasedMeanwhile, LeaseLost
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
 from discoclaw.core.policy import PlacePersonas, Policy
 from discoclaw.core.processes import ALONE, Processes
@@ -38,10 +39,17 @@ class Arrival:
     """Whether nobody but the author reads the conversation."""
     replaces: str = ""
     """The first message of an older answer that this answer is to replace."""
+    processes: Processes = ALONE
 
     @classmethod
     def of(
-        cls, message: Inbound, policy: Policy, permission: Permission, window: Window, persona: str | None
+        cls,
+        message: Inbound,
+        policy: Policy,
+        permission: Permission,
+        window: Window,
+        persona: str | None,
+        processes: Processes = ALONE,
     ) -> Self:
         """The arrival of a message."""
         place = message.place
@@ -55,7 +63,23 @@ class Arrival:
             message.session_key,
             permission.subject,
             place.kind == "dm",
+            processes=processes,
         )
+
+    async def keep(self) -> None:
+        """Make sure that the message is still this process's to answer, and may still be shown to a model.
+
+        A process that was stopped in the middle of a turn learns here what others did meanwhile: what is in
+        RAM, and in a prompt made from it, is as old as the stop. While the store is in touch, nothing is
+        asked. Raises LeaseLost if another process answers, and ErasedMeanwhile if its person was erased.
+        """
+        if self.processes.in_touch:
+            return
+        erased = self.permission.erased
+        if not await self.processes.claim(self.message.id, texts_of(self.message)) and not self.replaces:
+            raise LeaseLost(f"another process answers the message {self.message.id}")
+        if self.permission.erased and not erased:
+            raise ErasedMeanwhile("its person was erased before a model was asked")
 
     def talk_before(self) -> tuple[Said, ...]:
         """What was said before the message, oldest first; see `Window.before`."""
@@ -132,4 +156,5 @@ class Arrivals:
             self._consent.ask(message.author.id, message.sent_at),
             self._windows.use(message.session_key),
             self._personas.of(message.place),
+            self._processes,
         )

@@ -14,6 +14,7 @@ from discoclaw.core.message import Said
 from discoclaw.core.ports import Model, Reply, Threads
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import clip
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.prompt.quote import quote
 from discoclaw.session.arrival import Arrival, Arrivals
@@ -110,9 +111,10 @@ class Branching:
             quote(clip(unspoiled(text), MOST_READ)) for text in (opened.arrival.message.text, opened.answer)
         )
         prompt = f"Question:\n{question}\n\nAnswer:\n{answer}"
-        made = await self._model.structured(
-            purpose="title", system=SYSTEM, prompt=prompt, shape=Title, max_tokens=MAX_TOKENS
-        )
+        with paid_by(Payer.of(opened.arrival.message)):
+            made = await self._model.structured(
+                purpose="title", system=SYSTEM, prompt=prompt, shape=Title, max_tokens=MAX_TOKENS
+            )
         title = tidy_title(self._redactor.clean(made.title))
         if title and _may_tell(opened.arrival):
             await self._threads.rename(thread, opened.name, title)

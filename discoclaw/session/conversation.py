@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from discoclaw.core.budgets import Less
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ModelCut, ModelError
 from discoclaw.core.item import Source
@@ -59,13 +60,23 @@ class AnswerRules:
 class Answered:
     """The model's answer, the persona switches its tools proposed, and what it was not shown.
 
-    `cut`: it would have gone on.
+    `cut`: it would have gone on. `less`: why it isn't from the usual model, or not all of it.
     """
 
     text: str
     offers: tuple[Offer, ...] = ()
     cut: bool = False
     unseen: tuple[Unseen, ...] = ()
+    less: Less | None = None
+
+
+@dataclass(slots=True)
+class _Said:
+    """What came of a model so far, as `Answered` has it."""
+
+    text: list[str] = field(default_factory=list)
+    unseen: list[Unseen] = field(default_factory=list)
+    less: Less | None = None
 
 
 class Conversation:
@@ -99,13 +110,11 @@ class Conversation:
         If the author wants no memory, there are none. If the turn is stopped, this is what was said until
         then; a tool that works goes on by itself.
         """
-        context, text, cut = self._context(arrival, ready), list[str](), False
-        unseen = list[Unseen]()
+        context, said, cut = self._context(arrival, ready), _Said(), False
         async with turn.part():
-            cut = await self._talk(arrival, ready, reply, context, text, unseen)
-        if turn.stopped:
-            return Answered("".join(text), cut=True, unseen=tuple(unseen))
-        return Answered("".join(text), tuple(context.offers), cut, tuple(unseen))
+            cut = await self._talk(arrival, ready, reply, context, said)
+        offers = () if turn.stopped else tuple(context.offers)
+        return Answered("".join(said.text), offers, cut or turn.stopped, tuple(said.unseen), said.less)
 
     async def _talk(
         self,
@@ -113,14 +122,10 @@ class Conversation:
         ready: Prepared,
         reply: Reply,
         context: ToolContext,
-        text: list[str],
-        unseen: list[Unseen],
+        said: _Said,
     ) -> bool:
-        """Let the model answer, and add what it says to `text`. Returns whether it was cut off.
-
-        What it was not shown is added to `unseen`.
-        """
-        prompt = ready.prompt
+        """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
+        prompt, text = ready.prompt, said.text
         remembers = arrival.permission.holds and self._rules.remembers
         offered = self._toolbox.offered(_moment(arrival, ready)) if remembers else ()
         request = ModelRequest(
@@ -142,9 +147,11 @@ class Conversation:
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and allowance.ask(transcript.tokens)
             before = len(text)
+            await arrival.keep()
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             transcript.leave_out(finished.unseen)
-            unseen += finished.unseen
+            said.unseen += finished.unseen
+            said.less = finished.less or said.less
             if finished.stop == "length":
                 if not "".join(text).strip():  # it used up all its tokens thinking
                     raise ModelCut("the answer was cut off before its first word")

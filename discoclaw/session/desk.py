@@ -196,7 +196,7 @@ class Desk:
         await asyncio.wait([task], timeout=OTHERS_WAIT_S)
 
     async def _take(self, session_key: str, job: Job) -> None:
-        with self._jobs.running():
+        with self._jobs.counted():
             await self._attempt(session_key, job.run)
 
     @staticmethod

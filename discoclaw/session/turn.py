@@ -8,8 +8,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
-from discoclaw.core.errors import ChatError, ChatUnavailable, ModelError
+from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
@@ -76,6 +77,11 @@ class Turns:
                 asked.unanswered("empty")
             else:
                 asked.answered(how, asyncio.get_running_loop().time())
+        except LeaseLost as error:  # whoever has it by now answers it
+            asked.unanswered(error)
+            log.info("%s: no answer from here: %s", key, error)
+            await reply.drop()
+            done = True
         except ModelError as error:
             asked.unanswered(error)
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
@@ -117,6 +123,7 @@ class Turns:
             await reply.finish("missing")
             return "stopped"
         notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)
         answer_id = await reply.finish("cut" if answered.cut else "whole")

@@ -12,11 +12,10 @@ Knows nothing about models.
 
 import asyncio
 import logging
-import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
@@ -30,6 +29,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import Call, For, Hold, Payer, Record
 from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.usage.grants import Asked, Grant, new_id, unused
 from discoclaw.usage.log import UsageLog, Writing
 from discoclaw.work import GRACE_S, Worker
 
@@ -45,29 +45,6 @@ _LINES: Final = "lines"
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """The permission for one call. `choice` says which model makes it; no model if a budget is spent."""
-
-    id: str
-    at: int
-    purpose: For
-    payer: Payer
-    choice: Choice
-    held: bool = False
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A call that waits for a decision."""
-
-    purpose: For
-    payer: Payer
-    wishes: Sequence[Wish]
-    background: bool
-    granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """The budgets, whose days are those of `zone`. `names_people`: lines may name whom a call was for."""
 
@@ -80,7 +57,7 @@ class Accounts(PersonalData):
     """The accounts of one store. It is a `core.service.Service`.
 
     `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
-    each call that counts for it.
+    each call that counts for it. A call waits `wait_s` for the disk at most.
     """
 
     name = "usage"
@@ -93,33 +70,37 @@ class Accounts(PersonalData):
         rules: Rules = Rules(),
         consent: Consent = UNLIMITED,
         news: Callable[[Spent], None] = lambda spent: None,
+        wait_s: float = WAIT_S,
     ) -> None:
+        self.rules = rules
         self._lines = lines
-        self._rules = rules
         self._news = news
         self._clock = clock
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
-        self._asked: list[_Asked] = []
+        self._asked: list[Asked] = []
         self._alone = asyncio.Lock()
+        self._reading = asyncio.Lock()
+        self._wait_s = wait_s
         self._late = False
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
         self._cost: dict[tuple[str, str], int] = {}
+        self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
         """Read what was spent in the periods that last still. A failing disk is a line in the log."""
+        await self._worker.start()  # what it writes belongs to the process, whoever's call it is about
         if self._lines is None:
             return
         now = self._clock()
         try:
             for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
                 self._count(record)
-            await in_thread(self._lines.purge, now)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
         for spent in self.all_spent():
@@ -144,24 +125,24 @@ class Accounts(PersonalData):
 
         `background`: nobody waits for it, so it is put off before people's answers are.
         """
-        asked = _Asked(purpose, payer, wishes, background)
-        if not self._rules.limits or not any(one.nano for one in wishes):
-            return Grant(_new_id(), self.now(), purpose, payer, Choice(wishes[0]))
+        asked = Asked(purpose, payer, wishes, background)
+        if not self.rules.limits or not any(one.nano for one in wishes):
+            return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
         if self._lines is None or self._late:
             return self._grant(asked)
         self._asked.append(asked)
         self._worker.note(_LINES, first=True)
         try:
-            await asyncio.wait([asked.granted], timeout=WAIT_S)
+            await asyncio.wait([asked.granted], timeout=self._wait_s)
         except asyncio.CancelledError:
             if not asked.granted.cancel():
                 self.end(unused(asked.granted.result()))
             raise
-        if not asked.granted.cancel():
-            return asked.granted.result()
-        self._late = True
-        log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
-        return self._grant(asked)
+        if not asked.granted.done():
+            self._late = True
+            log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
+            asked.granted.set_result(asked.decided or self._grant(asked))
+        return asked.granted.result()
 
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
@@ -169,8 +150,15 @@ class Accounts(PersonalData):
         if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
             call = replace(call, payer=payer.without(user))  # not even RAM may know
         self._count(call)
-        if call.requests or self._rules.limits:
+        if call.requests or self.rules.limits:
             self._put(call)
+        if not call.priced and call.model not in self._unpriced:
+            self._unpriced.add(call.model)
+            log.warning(
+                "there is no price for the model %s, so it counts as the dearest one; "
+                "write its price into a file that DISCOCLAW_PRICES names (see docs/usage.md)",
+                call.model,
+            )
         if call.requests:
             key = (call.purpose, call.model)
             self._ended[key] = self._ended.get(key, Usage()) + call.usage
@@ -190,15 +178,16 @@ class Accounts(PersonalData):
         """What is spent under each budget, of every server, channel and person."""
         return self._book.all_spent(self._clock())
 
-    async def calls(self, since_ms: int) -> list[Call]:
-        """The calls since a time (ms), in the order in which they ended. Raises MemoryFault."""
+    async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
+        """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""
         if self._lines is None:
             return []
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
         try:
-            return await read_in_thread(calls_since, self._lines, since_ms)
+            async with self._reading:  # a busy month is a second's work: never for several people at once
+                return await read_in_thread(calls_since, self._lines, since_ms, user_id)
         except OSError as error:
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
@@ -249,21 +238,21 @@ class Accounts(PersonalData):
         """Have a record written down, without a person who wants nothing remembered."""
         payer, user = record.payer, record.payer.user
         if user is not None and not (
-            self._rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
+            self.rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
         ):
             record = replace(record, payer=payer.without(user))
         if self._lines is not None:
             self._waiting.append(record)
             self._worker.note(_LINES)
 
-    def _grant(self, asked: _Asked) -> Grant:
+    def _grant(self, asked: Asked) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
         if asked.background:
             choice = self._book.background(asked.wishes[0], asked.payer, now)
         else:
             choice = self._book.choose(asked.wishes, asked.payer, now)
-        grant = Grant(_new_id(), now, asked.purpose, asked.payer, choice)
+        grant = Grant(new_id(), now, asked.purpose, asked.payer, choice)
         if choice.wish is None or not choice.wish.nano:
             return grant
         hold = Hold(grant.id, now, choice.wish.nano, asked.payer)
@@ -271,11 +260,11 @@ class Accounts(PersonalData):
         self._put(hold)
         return replace(grant, held=True)
 
-    def _give(self, asked: _Asked, grant: Grant) -> None:
+    def _give(self, asked: Asked, grant: Grant) -> None:
         """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
         if not asked.granted.done():
             asked.granted.set_result(grant)
-        elif grant.held:
+        elif asked.granted.cancelled() and grant.held:
             self.end(unused(grant))
 
     async def _write(self, _: str) -> None:
@@ -318,14 +307,17 @@ class Accounts(PersonalData):
         for one, grant in self._granted():
             self._give(one, grant)
 
-    def _granted(self) -> list[tuple[_Asked, Grant]]:
+    def _granted(self) -> list[tuple[Asked, Grant]]:
         asked, self._asked = self._asked, []
-        return [(one, self._grant(one)) for one in asked if not one.granted.done()]
+        asked = [one for one in asked if not one.granted.done()]
+        for one in asked:
+            one.decided = self._grant(one)
+        return [(one, one.decided) for one in asked if one.decided is not None]
 
     def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew."""
         if writing.anew:
-            self._book = Book(self._rules.limits, self._rules.zone)
+            self._book = Book(self.rules.limits, self.rules.zone)
         for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
             self._count(record)
 
@@ -340,15 +332,9 @@ class Accounts(PersonalData):
             self._news(spent)
 
 
-def calls_since(lines: UsageLog, since_ms: int) -> list[Call]:
-    """The calls in a log since a time (ms). Blocking. Raises OSError and MemoryFault."""
-    return [one for one in lines.since(since_ms) if isinstance(one, Call) and one.requests]
+def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> list[Call]:
+    """The calls in a log since a time (ms), all or those for one person.
 
-
-def unused(grant: Grant) -> Call:
-    """A call that was granted and not made."""
-    return Call(grant.id, grant.at, grant.purpose, "", Usage(), payer=grant.payer, requests=0)
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)
+    Blocking. Raises OSError and MemoryFault.
+    """
+    return [one for one in lines.since(since_ms, user_id) if isinstance(one, Call) and one.requests]

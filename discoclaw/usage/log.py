@@ -40,6 +40,7 @@ class UsageLog:
         self._month = month_of(now_ms)
         content, self._head = self._log(self._month).load()
         self._torn = _is_torn(content)
+        self._purge(now_ms)
         return self._needed(content, since_ms)
 
     def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
@@ -53,6 +54,7 @@ class UsageLog:
             if self._disk.shared and self._month:
                 before = _records(self._log(self._month).load(self._head)[0])
             self._month, self._head, self._torn = month, NO_LOG, False
+            self._purge(now_ms)
         log = self._log(month)
         if not (anew or self._disk.shared) and log.head() == self._head:  # a file would be read as a whole
             return Writing(self, None, log, self._head, before)
@@ -80,12 +82,24 @@ class UsageLog:
         """Whether the last line is not whole."""
         return self._torn
 
-    def since(self, begin_ms: int) -> Iterator[Record]:
-        """Yield the records from a time (ms) on, in the order in which they were written."""
-        first = month_of(begin_ms)
-        for month in self._months():
-            if month >= first:
-                yield from (one for one in _records(self._log(month).read()) if one.at >= begin_ms)
+    def since(self, begin_ms: int, user_id: str | None = None) -> Iterator[Record]:
+        """Yield the records from a time (ms) on, all or those for one person, as they were written."""
+        for content in self._contents(begin_ms):
+            if user_id is not None:  # decoding others' lines would take nearly all of the time
+                quoted = f'"{user_id}"'.encode()
+                content = b"\n".join(one for one in content.splitlines() if quoted in one)
+            for record in _records(content):
+                if record.at >= begin_ms and user_id in (None, record.payer.user):
+                    yield record
+
+    def read(self, begin_ms: int) -> tuple[list[Record], int]:
+        """The same, and how many lines of these months can't be read."""
+        records, damaged = list[Record](), 0
+        for content in self._contents(begin_ms):
+            found = _records(content)
+            damaged += sum(bool(line.strip()) for line in content.splitlines()) - len(found)
+            records += (one for one in found if one.at >= begin_ms)
+        return records, damaged
 
     def change(self, what: Callable[[Record], Record]) -> int:
         """Change lines in all months. Returns how many were different afterwards."""
@@ -103,19 +117,21 @@ class UsageLog:
             rewrite(self._log(month), work)
         return changed
 
-    def purge(self, now_ms: int) -> None:
-        """Remove months that are older than what is kept."""
-        year, month = map(int, month_of(now_ms).split("-"))
-        oldest = year * 12 + month - KEPT_MONTHS
-        old = [one for one in self._months() if int(one[:4]) * 12 + int(one[5:]) < oldest]
-        _, left = self._folder.remove([f"{one}.jsonl" for one in old])
-        if left:
-            raise OSError("; ".join(left))
-
     @property
     def path(self) -> str:
         """Where it lies, for messages."""
         return str(self._folder.folder)
+
+    def _contents(self, begin_ms: int) -> Iterator[bytes]:
+        first = month_of(begin_ms)
+        return (self._log(month).read() for month in sorted(self._months()) if month >= first)
+
+    def _purge(self, now_ms: int) -> None:
+        """Remove months older than what is kept; what the disk refuses stays until the next month."""
+        year, month = map(int, month_of(now_ms).split("-"))
+        oldest = year * 12 + month - KEPT_MONTHS
+        old = [one for one in self._months() if int(one[:4]) * 12 + int(one[5:]) < oldest]
+        self._folder.remove([f"{one}.jsonl" for one in old])
 
     def _months(self) -> list[str]:
         names = (one.removesuffix(".jsonl") for one in self._folder.names() if one.endswith(".jsonl"))

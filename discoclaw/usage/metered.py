@@ -27,14 +27,15 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
-from discoclaw.core.usage import Call, Tally, counted_in, payer
-from discoclaw.usage.accounts import Accounts, Grant, unused
+from discoclaw.core.usage import NOBODY, Call, Tally, counted_in, payer
+from discoclaw.usage.accounts import Accounts
+from discoclaw.usage.grants import Grant, unused
 
 BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""
 CHARS_A_TOKEN: Final = 4
 """The usual estimate for English, where a server doesn't count."""
-BACKGROUND: Final = frozenset[Purpose]({"summary", "extraction", "tidying", "title"})
+BACKGROUND: Final = frozenset[Purpose]({"summary", "extraction", "tidying", "suggestion", "title"})
 """What nobody waits for."""
 SECOND_BYTES: Final = 4_000
 """The bytes of a second of speech as phones record it. Servers don't say how long a recording was."""
@@ -225,7 +226,8 @@ class MeteredTranscriber:
 class MeteredEmbedder:
     """The port `Embedder`: what is embedded is counted, and embedded within budgets.
 
-    `background`: nobody waits for it, as somebody does for the vector of a question.
+    `background`: nobody waits for it, as somebody does for the vector of a question. One queue has the texts
+    of many people then, so it counts for none of them: whose budget is spent holds nobody else up.
     """
 
     def __init__(
@@ -248,7 +250,8 @@ class MeteredEmbedder:
         """A vector for each text. Raises EmbeddingError, EmbeddingUnavailable if a budget is spent."""
         size = sum(len(text.encode("utf-8", "replace")) for text in texts)
         wish = self._rates.wish("usual", self.name, size // BYTES_A_TOKEN + len(texts), 0)
-        grant = await self._accounts.begin("embedding", payer(), [wish], background=self._background)
+        whose = NOBODY if self._background else payer()
+        grant = await self._accounts.begin("embedding", whose, [wish], background=self._background)
         if (less := grant.choice.less) is not None:
             after_s = _seconds(less, self._accounts.now())
             raise EmbeddingUnavailable(f"{self.name}: {_why(less)}", after_s=after_s)

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import logging
+import os
 import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,9 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from discoclaw.app import build
 from discoclaw.app.lag import LoopLag
-from discoclaw.app.monitoring import Monitoring
+from discoclaw.app.monitoring import Monitoring, hanging
 from discoclaw.core.errors import ModelOverloaded, ModelUnreachable, SettingsError
 from discoclaw.core.seen import NEWS_MS, Seen
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.settings_types import Listen
@@ -215,6 +218,21 @@ async def until_ready(world: World) -> None:
     async with asyncio.timeout(30):
         while not (await ready(world))[0]:
             pass
+
+
+class TestADiskThatHangs:
+    async def test_is_found_by_the_call_that_does_not_return(self, tmp_path: Path) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        reading = asyncio.ensure_future(read_in_thread(pipe.read_bytes))
+        await until(lambda: hanging(0.0, 0.0)[0].state == "bad")
+        assert hanging(0.0, 3600.0)[0].state == "warning"
+        assert str(tmp_path) not in hanging(0.0, 0.0)[0].text
+        handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        os.write(handle, b"it is back")
+        os.close(handle)
+        assert await reading == b"it is back"
+        assert hanging(0.0, 0.0)[0].state == "good"
 
 
 class TestTheEventLoop:

@@ -24,6 +24,7 @@ from discoclaw.models.offline.model import OfflineModel
 from discoclaw.nostr.event import Keys
 from discoclaw.search.archive import Archive
 from discoclaw.session.meaning import Meaning
+from discoclaw.settings_types import Listen
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
 from tests.app.test_tool_log import Storing
@@ -85,6 +86,7 @@ def everything(folder: Path, **changes: Any) -> dict[str, Any]:
         "nostr_relays": ("ws://127.0.0.1:1",),
         "nostr_key": SecretStr(KEY.nsec()),
         "nostr_flush_s": 0.0,
+        "page": Listen("127.0.0.1", 0),
         **changes,
     }
 

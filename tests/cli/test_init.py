@@ -159,9 +159,7 @@ class TestWhatIsWrong:
     async def test_is_that_the_intent_is_off(self, script: Script) -> None:
         script.discord.describe_application(flags=0)
         line = await script.refuses("--yes", DISCORD_TOKEN=TOKEN, ANTHROPIC_API_KEY=KEY)
-        assert line.startswith(
-            "the message content intent is off, so the bot can't read messages; switch it on"
-        )
+        assert line.startswith("the message content intent is off, so the bot can't connect; switch it on")
 
     async def test_is_that_flags_are_missing(self, script: Script) -> None:
         assert await script.refuses() == (

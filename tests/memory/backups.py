@@ -11,7 +11,7 @@ from typing import Any
 
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.backup.reading import read_file
-from discoclaw.memory.backup.restoring import Restored, Target, restore
+from discoclaw.memory.backup.restoring import Erase, Restored, Target, restore
 from discoclaw.memory.backup.writing import Backup, Source, back_up
 from discoclaw.memory.disk.port import (
     CURSORS,
@@ -38,18 +38,18 @@ def backed_up(data: Path, store: Store, target: Path, **given: Any) -> Backup:
         return back_up(Source(stores.used, data, data / "cache"), target, clock=lambda: NOW, **given)
 
 
-def restored(path: Path, data: Path, store: Store) -> Restored:
+def _nobody(data: Path, subjects: Sequence[str]) -> None:
+    raise AssertionError(f"{subjects} were erased since")
+
+
+def restored(path: Path, data: Path, store: Store, erase: Erase = _nobody) -> Restored:
     """Restore a backup into a data folder, whatever is there."""
     with disks(store, data / "memory") as stores:
 
         def work() -> Restored:
-            return restore(path, Target(data, stores), read_file(path), _nobody, now_ms=NOW)
+            return restore(path, Target(data, stores), read_file(path), erase, now_ms=NOW)
 
         return DataFolder(stores, clock=Clock()).alone(work)
-
-
-def _nobody(data: Path, subjects: Sequence[str]) -> None:
-    raise AssertionError(f"{subjects} were erased since")
 
 
 def texts_in(disk: Disk) -> dict[str, bytes]:
@@ -112,4 +112,4 @@ def packed(entries: Iterable[tuple[tarfile.TarInfo, bytes]], *, behind: bytes = 
     with tarfile.open(fileobj=out, mode="w") as tar:
         for info, content in entries:
             tar.addfile(info, io.BytesIO(content))
-    return gzip.compress(out.getvalue() + behind)
+    return gzip.compress(out.getvalue() + behind, mtime=0)  # the same bytes in every process

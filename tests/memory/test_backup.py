@@ -23,6 +23,9 @@ from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import POSTGRES, Store, disks
 from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.archive_rows import Put
+from tests.memory.archives import archive_at, sound
+from tests.memory.archives import texts as archived
 from tests.memory.backups import backed_up, members, restored, texts_in
 from tests.memory.kills import chosen
 from tests.memory.kit import ANN as WRITER
@@ -38,6 +41,9 @@ from tests.memory.kit import (
     texts,
 )
 from tests.memory.leftovers import ANN, CANARY, Shelves, fill, templates_of, traces
+from tests.memory.test_archive import ANN as TALKER
+from tests.memory.test_archive import BOB, said, write
+from tests.memory.test_vectors_of_talk import Desk
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +160,61 @@ class _Noticed:
         if folder == LEDGERS:
             self._tell()
         return self._disk.documents(folder)
+
+
+class TestAnArchiveInTables:
+    @pytest.fixture
+    def file(self, prepared_database: str, tmp_path: Path) -> Path:
+        """A backup of a database in which two messages are archived."""
+        source = archive_at(prepared_database)
+        write(source, Put(said(1, "tea is good")), Put(said(2, "coffee\tis\n\\better ☕", BOB)))
+        Desk(source).embed()
+        backed_up(tmp_path / "old", prepared_database, tmp_path / "a.tar.gz")
+        source.close()
+        return tmp_path / "a.tar.gz"
+
+    def test_comes_back_with_its_words_and_vectors_and_goes_on(
+        self, file: Path, prepared_database: str, database: str, tmp_path: Path
+    ) -> None:
+        restored(file, tmp_path / "new", database)
+        before, after = archive_at(prepared_database), archive_at(database)
+        assert archived(after) == archived(before) == ["tea is good", "coffee\tis\n\\better ☕"]
+        assert sound(after) == sound(before)
+        assert Desk(after).rows() == Desk(before).rows() != {}
+        write(after, Put(said(3, "a third message")))
+        sound(after)
+        before.close()
+        after.close()
+
+    def test_is_never_overwritten(self, file: Path, database: str, tmp_path: Path) -> None:
+        target = archive_at(database)
+        write(target, Put(said(7, "other talk")))
+        with pytest.raises(Refused, match="has an archive already; nothing was written"):
+            restored(file, tmp_path / "new", database)
+        assert archived(target) == ["other talk"]
+        target.close()
+
+    @pytest.mark.parametrize("store", ["files", "sqlite"])
+    def test_is_left_out_elsewhere_in_words(self, file: Path, store: str, tmp_path: Path) -> None:
+        done = restored(file, tmp_path / "new", store)
+        assert done.left_out == ("the archive, which is tables of a database",)
+        assert not (tmp_path / "new" / "memory" / "archive").exists()
+
+    def test_is_left_out_where_somebody_was_erased_since(
+        self, file: Path, database: str, tmp_path: Path
+    ) -> None:
+        erased = f"user-{TALKER}"
+        memory = Memory(disks(database, tmp_path / "other" / "memory"), clock=Clock())
+        memory.open()
+        asyncio.run(memory.erase(erased))
+        memory.close()
+        gone: list[str] = []
+        done = restored(file, tmp_path / "new", database, lambda _, who: gone.extend(who))
+        assert gone == [erased]
+        assert done.left_out == ("the archive, because of those who were erased here since",)
+        target_archive = archive_at(database)
+        assert archived(target_archive) == []
+        target_archive.close()
 
 
 # ---------------------------------------------------------------------- while somebody writes

@@ -151,7 +151,9 @@ def test_a_newer_one_is_refused_with_both_versions_before_anything_else_is_looke
     assert "upgrade the program" in told and "\n" not in told
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip at all", b"\x1f\x8b", SOUND[:5], bytes(1000)])
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip at all", b"\x1f\x8b", SOUND[:5], bytes(1000)], ids=range(5)
+)
 def test_what_is_no_archive(content: bytes) -> None:
     assert refused(content)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import re
 import time
@@ -170,13 +171,20 @@ class Promises:
                 self.counts["other than ok"] += 1
 
     def _out_of_order(self) -> Iterator[str]:
-        """Answers of one conversation that overtook each other; commands go on beside the talk."""
+        """Answers of one conversation that overtook each other.
+
+        Commands go on beside the talk. While one hangs, what its person says next waits for it, and nobody
+        else does (`session/desk`).
+        """
         for channel in {one.channel for one in self.asked}:
-            said = self._fleet.discord.bot_messages(channel)
-            order = [one.reply_to.id for one in said if one.reply_to and one.reply_to.content[:1] != "!"]
-            if order != sorted(order):
-                questions = [one.reply_to.content for one in said if one.reply_to]
-                yield f"out of order in {channel.name}: {questions}"
+            said = [one for one in self._fleet.discord.bot_messages(channel) if one.reply_to]
+            commands = [one for one in said if one.reply_to.content.startswith("!")]
+            talk = [one for one in said if not one.reply_to.content.startswith("!")]
+            for first, second in itertools.combinations(talk, 2):
+                if first.reply_to.id > second.reply_to.id and not _waited(second, first, commands):
+                    answers = "\n".join(f"{one.created} {_shown(one.reply_to)}" for one in said)
+                    yield f"out of order in {channel.name}, as they were answered:\n{answers}"
+                    break
 
     # --- in the store ---
 
@@ -199,6 +207,14 @@ class Promises:
             confirmed = any(word in KEPT.findall(reply.content) for reply in self.replies(one))
             if there > 1 or (confirmed and there == 0):
                 yield f"{word} of {one.author.name} was confirmed, and is in the ledger {there} times"
+                yield from self._talk_of(one.author)
+
+    def _talk_of(self, person: User) -> Iterator[str]:
+        """What somebody said and what they were answered, with their places among all changes."""
+        for one in self.asked:
+            if one.author is person:
+                answers = [(reply.created, reply.content[:80]) for reply in self.replies(one)]
+                yield f"  {one.created} in {one.channel.name}: {one.content!r}: {answers}"
 
     def _ledgers(self) -> dict[str, list[dict[str, Any]]]:
         """The lines of each ledger, in order."""
@@ -283,6 +299,15 @@ def _adds(line: dict[str, Any], text: str) -> bool:
 
 def _ledger(person: User) -> str:
     return f"ledger/user-{person.id}.jsonl"
+
+
+def _waited(late: Message, early: Message, commands: list[Message]) -> bool:
+    """Whether a command of the same person, given before, was under way when `early` was asked."""
+    asked, since = late.reply_to, early.reply_to.created
+    return any(
+        one.reply_to.author is asked.author and one.reply_to.id < asked.id and one.created > since
+        for one in commands
+    )
 
 
 def is_notice(message: Message) -> bool:

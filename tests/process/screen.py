@@ -23,7 +23,6 @@ from pathlib import Path
 
 from tests.servers.discord_bell import Bell
 
-CTRL_C, CTRL_D = b"\x03", b"\x04"
 PATIENCE_S = 60.0  # the first answers take seconds of imports, and a loaded machine makes many of few
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -96,16 +95,30 @@ class Screen:
         """Type this, and Enter."""
         os.write(self._master, f"{keys}\n".encode())
 
-    def press(self, key: bytes) -> None:
-        """Press one key: b"\\x03" is Ctrl-C."""
-        os.write(self._master, key)
+    def interrupt(self) -> None:
+        """Press Ctrl-C, and then Enter.
+
+        Python notes a signal that comes just before it begins to read, and then reads on. Enter ends that.
+        """
+        os.write(self._master, b"\x03")
+        self.type("")
+
+    def end_input(self) -> None:
+        """Press Ctrl-D."""
+        os.write(self._master, b"\x04")
 
     async def ended(self) -> int:
         """Its exit code, once it has ended and all that it showed is there."""
         async with asyncio.timeout(PATIENCE_S):
             code = await self.process.wait()
-            await self._reader
+            await asyncio.wait({self._reader})  # which leaves it alone when time is up
         return code
+
+    async def close(self) -> None:
+        """End the command, if it still runs."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.ended()
 
     async def _read(self) -> None:
         """Read until the terminal is closed by its last process."""

@@ -9,7 +9,7 @@ import pytest_asyncio
 from tests.process.fleet import Fleet
 from tests.process.forks import Source
 from tests.process.promises import Broken
-from tests.servers.messages_api import text
+from tests.servers.messages_api import text, tool_use
 from tests.servers.postgres import Postgres
 
 pytestmark = [
@@ -98,6 +98,21 @@ class TestProcesses:
         await fleet.one_of(first, second)
         assert first.bot is not None
         assert first.bot.process.returncode == 75
+
+    async def test_one_that_was_stopped_in_a_turn_shows_no_model_what_was_erased_meanwhile(
+        self, fleet: Fleet
+    ) -> None:
+        ann, place = fleet.person("Ann"), fleet.place(fleet.guilds[1], "quay")
+        one, answers = fleet.serves(place), asyncio.Event()
+        looks = tool_use(("look", "memory_search", {"query": "boats"}), said="I look.", hold=answers)
+        fleet.brain.answer("which boats", looks)
+        asked = await fleet.asks(ann, place, "which boats do I like?")
+        await fleet.discord.wait_for_message(place, "I look", timeout=30)
+        one.stop()
+        answers.set()
+        await fleet.erased(ann, fleet.place(fleet.guilds[2], "quay"))
+        one.go_on()
+        await fleet.discord.wait_for_message(place, "I erased what I know about you", after=asked, timeout=30)
 
 
 class TestTheDatabase:

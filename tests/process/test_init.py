@@ -17,7 +17,7 @@ from discord import Permissions
 from dotenv import dotenv_values
 
 from tests.process.house import KEY, OURS, PATIENCE, START_S, TOKEN, Bot
-from tests.process.screen import CTRL_C, CTRL_D, Screen
+from tests.process.screen import Screen
 from tests.servers.discord_server import DiscordServer
 from tests.servers.discord_things import MESSAGE_CONTENT
 from tests.servers.messages_api import MessagesServer, failure, raw
@@ -32,6 +32,7 @@ LOCAL_KEY = "local-0123456789"
 
 TOKEN_ASKED, TOKEN_KEPT = "   Token (it is not shown): ", "   Token (one is set; Enter keeps it): "
 IDS, WHICH, ADDRESS = "   Ids, separated by commas", "   Which", "   Its address"
+WHICH_MODEL = "   Which model"
 KEY_ASKED, SERVER_KEY = "   Key (it is not shown): ", "   Its key (it is not shown): "
 ANYWAY = "Use it all the same? [y/N]: "
 
@@ -63,6 +64,7 @@ class Newcomer:
         self.ann = discord.add_user("Ann")
         self.secrets = folder / "secrets"
         self.secrets.mkdir()
+        self.screens: list[Screen] = []
 
     def secret(self, name: str, value: str) -> str:
         """The path of a file with a secret."""
@@ -75,7 +77,9 @@ class Newcomer:
 
     async def begins(self, *flags: str, before: Callable[[], None] = lambda: None, **changes: str) -> Screen:
         environment = self.environment(**changes)
-        return await Screen.start(self.folder, "init", *flags, environment=environment, before=before)
+        screen = await Screen.start(self.folder, "init", *flags, environment=environment, before=before)
+        self.screens.append(screen)
+        return screen
 
     async def starts_the_bot(self) -> None:
         """What comes next: it connects with what was written, and answers whoever may talk to it."""
@@ -121,7 +125,10 @@ class Newcomer:
 async def newcomer(tmp_path: Path) -> AsyncIterator[Newcomer]:
     async with DiscordServer(token=TOKEN) as discord, MessagesServer() as model:
         model.models = ("qwen3:8b", "llama3.2:3b")
-        yield Newcomer(tmp_path, discord, model)
+        somebody = Newcomer(tmp_path, discord, model)
+        yield somebody
+        for screen in somebody.screens:
+            await screen.close()
         assert [f"{call.method} {call.path}" for call in discord.unknown] == []
 
 
@@ -156,7 +163,7 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
     await answered(screen, f"{WHICH} [1]", "2")
     await answered(screen, f"{ADDRESS} [http://127.0.0.1:11434]", newcomer.model.base_url)
     await screen.shows("   2  llama3.2:3b\n")
-    await answered(screen, f"{WHICH} [1]", "2")
+    await answered(screen, f"{WHICH_MODEL} [1]", "2")
     await screen.shows("llama3.2:3b answers, in ")
     assert await newcomer.leaves(screen) == 0
 
@@ -205,7 +212,7 @@ async def test_what_is_not_the_bots_token_is_named_and_asked_for_again(newcomer:
     await screen.shows(TOKEN_ASKED)
     screen.type(f"  {TOKEN} ")
     await screen.shows(f"{IDS} [")
-    screen.press(CTRL_C)
+    screen.interrupt()
     assert await newcomer.leaves(screen) == 130
     assert not newcomer.file.exists()
 
@@ -216,7 +223,7 @@ async def test_an_intent_that_is_off_is_waited_for(newcomer: Newcomer) -> None:
     page = f"https://discord.com/developers/applications/{newcomer.discord.application_id}/bot"
     for _ in range(2):
         await screen.shows(
-            f"! the message content intent is off, so the bot can't read messages; switch it on at {page}"
+            f"! the message content intent is off, so the bot can't connect; switch it on at {page}"
         )
         await screen.shows("Is it on now? [Y/n]: ")
         screen.type("")
@@ -224,7 +231,7 @@ async def test_an_intent_that_is_off_is_waited_for(newcomer: Newcomer) -> None:
     newcomer.discord.describe_application(flags=MESSAGE_CONTENT)
     screen.type("y")
     await screen.shows(f"{IDS} [")
-    screen.press(CTRL_D)
+    screen.end_input()
     assert await newcomer.leaves(screen) == 130
 
 
@@ -244,7 +251,7 @@ async def test_people_are_looked_up_by_their_ids(newcomer: Newcomer) -> None:
         "The bot has no owner, so nobody may use /hatch or change its settings; --owner names one."
     )
     await screen.shows(f"{WHICH} [1]: ")
-    screen.press(CTRL_C)
+    screen.interrupt()
     assert await newcomer.leaves(screen) == 130
 
 
@@ -324,7 +331,7 @@ class TestAgain:
         await answered(screen, f"{IDS} [{newcomer.ann.id}]", "")
         await answered(screen, f"{WHICH} [2]", "")
         await answered(screen, f"{ADDRESS} [{newcomer.model.base_url}]", "")
-        await answered(screen, f"{WHICH} [1]", "")
+        await answered(screen, f"{WHICH_MODEL} [1]", "")
         await screen.shows("Start the bot")
         assert await newcomer.leaves(screen) == 0
         assert newcomer.file.read_text() == old
@@ -341,7 +348,7 @@ class TestAgain:
         await answered(screen, f"{IDS} [1]", str(newcomer.ann.id))
         await answered(screen, WHICH, "2")
         await answered(screen, ADDRESS, "")
-        await answered(screen, WHICH, "1")
+        await answered(screen, WHICH_MODEL, "1")
         assert await newcomer.leaves(screen) == 0
         new = OLD.format(token=TOKEN, ann=newcomer.ann.id, address=newcomer.model.base_url)
         unquoted = new.replace(f"'{TOKEN}'", TOKEN).replace(f'"{newcomer.ann.id}"', str(newcomer.ann.id))
@@ -356,7 +363,7 @@ class TestLeaving:
         await screen.shows(TOKEN_ASKED)
         screen.type(TOKEN)
         await newcomer.discord.wait_for_request("GET", "/users/@me", timeout=60)
-        screen.press(CTRL_C)
+        screen.interrupt()
         await screen.shows("Nothing was changed.")
         code = await screen.ended()
         assert (code, newcomer.file.read_text()) == (130, "# mine\n")
@@ -366,7 +373,7 @@ class TestLeaving:
         screen = await newcomer.begins()
         await screen.shows(TOKEN_ASKED)
         assert not screen.echoes
-        screen.press(CTRL_C)
+        screen.interrupt()
         await screen.shows("Nothing was changed.")
         assert screen.echoes
         assert await newcomer.leaves(screen) == 130

@@ -151,6 +151,8 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
         """The client's port of each TCP connection that brought a request."""
         self.left = asyncio.Event()
         """Set once a client has gone away before its answer was complete."""
+        self.served: list[Json] = []
+        """The usage of each message that began to be answered, as the server counts it."""
         self._ids = itertools.count(1)
 
     @property
@@ -244,6 +246,7 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
         yield "message_stop", {"type": "message_stop"}
 
     def _message(self, answer: Answer, received: Received, *, whole: bool) -> Json:
+        self.served.append(answer.usage)
         blocks = [_filled(*pair) for pair in zip(answer.blocks, answer.pieces, strict=True)] if whole else []
         return {
             "id": f"msg_{next(self._ids)}",

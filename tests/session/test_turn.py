@@ -11,6 +11,7 @@ from discoclaw.core.errors import (
     ChatForbidden,
     ChatGone,
     ChatUnavailable,
+    ErasedMeanwhile,
     ModelBadOutput,
     ModelBadRequest,
     ModelCut,
@@ -310,6 +311,7 @@ ERRORS = [
     ModelCut,
     ModelEmpty,
     ModelBadOutput,
+    ErasedMeanwhile,
     ModelError,
 ]
 

@@ -26,6 +26,7 @@ from discoclaw.core.matters import is_personal
 from discoclaw.core.message import Place
 from discoclaw.core.privacy import may_show
 from discoclaw.core.subject import user_subject
+from discoclaw.core.usage import Payer
 from discoclaw.memory.subjects.store import Memory
 
 Interaction = discord.Interaction[DiscoClaw]
@@ -96,6 +97,11 @@ class Call:
     def session_key(self) -> str:
         """The conversation it was given in."""
         return self.place.session_key(self.user_id)
+
+    @property
+    def payer(self) -> Payer:
+        """For whom it calls models."""
+        return Payer(self.user_id, self.place.group_id, self.place.guild_id)
 
     @property
     def in_private(self) -> bool:

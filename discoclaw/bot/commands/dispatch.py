@@ -52,6 +52,7 @@ from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip
+from discoclaw.core.usage import paid_by
 
 log = logging.getLogger(__name__)
 
@@ -220,9 +221,10 @@ class Commands:
     async def _done(self, call: Call, command: Command, values: Values) -> Answer:
         self._check(call, command)
         answer: Answer
-        answer, taken_back = await self._telling.told(
-            call.author, call.place, command.run(call, **values), in_private=call.in_private
-        )
+        with paid_by(call.payer):
+            answer, taken_back = await self._telling.told(
+                call.author, call.place, command.run(call, **values), in_private=call.in_private
+            )
         return below(answer, taken_back)
 
     def _check(self, call: Call, command: Command) -> None:

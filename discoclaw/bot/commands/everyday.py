@@ -15,7 +15,7 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import plain, words
 from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import ModelError, Refused
+from discoclaw.core.errors import ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
 from discoclaw.core.matters import is_personal
 from discoclaw.core.presumed import presumed_private
@@ -226,6 +226,8 @@ async def tidy(call: Call) -> str:
     branch = call.persona(await call.memory.branches(call.subject))
     try:
         report = await call.context.consolidate(call.subject, branch, call.metadata)
+    except ModelSpent as error:
+        raise Refused(error.user_message) from error
     except ModelError as error:
         raise Refused(NO_MODEL) from error
     asks = "\nTo answer the questions, use `!memory settle`." if report.questions else ""

@@ -33,6 +33,7 @@ from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.session.talk import Talk
 from discoclaw.show.words import count
 
@@ -169,7 +170,8 @@ class Voices:
             async with self._turn(heard.author.id):
                 if for_us:
                     typing.start()
-                words = await self._words(self._transcriber, heard.files[0])
+                with paid_by(Payer.of(heard)):
+                    words = await self._words(self._transcriber, heard.files[0])
         except TranscriptionError as error:
             log.warning("a voice message was not transcribed: %s", error)
             if for_us:

@@ -41,7 +41,9 @@ ARCHIVE, OUTBOX, KEY = "memory/archive.sqlite", "memory/outbox/outbox.sqlite", "
 DATABASES: Final = (ARCHIVE, OUTBOX)
 """The SQLite files that lie beside every store."""
 
-FOLDERS = (LEDGERS, DURABLE, ROLLING, CURSORS, INTENTS, PROFILES, GROUPS, TOOLS, USAGE)
+TABLES = "archive"
+"""The folder of the archive's tables, if it lies in a database."""
+FOLDERS = (LEDGERS, DURABLE, ROLLING, CURSORS, INTENTS, PROFILES, GROUPS, TOOLS, USAGE, TABLES)
 _FOLDERS = "|".join(FOLDERS)
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}"
 _TOP = r"[a-z_-]{1,40}\.(json|jsonl|key)(\.[a-z]{1,20}-[0-9-]{1,40})?"

@@ -23,11 +23,11 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory import upgrades
 from discoclaw.memory.backup import swap
-from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY
+from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY, TABLES
 from discoclaw.memory.backup.reading import Contents, into, read_file
 from discoclaw.memory.disk.files import free_bytes, read_plain, stamp_of, unused_name
 from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Fillable, drop
+from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Fillable, Tabled, drop
 from discoclaw.memory.disk.sqlite import FILE as SQLITE
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.erasing import tombstones
@@ -42,7 +42,7 @@ KEPT, WHY = "old", "before-restore"
 _OURS = frozenset({".lock", ".holder", ".config.lock"})
 """What belongs to whoever has the folder."""
 _BESIDE = frozenset(
-    {*_OURS, upgrades.FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
+    {*_OURS, TABLES, upgrades.FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
 )
 """What lies beside the texts of a store."""
 _DECIDED = frozenset({tombstones.FILE, tombstones.KEY, choices.FILE, upgrades.FILE})
@@ -124,7 +124,7 @@ def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now
             bring_decisions(disk, plain)
         if gone:
             erase(made, gone)
-        left_out = _fit(contents, plain, used)
+        left_out = _fit(contents, plain, used, erased=bool(gone))
         if isinstance(used, SqliteDisk):
             file = SqliteDisk(plain.root)
             file.fill(_texts(plain.root))
@@ -204,8 +204,11 @@ def _subjects(root: Path) -> set[str]:
 # ---------------------------------------------------------------------- the new files
 
 
-def _fit(contents: Contents, plain: FilesDisk, used: Disk) -> tuple[str, ...]:
-    """Remove what means nothing in the target's store. Returns sentences about it. Raises OSError."""
+def _fit(contents: Contents, plain: FilesDisk, used: Disk, *, erased: bool) -> tuple[str, ...]:
+    """Remove what means nothing in the target's store. Returns sentences about it. Raises OSError.
+
+    `erased`: somebody was erased since, and no erasing reaches the files of tables.
+    """
     told = []
     if contents.head.store != used.name:
         cursors = plain.documents(CURSORS)
@@ -217,7 +220,18 @@ def _fit(contents: Contents, plain: FilesDisk, used: Disk) -> tuple[str, ...]:
     if used.shared and (plain.root.parent / ARCHIVE).exists():
         drop(plain.documents(""), Path(ARCHIVE).name)
         told.append("the archive, which in PostgreSQL is in tables")
+    tables = plain.root / TABLES
+    if tables.is_dir() and (erased or not _takes(used, tables)):
+        why = "because of those who were erased here since" if erased else "which is tables of a database"
+        if any(one.stat().st_size for one in tables.glob("*_entries")):
+            told.append(f"the archive, {why}")
+        shutil.rmtree(tables)
     return tuple(told)
+
+
+def _takes(used: Disk, tables: Path) -> bool:
+    """Whether a store has exactly these tables, of the same version."""
+    return isinstance(used, Tabled) and {one.name for one in tables.iterdir()} == used.tables_beside.keys()
 
 
 def _texts(root: Path, without: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
@@ -233,9 +247,12 @@ def _fill(plain: FilesDisk, used: Disk) -> None:
 
     Raises Refused, MemoryFault and OSError.
     """
-    if used.shared and isinstance(used, Fillable):
+    if used.shared and isinstance(used, Tabled):
         bring_decisions(plain, used)
-        used.fill(_texts(plain.root, _DECIDED))
+        folder, tables = plain.root / TABLES, dict[str, Path]()
+        if folder.is_dir():
+            tables = {table: folder / name for name, table in used.tables_beside.items()}
+        used.fill(_texts(plain.root, _DECIDED), tables)
 
 
 # ---------------------------------------------------------------------- where they belong
@@ -256,6 +273,8 @@ def _new(made: Path, data: Path, disks: Disks) -> Iterator[swap.Move]:
     for path in sorted((made / "memory").iterdir()):
         if path.name in _OURS or (isinstance(disks.used, Fillable) and path.name not in _BESIDE):
             continue
+        if path.name == TABLES:
+            continue  # they are rows by then
         if path.name in places:
             yield from ((one, places[path.name] / one.name) for one in sorted(path.iterdir()))
         else:

@@ -13,6 +13,7 @@ import hashlib
 import io
 import os
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,6 +41,7 @@ from discoclaw.memory.disk.port import (
     USAGE,
     Disk,
     Documents,
+    Tabled,
     is_log,
 )
 from discoclaw.memory.disk.sqlite import FILE as SQLITE
@@ -171,6 +173,7 @@ class _Writing:
 
     def all(self) -> None:
         """Write everything. Raises OSError and MemoryFault."""
+        private.make_folder(self._source.beside)
         self._plain(layout.HEAD, self._head().render())
         with self._source.disk.frozen(self._source.beside) as self._disk:
             self._store(self._disk)
@@ -193,6 +196,9 @@ class _Writing:
         self._texts(CURSORS, cursors, lambda name: name.startswith(PEOPLE_OF))
         for name in layout.DATABASES:
             self._copy(name)
+        if isinstance(disk, Tabled):
+            for file, table in disk.tables_beside.items():
+                self._table(f"{MEMORY}{layout.TABLES}/{file}", disk, table)
         self._texts(LEDGERS, disk.documents(LEDGERS))
         self._texts("", disk.documents(""))
         if disk.shared and (chosen := choices.read(disk)) is not None:
@@ -234,6 +240,14 @@ class _Writing:
             return
         with as_ours(path), database.copied(path, self._source.beside) as copy, open(copy, "rb") as file:
             self._add(name, file, os.fstat(file.fileno()).st_size)
+
+    def _table(self, name: str, disk: Tabled, table: str) -> None:
+        """A table of the database, by way of a file: its length has to be known first. Raises OSError."""
+        with tempfile.TemporaryFile(dir=self._source.beside) as file:
+            disk.copy_out(table, file)
+            size = file.tell()
+            file.seek(0)
+            self._add(name, file, size)
 
     def _key(self) -> None:
         """The mirror's key, if it is in a file."""

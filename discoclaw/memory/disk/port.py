@@ -13,10 +13,10 @@ about what the bytes mean.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -262,6 +262,24 @@ class Fillable(Protocol):
 
         Raises Refused if processes share it and one uses it, or if it has ledgers; and OSError.
         """
+        ...
+
+
+@runtime_checkable
+class Tabled(Fillable, Protocol):
+    """A database that has tables beside the texts, which only a database of its kind can take."""
+
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """The tables, by names of files for them, which say which version they have."""
+        ...
+
+    def copy_out(self, table: str, file: BinaryIO) -> None:
+        """Write a table to a file. Raises OSError."""
+        ...
+
+    def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
+        """As `Fillable.fill`; `tables` are the files of all tables, by the names of these."""
         ...
 
 

@@ -33,11 +33,15 @@ _WORDS_PER_PIECE = 6
 
 
 class OfflineModel:
-    """`name` is the bot's name in a conversation. `pause_s` is the pause between two pieces of an answer."""
+    """`name` is the bot's name in a conversation. `pause_s` is the pause between two pieces of an answer.
 
-    def __init__(self, *, name: str = "DiscoClaw", pause_s: float = 0.0) -> None:
+    `stands_in`: for a language model that may not be asked for now, so it says only what is in the memory.
+    """
+
+    def __init__(self, *, name: str = "DiscoClaw", pause_s: float = 0.0, stands_in: bool = False) -> None:
         self._name = name
         self._pause_s = pause_s
+        self._stands_in = stands_in
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer in pieces of a few words, or one call of the tool that stores a memory."""
@@ -87,7 +91,8 @@ class OfflineModel:
             )
         if request.system and request.system[0].text.startswith(titles.HATCHING):
             return talk.interview(_answers(request.turns))
-        return talk.answer(talk.parse(_last_message(request)), name=self._name)
+        turn = talk.parse(_last_message(request))
+        return talk.from_memory(turn) if self._stands_in else talk.answer(turn, name=self._name)
 
 
 def _last_message(request: ModelRequest) -> str:

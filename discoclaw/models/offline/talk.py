@@ -17,6 +17,11 @@ from discoclaw.core.words import terms
 from discoclaw.models.offline.facts import Statement, read
 
 NO_FILES = "I can't look at files: that takes a real model."
+NO_FILES_NOW = "I can't look at files for now."
+NOT_IN_MEMORY = (
+    "I can only look things up in my memory for now, and there is nothing about that. You can still ask what "
+    "I remember about you, or tell me to remember something."
+)
 INTRODUCTION = "*(offline model: no API key is set, so I only repeat what I remember.)*"
 
 _MAXIMUM = re.compile(rf"^{re.escape(titles.MAXIMUM)} (\d+) characters", re.M)
@@ -141,6 +146,21 @@ def answer(turn: ParsedTurn, *, name: str) -> str:
     text = f"{_reply(turn)}\n\n{NO_FILES}" if turn.files else _reply(turn)
     met = INTRODUCTION.strip("*()") in turn.recent or any(each.startswith(name) for each in turn.speakers)
     return text if met else f"{INTRODUCTION}\n\n{text}"
+
+
+def from_memory(turn: ParsedTurn) -> str:
+    """The whole answer while no language model may be asked: what is remembered, and nothing else."""
+    message = _addressed(turn.message)
+    if _ALL.search(message):
+        text = _list("Here is what I remember about you:", turn.notes) or _nothing(turn)
+    elif _PAST.search(message) and turn.summary:
+        text = f"So far: {turn.summary}"
+    elif _THANKS.match(message):
+        text = "You're welcome!"
+    else:
+        found = _relevant(message, turn.notes) if terms(message) else []
+        text = _list("I can only look it up in my memory for now. It says:", found) or NOT_IN_MEMORY
+    return f"{text}\n\n{NO_FILES_NOW}" if turn.files else text
 
 
 def interview(answers: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from discoclaw.core.consolidation_report import ConsolidationReport
-from discoclaw.core.errors import ModelError, Refused
+from discoclaw.core.errors import ModelError, ModelSpent, Refused
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ class Consolidation:
             return "It takes a while; what comes of it is in the history afterwards (memory_history)."
         try:
             return tidying.result().text(in_private=in_dm)
+        except ModelSpent as error:
+            raise Refused(error.user_message) from None
         except ModelError as error:
             log.warning("consolidation for %s failed: %s", subject, error)
             raise Refused("the model that tidies did not answer; nothing was changed") from None

@@ -6,14 +6,16 @@ that one is synchronous (docs/postgresql.md). Blocking. Knows nothing about what
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from discoclaw.core.errors import Refused
 from discoclaw.memory.disk.members import Together
 from discoclaw.memory.disk.port import LEDGERS, Disk, Documents, Ledgers, Log, Mark, is_log
-from discoclaw.memory.disk.postgres import changes, schema, status
+from discoclaw.memory.disk.postgres import changes, copying, schema, status
+from discoclaw.memory.disk.postgres.archive import TABLES
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.documents import PostgresDocuments, end_of
 from discoclaw.memory.disk.postgres.logs import HeldLog, PostgresLog
@@ -117,7 +119,15 @@ class PostgresDisk:
         with pinned(self.database, SNAPSHOT) as database:
             yield PostgresDisk(database)
 
-    def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """The tables of the archive, by the names of their files: "1.archive_words", with their version."""
+        return {f"{len(schema.STEPS)}.{table}": table for table in TABLES}
+
+    def copy_out(self, table: str, file: BinaryIO) -> None:
+        self.tables.read(lambda db: copying.copy_out(db, table, file))
+
+    def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
         self.tables.prepare()
         with pinned(self.database, ALONE) as database:
             database.read(_alone)
@@ -129,6 +139,10 @@ class PostgresDisk:
                     whole.log(name).replace(content)
                 else:
                     whole.documents("").write(name, content)
+            if tables:
+                if database.read(lambda db: db.execute("SELECT FROM archive_entries LIMIT 1").rowcount):
+                    raise Refused(f"{self.database.where} has an archive already; nothing was written to it")
+                database.read(lambda db: copying.copy_in(db, tables))
             database.read(schema.settle_in)
 
 

@@ -1,0 +1,17 @@
+"""Direct messages to the bot's owners that answer nothing they wrote."""
+
+import discord
+
+from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.pages import SILENT
+from discoclaw.bot.texts.markup import NOTE
+from discoclaw.core.errors import ChatUnavailable
+
+
+async def tell_owner(client: discord.Client, owner: str, text: str) -> None:
+    """Send an owner (user id) a text in small print, which is no part of the talk. Raises ChatError."""
+    if not client.is_ready():
+        raise ChatUnavailable("Discord is not connected yet")
+    with discord_errors():
+        user = client.get_user(int(owner)) or await client.fetch_user(int(owner))
+        await user.send(f"{NOTE}{text}", allowed_mentions=SILENT, suppress_embeds=True)

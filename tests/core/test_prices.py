@@ -1,0 +1,58 @@
+"""What requests cost: golden values, and what is taken for a model without a price."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.model import Usage
+from discoclaw.core.prices import FREE, Price, Prices
+from discoclaw.core.usage import DOLLAR, dollars
+from discoclaw.usage.price_table import prices
+
+COUNTS = st.integers(0, 300_000)
+
+
+class TestOurTable:
+    @pytest.mark.parametrize(
+        ("model", "usage", "cents"),
+        [
+            ("claude-sonnet-5-5", Usage(1_000_000, 100_000), 300),
+            ("claude-sonnet-4-6-20260217", Usage(1_000_000), 300),
+            ("claude-opus-5-5", Usage(0, 0, 1_000_000, 1_000_000, 10), 530),
+            ("claude-haiku-5-5", Usage(100_000, 100_000), 6),
+            ("claude-haiku-5-5", Usage(100_001, 100_000), 30.00005),
+            ("whisper-1", Usage(seconds=600), 6),
+            ("text-embedding-3-small", Usage(1_000_000), 2),
+        ],
+    )
+    def test_says_what_a_request_costs(self, model: str, usage: Usage, cents: float) -> None:
+        price, known = prices().of(model)
+        assert (price.cost(usage), known) == (round(cents * DOLLAR / 100), True)
+
+    def test_takes_an_unknown_model_for_the_dearest(self) -> None:
+        assert prices().of("gpt-9") == (prices().of("claude-fable-5-1")[0], False)
+
+    def test_costs_nothing_for_models_of_ones_own_unless_they_have_a_price(self) -> None:
+        cheap = Price(input=1)
+        own = Prices({"llama": cheap, "claude": Price(output=9)}, frozenset({"llama"}), free=True)
+        assert own.of("llama3.3") == (cheap, True)
+        assert own.of("claude-sonnet-5-5") == (FREE, True)
+
+
+class TestWhatIsPutAside:
+    @given(COUNTS, COUNTS, COUNTS, COUNTS, st.sampled_from(sorted(prices().table)))
+    def test_covers_whatever_of_the_prompt_a_cache_takes(
+        self, fresh: int, read: int, written: int, output: int, model: str
+    ) -> None:
+        price, _ = prices().of(model)
+        usage = Usage(fresh, output, read, written)
+        assert price.cost(usage) <= price.most(usage.prompt_tokens, output)
+
+
+class TestAnAmount:
+    @pytest.mark.parametrize(
+        ("nano", "text"),
+        [(0, "$0.00"), (4_020_000_000, "$4.02"), (1_500_000, "$0.0015"), (1_234 * DOLLAR, "$1,234.00")],
+    )
+    def test_is_read_in_dollars(self, nano: int, text: str) -> None:
+        assert dollars(nano) == text
