@@ -125,6 +125,17 @@ async def test_an_empty_allowlist_and_no_owner(desk: Desk) -> None:
     assert any(str(desk.discord.owner.id) in one for one in found.lines("discord", "warning"))
 
 
+async def test_a_server_that_cannot_be_looked_at_costs_the_others_nothing(desk: Desk) -> None:
+    club = desk.discord.add_guild("Odd Club")
+    desk.discord.fail_next("GET", f"/guilds/{club.id}/channels", 403)
+    found = await asked(desk, DISCORD_ALLOW_ROLE_IDS="4343")
+    unknown = found.lines("discord", "unknown")
+    assert unknown[0].startswith("servers: Odd Club can't be looked at (Discord does not allow it")
+    assert "no server of the bot has the role 4343 that was looked at" in unknown[1]
+    assert "permissions: the bot has every permission it needs in 1 channel" in found.lines("discord", "good")
+    assert found.exit_code == 0
+
+
 async def test_a_discord_that_cannot_be_reached(desk: Desk) -> None:
     found = await asked(desk, DISCORD_API_BASE="http://127.0.0.1:1/api/v10")
     assert "Discord: no connection to Discord" in found.only("discord", "bad")
