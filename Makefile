@@ -11,7 +11,7 @@ DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs lock clean
+.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs lock release clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -60,6 +60,13 @@ lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra demo --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
+
+release: $(READY)  ## Build wheel and sdist into dist/, check them, try the wheel; uploads nothing (PYTHONS="3.12")
+	$(BIN)/python -m tests.release.ready
+	$(MAKE) check
+	rm -rf dist
+	$(BIN)/python -m tests.release.build dist
+	$(BIN)/python -m tests.release.smoke dist $(PYTHONS)
 
 clean:  ## Remove the virtual environment and caches; data/ stays
 	rm -rf $(VENV) .venv-3.* .venv-vectors .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -24,6 +24,7 @@ from tests.servers.postgres_programs import Unavailable
 
 NAMES = (
     "turn",
+    "measured",
     "files",
     "prompt",
     "commit",

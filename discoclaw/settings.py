@@ -39,8 +39,12 @@ from discoclaw.settings_types import (
     GroupIds,
     Id,
     Ids,
+    ListenAt,
+    ListenHere,
+    LogFormat,
     LogLevel,
     NostrMode,
+    PageToken,
     PublicKey,
     Relays,
     Saved,
@@ -218,8 +222,12 @@ class Settings(BaseSettings):
     idle_s: int = _env("DISCOCLAW_IDLE_S", 3600, ge=1, le=31_536_000)
     shutdown_grace_s: float = _env("DISCOCLAW_SHUTDOWN_GRACE_S", 8.0, ge=0, le=600)
     log_level: LogLevel = _env("DISCOCLAW_LOG_LEVEL", "INFO")
+    log_format: LogFormat = _env("DISCOCLAW_LOG_FORMAT", "text")
+    metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
     budget: Budget = _env("DISCOCLAW_BUDGET", ())
     prices: Folder = _env("DISCOCLAW_PRICES", None)
+    page: ListenHere = _env("DISCOCLAW_PAGE", None)
+    page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
 
     @property
     def allowlist(self) -> Allowlist:

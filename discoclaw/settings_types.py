@@ -4,6 +4,7 @@ A validator raises ValueError with what is allowed; `settings` adds the variable
 parsed form unchanged, as code and tests pass it. Knows nothing about which variables there are.
 """
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LEAST_TOKEN = 16
+"""Characters of a token that people choose: fewer could be guessed."""
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
 
@@ -91,6 +94,31 @@ def _listen(value: object) -> object:
 def _budget(value: object) -> object:
     """Dollars for a day or month: `5/day, 60/month, person 0.50/day`."""
     return limits_of(value) if isinstance(value, str) else value
+
+
+def _only_here(value: object) -> object:
+    """The same, for what other machines must not reach. The name localhost stands for 127.0.0.1."""
+    found = _listen(value)
+    if not isinstance(found, Listen):
+        return found
+    if found.host.lower() == "localhost":
+        return Listen("127.0.0.1", found.port)
+    try:
+        if ipaddress.ip_address(found.host).is_loopback:
+            return found
+    except ValueError:
+        pass
+    raise ValueError(
+        "must be an address that other machines can't reach, such as 127.0.0.1:8765, because nothing is "
+        "encrypted there; from elsewhere, use an SSH tunnel or a reverse proxy"
+    )
+
+
+def _page_token(value: SecretStr | None) -> SecretStr | None:
+    if value is not None and len(value.get_secret_value()) < LEAST_TOKEN:
+        why = f"must have at least {LEAST_TOKEN} characters; without one, each start makes a fresh one"
+        raise PydanticCustomError("secret", why)
+    return value
 
 
 def _zone(value: str) -> str:
@@ -193,8 +221,10 @@ Address = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(
 Gateway = Annotated[str | None, BeforeValidator(_blank_is_none), AfterValidator(_websocket)]
 Budget = Annotated[tuple[Limit, ...], NoDecode, PlainValidator(_budget)]
 ListenAt = Annotated[Listen | None, NoDecode, PlainValidator(_listen)]
+ListenHere = Annotated[Listen | None, NoDecode, PlainValidator(_only_here)]
 ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+PageToken = Annotated[Secret, AfterValidator(_page_token)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
@@ -205,4 +235,5 @@ PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
 Store = Annotated[SecretStr, AfterValidator(_store)]
 ModelProvider = Literal["anthropic", "offline"]
 NostrMode = Literal["off", "mirror", "canonical"]
+LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

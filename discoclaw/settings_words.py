@@ -24,6 +24,8 @@ WORDS: Mapping[object, str] = {
     types.Id: "the id of a Discord channel",
     types.Ids: "Discord ids, separated by commas or spaces",
     types.ListenAt: "an address and a port, such as 127.0.0.1:9464",
+    types.ListenHere: "an address of this machine and a port, such as 127.0.0.1:8765",
+    types.PageToken: "a secret of at least 16 characters, which is never shown",
     types.PublicKey: "a public key: npub1…, or 64 hex digits",
     types.Relays: "addresses that start with ws:// or wss://, separated by commas or spaces; or embedded",
     types.Saved: "0, all, or server ids and dm, separated by commas",

@@ -40,6 +40,8 @@ from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.finding import words_of
 from discoclaw.settings import Settings
+from discoclaw.usage.accounts import Accounts
+from discoclaw.usage.log import UsageLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ def build(
         processes,
     )
     _register(settings, storage)
+    if for_admin and disk.remembers:  # the bot's own accounts are a feature, as they count calls too
+        memory.join(Accounts(UsageLog(disk), clock=clock))
     return storage
 
 

@@ -20,11 +20,12 @@ Knows nothing about what is run.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from contextvars import Context, copy_context
 from typing import Final, Generic, TypeVar
 
 from discoclaw.core.errors import DiscoClawError
+from discoclaw.jobs import MOST_S, Jobs
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
@@ -50,7 +51,7 @@ class Worker(Generic[K]):
 
     `retry_s` None: a key that failed waits for its next note. A key starts again `gap_s` after its last start
     at the earliest. `idle` is awaited when nothing is due any more, with the keys that were run without an
-    error since it was last called.
+    error since it was last called. A run that takes longer than `most_s` counts as hanging; see `jobs`.
     """
 
     def __init__(
@@ -64,8 +65,15 @@ class Worker(Generic[K]):
         longest_s: float = LONGEST_S,
         idle: Callable[[Collection[K]], Awaitable[None]] = _nothing,
         lease: Callable[[K], AbstractAsyncContextManager[None]] = _no_lease,
+        most_s: float = MOST_S,
     ) -> None:
         self._name = name
+        self._jobs = Jobs(
+            name,
+            most_s=most_s,
+            due=lambda: bool(self._urgent or self._due),
+            waiting=lambda: self.waiting,
+        )
         self._run = run
         self._at_once = at_once
         self._gap_s = gap_s
@@ -153,6 +161,7 @@ class Worker(Generic[K]):
         await self.settle()
         if self._done:
             await self._report_idle()
+        self._jobs.ended()
 
     # ------------------------------------------------------------------ inside: when
 
@@ -164,6 +173,8 @@ class Worker(Generic[K]):
             self._again[key] = first or self._again.get(key, False)
             return
         fresh = not self.busy(key)
+        if not (self._urgent or self._due):
+            self._jobs.moved()
         if first:
             self._due.pop(key, None)
             self._urgent[key] = None
@@ -229,8 +240,11 @@ class Worker(Generic[K]):
     async def _try(self, key: K, lane: asyncio.Task[None]) -> None:
         self._begin(key)
         try:
-            async with self._lease(key):
-                await self._run(key)
+            async with AsyncExitStack() as stack:
+                with self._jobs.leasing():
+                    await stack.enter_async_context(self._lease(key))
+                with self._jobs.running():
+                    await self._run(key)
         except (DiscoClawError, OSError) as error:
             level = logging.DEBUG if key in self._warned else logging.WARNING
             self._warned.add(key)
@@ -248,6 +262,7 @@ class Worker(Generic[K]):
             self._end(key)
 
     def _worked(self, key: K) -> None:
+        self._jobs.worked(key)
         self._done[key] = None
         self._pauses.pop(key, None)
         if key in self._warned:
@@ -256,6 +271,7 @@ class Worker(Generic[K]):
 
     def _rest(self, key: K, error: BaseException) -> str:
         """Make a key that failed due after a pause. Returns when that is, for the log."""
+        self._jobs.broke(key, error, again=self._retry_s is not None)
         if self._retry_s is None or self._closed:
             return ""
         own = self._pauses.get(key, self._retry_s)
@@ -271,7 +287,8 @@ class Worker(Generic[K]):
         done, self._done = self._done, {}
         self._in_idle = True
         try:
-            await self._idle(list(done))
+            with self._jobs.running():
+                await self._idle(list(done))
         except asyncio.CancelledError:
             self._done = {**done, **self._done}  # closing calls it again
             raise

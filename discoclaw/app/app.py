@@ -1,6 +1,7 @@
 """The running program: its services, and the connection to Discord."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,10 +18,12 @@ from discoclaw.app.services import Services
 from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import ChatUnavailable, SettingsError
+from discoclaw.core.health import Check, Finding
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 
+log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Feature)
 
 CLOSE_S = 10.0
@@ -90,6 +93,10 @@ class App:
         """Finish running work, then close everything in reverse order."""
         await self._services.close()
 
+    def health(self) -> list[Finding]:
+        """How everything is, by what is known already. Call it in the event loop; never blocks or raises."""
+        return [one for feature in self.features for check in feature.health for one in _looked_at(check)]
+
     async def settle(self) -> None:
         """Wait until no turn, loop or mirror is working."""
         await self._services.settle()
@@ -126,3 +133,13 @@ class App:
             f"Discord cannot be reached{where} ({type(error).__name__}); "
             "check the network, or DISCORD_API_BASE and DISCORD_GATEWAY"
         )
+
+
+def _looked_at(check: Check) -> list[Finding]:
+    """What a check found; a check that fails is a finding itself."""
+    try:
+        return list(check())
+    except Exception as error:  # a named edge: one bad check must not hide what the others found
+        log.exception("a check of the health failed")
+        name = getattr(check, "__qualname__", type(check).__qualname__)
+        return [Finding(name, "unknown", f"can't be looked at: {type(error).__name__}", "the log says more")]

@@ -2,6 +2,7 @@
 
     settings → disk, usage, mirror, people → models → finding, archive, learning → hearing, answering, talk
     talk → chat, commands, voice, catching up
+    all → monitoring, which starts first, so that one can ask how the start is getting on
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
 Each feature is built in its own module of this package; see `feature` for what it says about itself.
@@ -18,12 +19,15 @@ from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.chat import Chat
 from discoclaw.app.commanding import Commanding, command_context
 from discoclaw.app.disk import OnDisk
+from discoclaw.app.doing import Doing
 from discoclaw.app.files import Files
 from discoclaw.app.finding import Finding
 from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.monitoring import Monitoring
+from discoclaw.app.page import Page, Troubles
 from discoclaw.app.people import People
 from discoclaw.app.sharding import Sharding
 from discoclaw.app.talk import Talking
@@ -87,13 +91,20 @@ def build(
     client.retractions = hearing.retractions
     sharding = Sharding(basics, disk, client, learning.inboxes)
     chat = Chat(basics, client, disk, models, learning)
-    context = command_context(basics, disk, mirror, models, archive, learning, hearing)
+    context = command_context(basics, disk, mirror, usage, models, archive, learning, hearing)
     commanding = Commanding(basics, client, disk, archive, context, catalogue)
     voice = Voice(basics, client, usage, talk)
     missed = CatchingUp(basics, client, talk)
+    troubles = Troubles(basics)
+    doing = Doing(mirror, missed)
+    page = Page(basics, troubles, client, disk, doing, context)
     # In the order in which they start. They settle and close in reverse: what gives others work comes last.
     # The leases of the shards end when we leave the store, and at that moment our claims do: who has them
     # next answers what we have claimed and no longer answer, which it may not while we count as living.
-    features = [sharding, disk, usage, mirror, people, models, finding, archive, files, chat, learning]
-    features += [hearing, answering, talk, commanding, voice, missed]
-    return App(settings, client, features)
+    monitoring = Monitoring(basics, client, disk, mirror, usage, models, talk)
+    # The page comes before the mirror, whose start may be a recovery from relays: it shows how far that is.
+    features = [troubles, monitoring, sharding, disk, page, usage, mirror, people, models, finding, archive]
+    features += [files, chat, learning, hearing, answering, talk, commanding, voice, missed]
+    app = App(settings, client, features)
+    monitoring.everything = page.everything = app.health
+    return app

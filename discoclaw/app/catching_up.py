@@ -19,4 +19,5 @@ class CatchingUp(Feature):
     def __init__(self, basics: Basics, client: DiscoClaw, talking: Talking) -> None:
         settings, clock = basics.settings, basics.clock
         bounds = Bounds(settings.catch_up_hours, settings.catch_up_messages)
-        self.services = (Absence(client, CatchUp(talking.talk, clock=clock), bounds, clock=clock),)
+        self.absence = Absence(client, CatchUp(talking.talk, clock=clock), bounds, clock=clock)
+        self.services = (self.absence,)

@@ -11,6 +11,7 @@ from discoclaw.app.models import Models
 from discoclaw.app.part import Part
 from discoclaw.app.sole import Sole
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.connected import finding
 from discoclaw.bot.questions import Questions
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.transparency import CURSOR as TRANSPARENCY
@@ -46,6 +47,7 @@ class Chat(Feature):
     ) -> None:
         settings, storage = basics.settings, disk.storage
         client.access.live = storage.live
+        self.health = (lambda: [finding(client, client.connected, client.shards_served)],)
         self.services = (Part(closing=client.close),)
         if not storage.remembers:
             return

@@ -10,6 +10,7 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
+from discoclaw.app.usage import Usage
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -62,6 +63,7 @@ def command_context(
     basics: Basics,
     disk: OnDisk,
     mirror: Mirror,
+    usage: Usage,
     models: Models,
     archive: Archived,
     learning: Learning,
@@ -75,6 +77,7 @@ def command_context(
         models.named,
         folder=settings.memory_dir,
         clock=basics.clock,
+        allowlist=settings.allowlist,
         models=models.names,
     )
     return CommandContext(
@@ -89,6 +92,7 @@ def command_context(
         explained=hearing.explained,
         consolidate=learning.consolidate,
         mirror=mirror.adapter,
+        accounts=usage.accounts,
         off=_off(storage, mirror),
     )
 

@@ -2,21 +2,31 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import ClassVar
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
-from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.core.health import Finding
+from discoclaw.core.times import span
+from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.disk.threads import running
+from discoclaw.memory.disk.writes import WRITES
 from discoclaw.storage import build
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
 CLOSE_WAIT_S = 2.0
 """The longest that closing waits for reads and writes that nobody waits for any more."""
 LOOK_S = 0.02
+PROBE_S = 15.0
+"""The pause between two tries to write, after a write has failed."""
+PROBE_HANGS_S = 60.0
+_PROBE = "writable.json"
 
 
 class OnDisk(Feature):
@@ -38,7 +48,29 @@ class OnDisk(Feature):
         self.storage = build(basics.settings, clock=basics.clock, redactor=basics.redactor)
         settling = self.storage.processes.settle
         opening = Part(starting=self._open, settling=settling, closing=self._close)
-        self.services = (opening, self.storage.memory.erasings)
+        pause = PROBE_S
+        self._probe = Worker("the store", self._write, retry_s=pause, longest_s=pause, most_s=PROBE_HANGS_S)
+        self.services = (opening, self._probe, self.storage.memory.erasings)
+        self.health = (self._health,)
+
+    def _health(self) -> Iterator[Finding]:
+        """Whether the store can be reached, and was written when that was last tried."""
+        storage, written, name = self.storage, WRITES.state(), "the store"
+        if not storage.processes.in_touch:
+            text = "PostgreSQL has not answered lately; people are answered without their memories"
+            yield Finding(name, "bad", text, "look at the database, and at the network to it")
+        elif written.failing_s is not None:
+            text = f"nothing could be written for {span(round(written.failing_s * 1000))}: {written.reason}"
+            yield Finding(name, "bad", text, "free some space, or look at the permissions; the log says more")
+            self._probe.note("")  # nobody else may try again soon
+        else:
+            yield Finding(name, "good", f"{storage.memory.disk.name}; the last write worked")
+
+    async def _write(self, _: str) -> None:
+        """Try whether the store can be written again. Raises OSError and MemoryFault."""
+        folder = self.storage.memory.disk.documents(CURSORS)
+        await in_thread(folder.write, _PROBE, b"{}\n")
+        await in_thread(folder.remove, [_PROBE])
 
     async def _open(self) -> None:
         await read_in_thread(self.storage.open)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from discord.ext import commands
 
+from discoclaw.core.health import Check
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.service import Service
 from discoclaw.memory.changes import Listener
@@ -24,5 +25,7 @@ class Feature:
     joins: Sequence[PersonalData | Listener] = ()
     """The parts with personal data, in the order in which an erasing visits them, and the parts that listen
     to changes."""
+    health: Sequence[Check] = ()
+    """How it is. Its workers are found without being listed here; see `jobs`."""
     cogs: Sequence[commands.Cog] = ()
     """Its commands in Discord."""

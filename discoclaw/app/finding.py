@@ -1,6 +1,7 @@
 """Finding items: by words, by the index of a large memory, and by vectors if a provider is configured."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.usage import Usage
+from discoclaw.core import health
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
@@ -68,6 +70,17 @@ class Finding(Feature):
         self.nearest = Nearest(finder, embedding, floor=lambda: self.meaning.floor)
         self.services = (finder, self.meaning)
         self.joins = (finder, *self.meaning.joins)
+        self.health = (self._health,)
+
+    def _health(self) -> Iterator[health.Finding]:
+        """Whether questions are embedded in time."""
+        if not isinstance(self.meaning, Meaning):
+            return
+        if self.meaning.in_time:
+            yield health.Finding("embeddings", "good", "the server answered in time lately")
+        else:
+            text = "the server doesn't answer in time, so memories are found by their words alone"
+            yield health.Finding("embeddings", "warning", text, "look at the server; the log says more")
 
 
 def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | NoMeaning:

@@ -1,14 +1,17 @@
 """The language models: one for the chat, and small ones for the loops."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
 from discoclaw.app.usage import Usage
+from discoclaw.core.health import Finding
 from discoclaw.core.ports import Model
+from discoclaw.core.seen import Seen
 from discoclaw.models.by_name import ByName
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.config import Models as Opened
@@ -17,6 +20,8 @@ from discoclaw.models.providers import open_models
 from discoclaw.session.caching import CachingModel
 from discoclaw.settings import Settings
 from discoclaw.usage.metered import Metered, StandIns
+
+WAY_OUT: Final = "look at the provider's status page, the model's name, its address and the key"
 
 
 class Models(Feature):
@@ -47,7 +52,9 @@ class Models(Feature):
         self, basics: Basics, disk: OnDisk, usage: Usage, model: Model | None, small_model: Model | None
     ) -> None:
         settings, accounts = basics.settings, usage.accounts
-        models = _open(settings, model, small_model)
+        self.seen = Seen(basics.clock)
+        opened = _open(settings, model, small_model)
+        models = opened.seen(self.seen, settings.model_timeout_s, settings.loop_timeout_s)
         free = model is not None or settings.model_provider == "offline"
         rates = usage.rates(settings.base_url, free=free)
         rates = replace(rates, id_of=models.id_of, room_of=models.room_of)
@@ -64,6 +71,7 @@ class Models(Feature):
         self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
+        self.health = (self._health,)
         others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
         self.services = (Part(closing=chat.close), *others)
         if settings.response_cache and disk.storage.remembers:
@@ -71,6 +79,13 @@ class Models(Feature):
             cached = CachingModel(chat, settings.model, responses, clock=basics.clock)
             self.chat = cached
             self.services = (Part(settling=cached.settle, closing=cached.close), *others)
+
+    def _health(self) -> Iterator[Finding]:
+        """How the last calls of the models ended. Nobody asks one only to find out."""
+        yield self.seen.finding("the model", "answer", WAY_OUT)
+        for purpose, last in sorted(self.seen.last.items()):
+            if purpose != "answer" and last.fails:
+                yield self.seen.finding(f"the model for {purpose}", purpose, WAY_OUT, worst="warning")
 
 
 def _open(settings: Settings, model: Model | None, small: Model | None) -> Opened:

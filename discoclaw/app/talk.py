@@ -1,6 +1,6 @@
 """The conversations: from a message that arrives to the turn that answers it, through a queue."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from discoclaw.app.answering import Answering
 from discoclaw.app.basics import Basics
@@ -10,12 +10,16 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.app.learning import Learning
 from discoclaw.app.models import Models
 from discoclaw.app.part import Part
+from discoclaw.core.health import Finding
 from discoclaw.core.ports import Threads
 from discoclaw.session.arrival import Arrivals
 from discoclaw.session.branching import Branching
 from discoclaw.session.desk import Desk
 from discoclaw.session.talk import Talk
 from discoclaw.session.turn import Turns
+
+BUSY_S: Final = 120.0
+"""A message that has been waiting for longer is a warning: more is asked than can be answered."""
 
 
 class Talking(Feature):
@@ -63,4 +67,15 @@ class Talking(Feature):
             await self.talk.refusals.close()
 
         self.services = (self.branching, Part(settling=desk.settle, closing=close))
+        self.health = (lambda: [_queue(desk)],)
         self.joins = (self.talk.chosen,)
+
+
+def _queue(desk: Desk) -> Finding:
+    """How long messages wait. Whether an answer hangs, `jobs` says."""
+    if not (waiting := desk.waiting):
+        return Finding("the queue", "good", "no message waits")
+    text = f"{waiting} messages wait, the first for {desk.oldest_s:.0f} s"
+    if desk.oldest_s > BUSY_S:
+        return Finding("the queue", "warning", text, "use a faster model, or let fewer people ask")
+    return Finding("the queue", "good", text)

@@ -1,6 +1,7 @@
 """Usage: what each call of a model used and cost, and the budgets that bound it."""
 
 import ipaddress
+from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.bot.owners import tell_owner
+from discoclaw.core.budgets import SMALL_FROM
+from discoclaw.core.health import Finding
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.metered import Rates
@@ -43,6 +46,14 @@ class Usage(Feature):
         )
         self.services = (self.accounts, telling)
         self.joins = (self.accounts,)
+        self.health = (self._health,)
+
+    def _health(self) -> Iterator[Finding]:
+        """Whether the budgets of everything are nearly spent."""
+        for one in self.accounts.all_spent():
+            if one.limit.scope == "all" and one.percent >= SMALL_FROM:
+                text = f"{one.percent} % of the budget of this {one.limit.period} is spent"
+                yield Finding("the budget", "warning", text, "see DISCOCLAW_BUDGET")
 
     def rates(self, address: str | None, *, free: bool = False) -> Rates:
         """What the models behind an address cost; None is their vendor's.

@@ -1,6 +1,6 @@
 """Voice messages: a transcription server turns them into words, if the settings name one."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.feature import Feature
@@ -11,9 +11,14 @@ from discoclaw.bot.files.download import Download
 from discoclaw.bot.voice.voices import Limits, Voices
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.ports import Transcriber
+from discoclaw.core.seen import Seen
 from discoclaw.settings import Settings
 from discoclaw.usage.metered import MeteredTranscriber
 from discoclaw.voice.http import HttpTranscriber
+from discoclaw.voice.seen import VOICE, SeenTranscriber
+
+SERVER: Final = "the transcription server"
+WAY_OUT: Final = "look at the server, and at the settings DISCOCLAW_TRANSCRIBE_…"
 
 
 class Voice(Feature):
@@ -28,27 +33,30 @@ class Voice(Feature):
     )
 
     def __init__(self, basics: Basics, client: DiscoClaw, usage: Usage, talking: Talking) -> None:
-        settings = basics.settings
+        settings, seen = basics.settings, Seen(basics.clock)
         limits = Limits(settings.transcribe_max_s, settings.transcribe_timeout_s)
         client.voices = Voices(
             client,
             talking.talk,
             Download(client, settings.discord_api),
-            _metered(settings, usage),
+            _metered(settings, usage, seen),
             limits,
             basics.redactor,
             clock=basics.clock,
         )
         self.services = (client.voices,)
+        if settings.transcribe_url is not None:
+            self.health = (lambda: [seen.finding(SERVER, VOICE, WAY_OUT, worst="warning")],)
 
 
-def _metered(settings: Settings, usage: Usage) -> Transcriber | None:
-    """The same server, whose use is counted. Raises SettingsError."""
+def _metered(settings: Settings, usage: Usage, seen: Seen) -> Transcriber | None:
+    """The same server, whose use is counted and whose answers are `seen`. Raises SettingsError."""
     transcriber = transcriber_of(settings)
     if transcriber is None:
         return None
     rates = usage.rates(settings.transcribe_url)
-    return MeteredTranscriber(transcriber, usage.accounts, rates, settings.transcribe_model)
+    seen_by = SeenTranscriber(transcriber, seen)
+    return MeteredTranscriber(seen_by, usage.accounts, rates, settings.transcribe_model)
 
 
 def transcriber_of(settings: Settings) -> Transcriber | None:

@@ -18,10 +18,12 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.gaps import Bounds, Gaps
 from discoclaw.core.errors import ChatForbidden, ChatGone
 from discoclaw.core.message import Inbound
+from discoclaw.core.overview import UnderWay
 from discoclaw.core.ports import Clock
 from discoclaw.core.shards import Shards
 from discoclaw.session.catch_up import CatchUp
 from discoclaw.session.refill import HISTORY_WAIT_S
+from discoclaw.show.words import count
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,15 @@ class Absence:
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop. What was not read is read after the next start."""
         await self._worker.close(0)
+
+    def under_way(self) -> UnderWay | None:
+        """How far it is; None if nothing is left to read."""
+        left = self._worker.waiting + len(self._reading)
+        if not left:
+            return None
+        asked = self._gaps.asked_count
+        text = f"{asked} of these messages ask for an answer; {count(left, 'channel')} still to read"
+        return UnderWay("Reading what was missed", text, self._gaps.read_count)
 
     # ------------------------------------------------------------------ when
 

@@ -23,6 +23,7 @@ from discoclaw.bot.below.acts import Anew
 from discoclaw.bot.below.rows import Below
 from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.cards import memory_menu
+from discoclaw.bot.connected import Connected
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.in_order import InOrder
@@ -86,6 +87,8 @@ class DiscoClaw(commands.Bot):
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
         self.sessions = Sessions()
+        self.connected = Connected()
+        self.sessions.hearers.append(self.connected)
         self.in_order = InOrder(self)
         self.access.elsewhere = self.elsewhere = Elsewhere(self, settings.allowlist)
         self.sessions.hearers.append(self.elsewhere)
@@ -157,6 +160,9 @@ class DiscoClaw(commands.Bot):
 
     async def on_resumed(self) -> None:
         self.sessions.resumed(EVERY)
+
+    async def on_disconnect(self) -> None:
+        self.connected.lost(EVERY)
 
     async def hang_up(self) -> None:
         """Receive nothing more, though answers may still be sent. `connect` was given up before."""

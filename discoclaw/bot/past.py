@@ -16,6 +16,7 @@ from discoclaw.bot.voice.shown import notes_behind, shows_words, words_in
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.jobs import step
 
 PAGE: Final = 100
 """Messages read at once, the most that Discord gives."""
@@ -125,6 +126,7 @@ async def newest_since(
     found: dict[int, discord.Message] = {}
     with discord_errors():
         async for message in channel.history(limit=most):
+            step()  # Discord may slow down whoever reads much
             if message.id <= oldest:
                 break
             found[message.id] = message

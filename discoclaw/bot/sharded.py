@@ -121,6 +121,12 @@ class ShardedDiscoClaw(DiscoClaw, commands.AutoShardedBot):
     async def on_resumed(self) -> None:
         """`on_shard_resumed` says which one."""
 
+    async def on_disconnect(self) -> None:
+        """`on_shard_disconnect` says which one."""
+
+    async def on_shard_disconnect(self, shard_id: int) -> None:
+        self.connected.lost(self.shards_served.only(shard_id))
+
     async def on_shard_connect(self, shard_id: int) -> None:
         self.sessions.began(self.shards_served.only(shard_id))
 

@@ -12,6 +12,8 @@ from io import BytesIO
 from PIL import Image
 
 from discoclaw.app.models import config_of
+from discoclaw.app.usage import is_own
+from discoclaw.checkup import pasted
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.context import context_of
 from discoclaw.checkup.costs import cost_of
@@ -35,8 +37,11 @@ from discoclaw.show.words import count, line
 
 SLOW_S = 10.0
 """People begin to wonder after so many seconds without a word."""
+TURN_S = 300.0
+"""For the turn that is tried, with its tools."""
 SLOW_RATE = 8.0
 """Tokens a second; people read about as fast."""
+DURABLE, SUMMARY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
 PICTURE_PX, PICTURE_COLOUR, COLOURS = 32, (255, 225, 0), ("yellow", "gold", "gelb")
 LOOK = ModelRequest(
     (SystemBlock("You are being tested. Answer with one word."),),
@@ -81,8 +86,11 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
     """What the models can. What follows from an error is left out."""
     async with seen.lane:
         seen.answers = False
+        for one in _ending(seen.settings):
+            yield one
         try:
             check_key(seen.config)
+            pasted.check_key(seen.config.key or "")
             models = open_models(seen.config)
         except SettingsError as error:
             yield finding("model", error)
@@ -101,12 +109,17 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield finding("model", plainly(first.error, config))
         return
     seen.answers = True
-    for one in (*_first(first, models, config), *_ending(settings)):
+    for one in (*_first(first, models, config), *_key(config)):
         yield one
     context = await _context(config, models) if settings.model_provider == "anthropic" else None
-    turn = await take_turn(settings, chat)
-    for one in _turn(turn, settings, context, chat.name):
-        yield one
+    try:
+        async with asyncio.timeout(TURN_S):
+            turn = await take_turn(settings, chat)
+    except TimeoutError:
+        yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
+    else:
+        for one in _turn(turn, settings, context, chat.name):
+            yield one
     if settings.model_provider == "offline":
         yield Finding(
             "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
@@ -135,9 +148,16 @@ def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Fin
     name = models.id_of(config.chat)
     where = "" if config.provider == "offline" else f" at {address_of(config)}"
     yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
-    if first.first_s > SLOW_S:
-        text = f"people wait {first.first_s:.0f} s for the first word of even a short answer"
-        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
+
+
+def _key(config: ModelConfig) -> Iterator[Finding]:
+    """Whether a key goes where it doesn't belong."""
+    elsewhere = config.base_url is not None and config.base_url.rstrip("/") != ANTHROPIC
+    if elsewhere and not is_own(config.base_url) and (config.key or "").startswith("sk-ant-"):
+        text = f"a key of Anthropic's is sent to {address_of(config)}"
+        yield Finding(
+            "key", "warning", text, "take it out of ANTHROPIC_API_KEY, unless that server passes it on"
+        )
 
 
 def _ending(settings: Settings) -> Iterator[Finding]:
@@ -145,8 +165,8 @@ def _ending(settings: Settings) -> Iterator[Finding]:
         return
     for name, model in (
         ("DISCOCLAW_MODEL", settings.model),
-        ("DISCOCLAW_SUMMARY_MODEL", settings.summary_model),
-        ("DISCOCLAW_DURABLE_MODEL", settings.durable_model),
+        (SUMMARY, settings.summary_model),
+        (DURABLE, settings.durable_model),
     ):
         if (day := ends(model)) is not None:
             text = f"{name}={line(model)}: Anthropic switches this model off on {day}"
@@ -218,6 +238,10 @@ def _room(longest: int, settings: Settings, context: int | None) -> Iterator[Fin
 
 
 def _rate(turn: Turn) -> Iterator[Finding]:
+    first = turn.exchanges[0].first_s
+    if first > SLOW_S:
+        text = f"people wait {first:.0f} s until anything happens"
+        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
     last = turn.exchanges[-1]
     writing = last.whole_s - last.first_s
     if last.usage.output_tokens < 20 or last.pieces < 2 or writing <= 0:
@@ -257,23 +281,28 @@ def _tools(turn: Turn, settings: Settings) -> Finding:
 # ---------------------------------------------------------------------- forms and pictures
 
 
+def learns(settings: Settings) -> bool:
+    """Whether the bot learns about people from what they say."""
+    return settings.durable_enabled and settings.extraction_enabled
+
+
 async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
     """Whether the small models answer in the form in which the loops read."""
     settings, config = seen.settings, seen.config
     facts, summary = seen.counted(models.facts), seen.counted(models.summary)
-    if settings.durable_enabled and settings.extraction_enabled:
+    if learns(settings):
         cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
         try:
             (verdict,) = await run.extraction(cases, lambda _: facts)
-            yield _form(verdict, "learning", "DISCOCLAW_DURABLE_MODEL")
+            yield _form(verdict, "learning", DURABLE)
         except ModelError as error:
-            yield finding("learning", plainly(error, config, settings.durable_model))
+            yield finding("learning", plainly(error, config, settings.durable_model, DURABLE))
     if settings.summary_enabled:
         try:
             (verdict,) = await run.summaries([FORM_CHAIN], lambda _: summary)
-            yield _form(verdict, "summaries", "DISCOCLAW_SUMMARY_MODEL")
+            yield _form(verdict, "summaries", SUMMARY)
         except ModelError as error:
-            yield finding("summaries", plainly(error, config, settings.summary_model))
+            yield finding("summaries", plainly(error, config, settings.summary_model, SUMMARY))
 
 
 def _form(verdict: Verdict, what: str, variable: str) -> Finding:

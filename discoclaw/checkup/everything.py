@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
-from discoclaw.checkup.answers import Examined, answers
+from discoclaw.checkup.answers import Examined, answers, learns
 from discoclaw.checkup.costs import costs
 from discoclaw.checkup.environment import environment
 from discoclaw.checkup.folder import folder
 from discoclaw.checkup.learning import learning
 from discoclaw.checkup.on_discord import on_discord
 from discoclaw.checkup.program import program
+from discoclaw.checkup.running import Asks, running
 from discoclaw.checkup.services import embeddings, relays, voice
 from discoclaw.checkup.store import database, ledgers
 from discoclaw.checkup.topic import Topic
@@ -28,6 +29,7 @@ NAMES = (
     "database",
     "ledgers",
     "costs",
+    "bot",
 )
 """The topics there are, for the command line."""
 LONG_S = 3600.0
@@ -37,8 +39,11 @@ Progress = Callable[[str], None]
 """Called with a line that says how far something long has come."""
 
 
-def topics(seen: Examined, *, quick: bool, progress: Progress) -> list[Topic]:
-    """Everything that these settings allow to look at. `quick` leaves out what takes a minute."""
+def topics(seen: Examined, *, quick: bool, progress: Progress, ask: Asks) -> list[Topic]:
+    """Everything that these settings allow to look at. `quick` leaves out what takes a minute.
+
+    `ask` asks the running bot how it is.
+    """
     settings = seen.settings
     found = [
         *without_settings(settings, ()),
@@ -53,8 +58,9 @@ def topics(seen: Examined, *, quick: bool, progress: Progress) -> list[Topic]:
         Topic("database", "PostgreSQL", partial(database, settings), within_s=60.0),
         Topic("ledgers", "Memories", partial(ledgers, settings, progress), within_s=LONG_S),
         Topic("costs", "Costs", partial(costs, settings)),
+        Topic("bot", "The running bot", partial(running, settings, ask)),
     ]
-    if not quick and settings.model_provider != "offline" and settings.extraction_enabled:
+    if not quick and settings.model_provider != "offline" and learns(settings):
         found.insert(5, Topic("learning", "Learning", partial(learning, seen, progress), within_s=LONG_S))
     return found
 

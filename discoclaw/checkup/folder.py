@@ -7,9 +7,11 @@ import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Finding
 from discoclaw.core.times import iso_ms
+from discoclaw.memory import upgrades
 from discoclaw.memory.disk import lock_holder, temporary
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.status import status_of
@@ -43,6 +45,8 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     yield _rights(data)
     yield _space(data)
     yield from _file_system(data)
+    if settings.memory_dir.is_dir():
+        yield _version(settings.memory_dir)
     yield from _lock(settings.memory_dir)
     yield from _leftovers(settings)
 
@@ -130,6 +134,18 @@ def kind_of(folder: Path) -> str:
         return found[1]
     except (OSError, ValueError, LookupError):
         return ""
+
+
+def _version(root: Path) -> Finding:
+    """The version of the data against this program's."""
+    try:
+        version = upgrades.check(root)
+    except MemoryFault as fault:  # also data of a newer version
+        return finding("data", fault)
+    if version < upgrades.VERSION:
+        text = f"version {version}; the next start of the bot brings it to {upgrades.VERSION}"
+        return Finding("data", "good", text)
+    return Finding("data", "good", f"version {version}, as this program writes it")
 
 
 def _lock(root: Path) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
 """Whether the small model learns what it should from a few built-in talks; `discoclaw eval` has more."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Final
 
-from discoclaw.checkup.answers import Examined
+from discoclaw.checkup.answers import DURABLE, Examined
 from discoclaw.checkup.model import plainly
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ModelError
@@ -12,8 +13,22 @@ from discoclaw.evals.judge import Verdict
 from discoclaw.models.providers import open_models
 from discoclaw.show.words import line
 
-CASES = ("plain-02", "third-02", "sensitive-01", "update-02", "empty-02")
-"""One each: a fact, somebody else's, a private one, one that changed, and nothing at all."""
+CASES: Final = {
+    "plain-02": "a fact",
+    "third-02": "what is so of somebody else",
+    "sensitive-01": "something private",
+    "update-02": "something that changed",
+    "empty-02": "talk with nothing in it",
+}
+"""The built-in talks, and what each is about."""
+FAULTS: Final = (
+    ("missing: ", "it was not learned"),
+    ("not private: ", "it was not kept private"),
+    ("beside the old item", "the old memory stays in use beside the new one"),
+    ("forbidden by ", "something was learned that is not so, or not worth it"),
+    ("too much: ", "too much was learned"),
+)
+"""How the evals begin to say what went wrong, and what that means to people."""
 ENOUGH = 3
 """With fewer right ones, people will be wrong about what the bot knows."""
 NOT_NEEDED = "not needed: "
@@ -27,7 +42,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
         if seen.answers is False:
             yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
             return
-        models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=CASES)
+        models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=tuple(CASES))
         facts = seen.counted(models.facts)
 
         def done(number: int) -> None:
@@ -37,7 +52,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
         try:
             verdicts = await run.extraction(cases, lambda _: facts, done=done)
         except ModelError as error:
-            yield finding("learning", plainly(error, seen.config, settings.durable_model))
+            yield finding("learning", plainly(error, seen.config, settings.durable_model, DURABLE))
             return
         finally:
             await models.close()
@@ -49,9 +64,14 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
         return
     yield Finding("learning", "warning" if right >= ENOUGH else "bad", text, MORE)
     for one in wrong:
-        yield Finding(one.id, "warning", line(_faults(one)[0], 200))
+        more = f"see `discoclaw eval extraction --case {one.id}`"
+        yield Finding(CASES[one.id], "warning", _in_words(_faults(one)[0]), more)
 
 
 def _faults(verdict: Verdict) -> list[str]:
     """What went wrong. What was learned beside that costs nobody anything."""
     return [one for one in verdict.faults if not one.startswith(NOT_NEEDED)]
+
+
+def _in_words(fault: str) -> str:
+    return next((said for start, said in FAULTS if fault.startswith(start)), line(fault, 200))

@@ -121,17 +121,22 @@ def vendor_of(key: str) -> str | None:
     return found or ("OpenAI or of another vendor" if key.startswith("sk-") else None)
 
 
-def plainly(error: ModelError, config: ModelConfig, model: str = "") -> ModelError:
-    """The same kind of error, with one line for an admin: the thing, the reason, the way out."""
+def plainly(
+    error: ModelError, config: ModelConfig, model: str = "", variable: str = "DISCOCLAW_MODEL"
+) -> ModelError:
+    """The same kind of error, with one line for an admin: the thing, the reason, the way out.
+
+    `model` and the `variable` that names it are by default those of the model that answers people.
+    """
     where, reason = address_of(config), str(error)
-    told = _sentence(error, where, reason, model or config.chat)
+    told = _sentence(error, where, reason, model or config.chat, variable)
     plain = ModelError.__new__(type(error))  # one of these takes more than a text
     ModelError.__init__(plain, told, user_message=error.user_message)
     plain.status = error.status
     return plain
 
 
-def _sentence(error: ModelError, where: str, reason: str, model: str) -> str:
+def _sentence(error: ModelError, where: str, reason: str, model: str, variable: str) -> str:
     if _PAGE.search(reason) and (isinstance(error, ModelNotFound | ModelBadRequest) or error.status < 400):
         return f"{where} answers with a web page and not as a model's server; check ANTHROPIC_BASE_URL"
     match error:
@@ -142,7 +147,7 @@ def _sentence(error: ModelError, where: str, reason: str, model: str) -> str:
         case ModelNotFound():
             return (
                 f"{where} doesn't have the model {model!r}, or isn't a model's server ({reason}); "
-                "check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL"
+                f"check {variable} and ANTHROPIC_BASE_URL"
             )
         case ModelTimeout():
             return f"{where} took too long ({reason}); use a faster model, or raise DISCOCLAW_MODEL_TIMEOUT_S"
@@ -157,7 +162,7 @@ def _sentence(error: ModelError, where: str, reason: str, model: str) -> str:
         case ModelEmpty():
             return f"{model} at {where} answered without a word; try another model"
         case _:
-            way_out = "check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL"
+            way_out = f"check {variable} and ANTHROPIC_BASE_URL"
             return f"{where} doesn't answer as it should ({reason}); {way_out}"
 
 

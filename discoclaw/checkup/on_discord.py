@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from discoclaw.bot import looking_around as around
 from discoclaw.bot.looking import Bot, Session, invite_link, logged_in
+from discoclaw.checkup import pasted
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ChatError, SettingsError
 from discoclaw.core.health import Finding
@@ -18,7 +19,6 @@ MOST_SERVERS = 20
 MOST_PEOPLE = 30
 MOST_NAMED = 5
 VIEW = "view channels"
-PORTAL = "https://discord.com/developers/applications"
 
 
 async def on_discord(settings: Settings) -> AsyncIterator[Finding]:
@@ -29,6 +29,7 @@ async def on_discord(settings: Settings) -> AsyncIterator[Finding]:
         return
     try:
         token = settings.token.get_secret_value()
+        pasted.check_token(token.strip())
         async with logged_in(token, api=settings.discord_api, within_s=WITHIN_S) as session:
             async for one in _seen(session, settings):
                 yield one
@@ -43,9 +44,14 @@ async def _seen(session: Session, settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("token", "good", f"Discord knows the bot as {line(bot.name)} ({bot.id})")
     yield _intent(bot)
     if bot.clock_ahead_s is not None:
-        yield clock(bot.clock_ahead_s)
+        yield _clock(bot.clock_ahead_s)
     yield _invited(bot)
-    servers = [await around.server(session, one.id) for one in bot.guilds[:MOST_SERVERS]]
+    servers: list[around.Server] = []
+    for guild in bot.guilds[:MOST_SERVERS]:
+        try:
+            servers.append(await around.server(session, guild.id))
+        except ChatError as error:
+            yield Finding("servers", "unknown", f"{line(guild.name)} can't be looked at ({error})")
     whole = len(servers) == len(bot.guilds) and not bot.more_guilds
     async for one in _channels(session, settings, servers):
         yield one
@@ -59,13 +65,13 @@ async def _seen(session: Session, settings: Settings) -> AsyncIterator[Finding]:
 def _intent(bot: Bot) -> Finding:
     if not bot.message_content:
         text = "the message content intent is off, so the bot can't connect"
-        return Finding("intents", "bad", text, f"enable it at {PORTAL}, under Bot")
+        return Finding("intents", "bad", text, f"enable it at {pasted.PORTAL}, under Bot")
     spare = [name for name, on in (("server members", bot.members), ("presence", bot.presences)) if on]
     more = f"; {' and '.join(spare)} would not be needed" if spare else ""
     return Finding("intents", "good", f"the message content intent is enabled{more}")
 
 
-def clock(ahead_s: float) -> Finding:
+def _clock(ahead_s: float) -> Finding:
     """What a difference to Discord's clock means."""
     if abs(ahead_s) <= WRONG_CLOCK_S:
         return Finding("clock", "good", "this machine's clock agrees with Discord's")

@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pydantic import SecretStr
-
 from discoclaw.app.build import build, now_ms
 from discoclaw.checkup.asked import Exchange, Listening
 from discoclaw.core.message import Author, Inbound, Me, Place, Said
@@ -25,6 +23,31 @@ PERSON = Author("1000000000000000001", "Anna")
 PLACE = Place("dm", "1000000000000000500", None, "direct message", private=True)
 WORDS = "Please remember this with your tool for that: my teapot is turquoise."
 WANTED = "turquoise"
+KEPT = (
+    "model_provider",
+    "api_key",
+    "base_url",
+    "model",
+    "max_tokens",
+    "model_timeout_s",
+    "connect_timeout_s",
+    "loop_timeout_s",
+    "context_history",
+    "history_budget",
+    "prompt_budget",
+    "timezone",
+    "context_tokens",
+    "tools_enabled",
+    "summary_model",
+    "durable_model",
+    "inject_max_chars",
+    "recall_limit",
+    "enrich_depth",
+    "content_dir",
+    "dm_privacy",
+    "commands_enabled",
+)
+"""What decides about the prompt, the tools and the model."""
 NEVER = 1000
 """Loops begin after so many turns: this is one."""
 
@@ -42,9 +65,8 @@ async def take_turn(settings: Settings, model: Listening) -> Turn:
     """Let the bot answer somebody who wants something remembered. Failures are in the exchanges."""
     before = len(model.exchanges)
     with TemporaryDirectory(prefix="discoclaw-doctor-", ignore_cleanup_errors=True) as folder:
-        own = settings.model_copy(update=_apart(Path(folder)))
         reply = _Reply()
-        app = build(own, model=model, history=_NoHistory(), me=lambda: ME)
+        app = build(_apart(settings, Path(folder)), model=model, history=_NoHistory(), me=lambda: ME)
         async with app:
             message = _message()
             await app.talk.receive(message, reply.begun)
@@ -54,34 +76,13 @@ async def take_turn(settings: Settings, model: Listening) -> Turn:
     return Turn(model.exchanges[before:], reply.text, remembered)
 
 
-def _apart(folder: Path) -> dict[str, Any]:
-    """The settings by which the bot touches nothing of its own, and whose loops don't begin."""
-    return {
-        "data_dir": folder,
-        "store": SecretStr("files"),
-        "durable_dir": None,
-        "summary_dir": None,
-        "durable_enabled": True,
-        "asks_first": False,
-        "respond_mode": "mention",
-        "threads": False,
-        "discord_api": None,
-        "discord_gateway": None,
-        "shards": None,
-        "memory_channel": None,
-        "response_cache": False,
-        "nostr_mode": "off",
-        "nostr_relays": (),
-        "nostr_key": None,
-        "nostr_box_key": None,
-        "owner_pubkey": None,
-        "embedding_provider": "",
-        "embedding_auto": False,
-        "transcribe_url": None,
-        "heartbeat_minutes": 0.0,
-        "summary_every": NEVER,
-        "durable_every": NEVER,
-    }
+def _apart(settings: Settings, folder: Path) -> Settings:
+    """The settings that decide what a turn is; all others are as they are by default, in a folder of its own.
+
+    So it neither listens nor connects anywhere, whatever is set beside these.
+    """
+    kept: dict[str, Any] = {name: getattr(settings, name) for name in KEPT}
+    return Settings.model_construct(**kept, data_dir=folder, summary_every=NEVER, durable_every=NEVER)
 
 
 def _message() -> Inbound:

@@ -186,8 +186,8 @@ def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
     return run_on_storage(lambda storage: work(storage.memory))
 
 
-def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
-    """The same for work that needs everything on disk, not just memory."""
+def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings | None = None) -> T:
+    """The same for work that needs everything on disk, not just memory; by default where it is configured."""
 
     async def done(storage: Storage) -> T:
         await storage.processes.start()
@@ -199,17 +199,17 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]]) -> T:
             await storage.processes.close()
         return result
 
-    with locked_storage() as storage:
+    with locked_storage(settings) as storage:
         return asyncio.run(done(storage))
 
 
 @contextmanager
-def locked_storage() -> Iterator[Storage]:
+def locked_storage(settings: Settings | None = None) -> Iterator[Storage]:
     """Everything on disk, with the folder locked by this process. Warnings go to stderr meanwhile.
 
     Raises FolderInUse while the bot runs, and MemoryFault if the store cannot be opened.
     """
-    storage = storage_of(settings_module.load())
+    storage = storage_of(settings or settings_module.load())
     with _notes():
         storage.open(beside=True)
         try:
@@ -294,6 +294,16 @@ def save(path: Path, content: bytes) -> None:
         write_atomic(path, content)
     except OSError as error:
         raise MemoryFault(f"can't write {path}: {error.strerror or error}") from error
+
+
+def put(content: bytes, path: Path) -> bool:
+    """Write a file, or to stdout for `-`; return whether it was a file. Raises Refused or MemoryFault."""
+    if str(path) != "-":
+        save(path, content)
+        return True
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+    return False
 
 
 def check_outside(path: Path) -> None:

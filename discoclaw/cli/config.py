@@ -20,6 +20,7 @@ from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError,
 from discoclaw.core.live import NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
 from discoclaw.core.live_fields import FIELDS, KINDS, Choice, Field, Value
 from discoclaw.core.policy import Overrides
+from discoclaw.memory import upgrades
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
@@ -244,6 +245,7 @@ def _write(
     settings: Settings, access: RelayAccess | None, scope: Scope, requested: Mapping[str, Any]
 ) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
+    upgrades.check(settings.memory_dir)
     with disks_of(settings) as stores:
         documents = stores.used.documents("")
         lock = None if stores.used.shared else settings.memory_dir / LOCK

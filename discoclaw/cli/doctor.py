@@ -14,6 +14,7 @@ from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, say, say_json
+from discoclaw.cli.ready import asked
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.health import Finding, State, healthy
 from discoclaw.show.words import count, line
@@ -63,7 +64,7 @@ def doctor(
         seen, chosen = None, without_settings(None, tuple(str(error).splitlines()))
     else:
         seen = Examined(settings)
-        chosen = topics(seen, quick=quick, progress=shown.progress)
+        chosen = topics(seen, quick=quick, progress=shown.progress, ask=asked)
     chosen = [one for one in chosen if not only or one.name in only]
     with _tracebacks(), shown:
         found = asyncio.run(_look(chosen, seen, shown.group))

@@ -1,6 +1,5 @@
 """`discoclaw memory export | import`: takes a memory out of the store, or brings one in."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,13 +20,14 @@ from discoclaw.cli.common import (
     note,
     note_other_stores,
     now_ms,
+    put,
     redactor,
     run_locked,
     run_on_storage,
-    save,
     say,
     say_json,
 )
+from discoclaw.cli.usage import export_calls
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
@@ -45,12 +45,13 @@ from discoclaw.storage import Storage, disks_of
 
 commands = typer.Typer()
 
-Format = Literal["json", "markdown", "objects", "snapshot"]
+Format = Literal["json", "markdown", "objects", "snapshot", "usage"]
 _NAMES: Mapping[Format, str] = {
     "json": "memories.json",
     "markdown": "memories.md",
     "objects": "memories",
     "snapshot": "snapshot.json",
+    "usage": "usage.csv",
 }
 
 
@@ -67,7 +68,9 @@ def export(
     ] = False,
     format_: Annotated[
         Format,
-        typer.Option("--format", help="markdown is for reading; the others can be imported again."),
+        typer.Option(
+            "--format", help="markdown and usage are for reading; the others can be imported again."
+        ),
     ] = "json",
     history: Annotated[
         bool, typer.Option("--history", help="Include every commit, not just the present items.")
@@ -80,8 +83,9 @@ def export(
     """Export everything remembered about one person, including private items (to memories.json).
 
     objects is a folder of events and commits, the whole history. snapshot is a plain list of the present
-    items, for other programs. With --all, the result is a folder (everybody) that `memory import` can read
-    into another store, for example after changing DISCOCLAW_STORE.
+    items, for other programs, and usage a table of the calls of models that were for the person. With --all,
+    the result is a folder (everybody) that `memory import` can read into another store, for example after
+    changing DISCOCLAW_STORE.
 
     Example: discoclaw memory export 123456789012345678 --history --output ann.json
     """
@@ -90,20 +94,20 @@ def export(
     if who is None:
         _export_all(output or Path("everybody"), format_)
         return
+    path = output or Path(_NAMES[format_])
+    if format_ == "usage":
+        export_calls(who, path)
+        return
     one = inspect_subject(who)
     if not one.history.records:
         raise Refused(no_memory_text(one.subject, all_subjects(settings_module.load())))
-    path = output or Path(_NAMES[format_])
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
         number = exchange.write_objects(one.history, path)
     else:
         content, number = _exported(one, format_, history)
-        if str(path) == "-":
-            sys.stdout.buffer.write(content)
-            sys.stdout.buffer.flush()
+        if not put(content, path):
             return
-        save(path, content)
     held = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
     say(f"Exported {held} of {one.subject} to {path}.")
 
@@ -111,8 +115,8 @@ def export(
 def _export_all(folder: Path, format_: Format) -> None:
     if format_ == "snapshot":
         raise Refused("a snapshot is about one person; with --all, use --format json or objects")
-    if format_ == "markdown":
-        raise Refused("markdown can't be imported again; with --all, use --format json or objects")
+    if format_ == "markdown" or format_ == "usage":
+        raise Refused(f"{format_} can't be imported again; with --all, use --format json or objects")
     if str(folder) == "-":
         raise Refused("--all makes a folder, which can't go to stdout; name the folder with --output")
     check_outside(folder)

@@ -1,7 +1,7 @@
 """`discoclaw memory list`, and what commands about one person show when none is named: who there is."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -20,10 +20,10 @@ from discoclaw.cli.common import (
     say_json,
 )
 from discoclaw.core.history import History
-from discoclaw.core.profile import Profile
+from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.port import PROFILES, Disk
+from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.subjects.inspect import Inspection, recorded
 from discoclaw.show.words import line
 from discoclaw.storage import disks_of
@@ -89,7 +89,7 @@ def _row(one: Inspection, disk: Disk) -> dict[str, Any]:
     active = len(one.view.active())
     return {
         "subject": one.subject,
-        "name": _name(one.subject, disk),
+        "name": name_of(user_of(one.subject), disk),
         "branch": one.history.branches.current,
         "active": active,
         "forgotten": len(one.view.items) - active,
@@ -97,12 +97,19 @@ def _row(one: Inspection, disk: Disk) -> dict[str, Any]:
     }
 
 
-def _name(subject: str, disk: Disk) -> str:
+def name_of(user_id: str | None, disk: Disk) -> str:
     """The name in a person's profile; "" if there is none."""
-    if (user_id := user_of(subject)) is None:
-        return ""
+    return _known(disk, PROFILES, user_id, lambda value: Profile.from_json(value).name)
+
+
+def channel_of(channel_id: str | None, disk: Disk) -> str:
+    """What a channel is for, as its topic says; "" if that is not known."""
+    return _known(disk, GROUPS, channel_id, lambda value: Group.from_json(value).purpose or "")
+
+
+def _known(disk: Disk, folder: str, name: str | None, read: Callable[[object], str]) -> str:
     try:
-        return Profile.from_json(json.loads(disk.documents(PROFILES).read(f"{user_id}.json"))).name
+        return "" if name is None else read(json.loads(disk.documents(folder).read(f"{name}.json")))
     except (OSError, ValueError, RecursionError):  # `memory get` says what is wrong with it
         return ""
 

@@ -8,7 +8,9 @@ import contextlib
 import io
 import logging
 import os
+import platform
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,17 +21,21 @@ from rich.logging import RichHandler
 from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
+from discoclaw.cli.backup import backup, restore_
 from discoclaw.cli.doctor import doctor
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
 from discoclaw.cli.init import init
+from discoclaw.cli.json_log import JsonFormatter
 from discoclaw.cli.memory import memory
 from discoclaw.cli.nostr import nostr
 from discoclaw.cli.recall import recall
 from discoclaw.cli.status import status
+from discoclaw.cli.usage import usage
 from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
+from discoclaw.settings_types import LogFormat
 from discoclaw.show.words import line
 
 LEASE_LOST = 75
@@ -91,6 +97,9 @@ cli.add_typer(memory, name="memory")
 cli.command()(recall)
 cli.command()(status)
 cli.command()(doctor)
+cli.command()(usage)
+cli.command()(backup)
+cli.command("restore")(restore_)
 cli.add_typer(config.commands(_relay_access), name="config")
 cli.add_typer(nostr, name="nostr")
 cli.add_typer(audit.commands, name="audit")
@@ -99,8 +108,14 @@ cli.add_typer(evals.commands, name="eval")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"discoclaw {__version__}")
+        typer.echo(f"discoclaw {__version__} (Python {platform.python_version()}{_checkout()})")
         raise typer.Exit
+
+
+def _checkout() -> str:
+    """Where the program is, if it isn't what was released as this version but a folder that changes."""
+    folder = Path(__file__).parents[2]
+    return f", checkout in {folder}" if (folder / "pyproject.toml").exists() else ""
 
 
 @cli.callback()
@@ -130,7 +145,7 @@ def run(
     Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
     """
     settings = settings_module.load(**({} if shards is None else {"shards": shards}))
-    _log_to_terminal(settings.log_level)
+    _log_to_terminal(settings.log_level, settings.log_format)
     for name in settings_module.unknown():
         log.warning(name)
     if settings.token is None:
@@ -199,10 +214,16 @@ async def _run_until_stopped(settings: Settings, ending: Ending) -> None:
     await asyncio.gather(serving, return_exceptions=True)
 
 
-def _log_to_terminal(level: str) -> None:
-    """Log to stderr: in colour on a terminal, else one plain line for each record, for journald and files."""
+def _log_to_terminal(level: str, form: LogFormat = "text") -> None:
+    """Log to stderr: in colour on a terminal, else one plain line for each record, for journald and files.
+
+    As "json" each line is an object, on a terminal too.
+    """
     handler: logging.Handler
-    if sys.stderr.isatty():
+    if form == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+    elif sys.stderr.isatty():
         handler = RichHandler(console=Console(stderr=True), show_path=False, rich_tracebacks=True)
         handler.setFormatter(logging.Formatter("%(message)s"))
     else:

@@ -1,13 +1,15 @@
 """`discoclaw status`: who uses the store, what is unfinished, and what is wrong."""
 
 import socket
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, local_time, now_ms, print_table, say, say_json
+from discoclaw.cli.ready import ready
+from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.members import Together
 from discoclaw.memory.status import Status, status_of
@@ -17,17 +19,29 @@ from discoclaw.storage import disks_of
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
 
 
-def status(as_json: AsJson = False) -> None:
+def status(
+    as_json: AsJson = False,
+    is_ready: Annotated[
+        bool, typer.Option("--ready", help="Ask the running bot at DISCOCLAW_METRICS whether it is ready.")
+    ] = False,
+) -> None:
     """Show which processes use the store, what each of them has, and what is unfinished.
 
     In PostgreSQL these are all processes of the bot, with their shards and leases. “behind” is the age of
     what a process knows about the others' changes. The exit code is 1 if a shard has no process, a process
     was not heard from, or one is more than a minute behind.
 
+    With --ready, it asks the running bot instead, and prints what works and what doesn't. The exit code is 1
+    if it isn't ready or doesn't answer.
+
     Example: discoclaw status
+
+    Example: discoclaw status --ready
 
     Example: discoclaw status --json
     """
+    if is_ready:
+        raise typer.Exit(ready(as_json=as_json))
     settings = settings_module.load()
     with disks_of(settings) as stores:
         found, store = status_of(stores), stores.used.name
@@ -40,7 +54,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 def _print(store: str, found: Status) -> None:
-    say(f"Store: {store}, {_amount(found.size)}")
+    say(f"Store: {store}, {size_text(found.size)}")
     if found.together is not None:
         _print_together(found, found.together)
     elif found.holder is not None:
@@ -81,11 +95,6 @@ def _print_together(found: Status, together: Together) -> None:
             since = local_time(now - int(lease.since_s * 1000))
             leases.add_row(line(lease.name), str(lease.process), since)
         print_table(leases)
-
-
-def _amount(size: int) -> str:
-    """A size for people: "12.3 MB"."""
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
 
 
 def _json(store: str, found: Status) -> dict[str, Any]:

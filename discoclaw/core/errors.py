@@ -56,6 +56,14 @@ class DiscoClawError(Exception):
     """Seconds to wait before the same is tried again, where whoever failed asks for that."""
 
 
+def meaning(error: BaseException) -> str:
+    """What kind of failure this is, in words that name nobody: neither a person nor a file nor a host."""
+    if not isinstance(error, DiscoClawError) or (doc := type(error).__doc__) is None:
+        return type(error).__name__
+    said = doc.splitlines()[0].split(". ")[0].rstrip(".")
+    return said[:1].lower() + said[1:]
+
+
 class SettingsError(DiscoClawError):
     """A setting is wrong. The text is one line: variable, value, what is allowed."""
 
@@ -177,7 +185,7 @@ class ModelSpent(ModelError):
 
     user_message = "My budget doesn't allow that now. Please try again later."
 
-    def __init__(self, text: str, *, user_message: str | None = None, after_s: float) -> None:
+    def __init__(self, text: str, *, user_message: str | None = None, after_s: float = 0.0) -> None:
         super().__init__(text, user_message=user_message)
         self.after_s = after_s
 

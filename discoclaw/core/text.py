@@ -104,3 +104,8 @@ def speaker(name: str) -> str:
         for char in unicodedata.normalize("NFKC", _BLANK.sub(" ", name))
     )
     return clip(collapse(kept), 48) or "someone"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people: “12.3 MB”."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"

@@ -35,6 +35,15 @@ def date_of(ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).date().isoformat()
 
 
+def span(ms: int) -> str:
+    """A duration in the largest unit of which there are at least two: "90 s", "2 min"."""
+    seconds = max(0, ms) // 1000
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
 def time_of_snowflake(snowflake: int) -> int:
     """When (ms since 1970) something with a Discord id (snowflake) was created; 0 for the id 0."""
     return (snowflake >> 22) + _DISCORD_EPOCH_MS if snowflake else 0

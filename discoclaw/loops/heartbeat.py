@@ -25,6 +25,7 @@ from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.reviewed import Review
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.usage import Payer, paid_by
+from discoclaw.jobs import Jobs
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.disk.cursors import Cursors
@@ -80,6 +81,7 @@ class Heartbeat:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._asked: set[asyncio.Task[ConsolidationReport]] = set()
+        self._jobs = Jobs("tidying")
 
     async def start(self) -> None:
         """Start the rounds, in a task. Call it only once."""
@@ -100,6 +102,7 @@ class Heartbeat:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+        self._jobs.ended()
 
     async def now(
         self, subject: str, branch: str | None = None, *, by: str = "command", **metadata: Any
@@ -135,7 +138,7 @@ class Heartbeat:
             if subject in self._waits:
                 continue
             try:
-                with paid_by(Payer(user_of(subject))):
+                with paid_by(Payer(user_of(subject))), self._jobs.counted():
                     asked, over = await self._look_at(subject)
                 rest -= asked
                 settled += [subject] if over else []
@@ -160,12 +163,14 @@ class Heartbeat:
 
     async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
         async with self._alone(subject):
-            return await self._consolidate(subject, branch, **metadata)
+            with self._jobs.counted():
+                return await self._consolidate(subject, branch, **metadata)
 
     async def _before(self) -> None:
         if self._first is not None:
             try:
-                await self._first()
+                with self._jobs.counted():
+                    await self._first()
             except Exception:  # deliberately broad: whatever fails in `first`, the consolidation runs
                 log.exception("what comes before the tidying failed")
 

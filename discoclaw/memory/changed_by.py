@@ -71,12 +71,15 @@ class ChangedBy(PersonalData, Listener):
             await read_in_thread(self.load)
 
     def note(self, scope: Scope, name: str, value: Value | None, by: str, at: int) -> None:
-        """Record a change; a setting that lost its value loses its record. Blocking."""
+        """Record a change; a setting that lost its value loses its record, and so it does if `by` is "".
+
+        Blocking.
+        """
 
         def noted(content: bytes | None) -> bytes:
             known = _understood(content)
             known.pop(_key(scope, name), None)
-            if value is not None:
+            if value is not None and by:
                 known[_key(scope, name)] = Changed(by, at, _digest(value))
             return _rendered(known)
 

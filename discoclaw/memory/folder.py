@@ -7,16 +7,21 @@ import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
+from discoclaw.memory import upgrades
+from discoclaw.memory.backup import swap
 from discoclaw.memory.disk import lock_holder, private, temporary
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.stores import Disks
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def empty(folder: Path) -> None:
@@ -38,16 +43,17 @@ class DataFolder:
         self._lock = FileLock(self._root / ".lock", mode=private.FILE, thread_local=False)
 
     def open(self, then: Callable[[], None], *, beside: bool = False) -> None:
-        """Take the folder for this process, clear what killed writes left, prepare the stores, call `then`.
+        """Take the folder for this process, bring it to this version, prepare the stores, call `then`.
 
         In a store that is shared, caches begin empty: they may hold what was erased meanwhile. `beside` then
-        leaves the folder to whoever uses it. Raises FolderInUse, naming the other process, or MemoryFault if
-        the folder cannot be created or used; it is released then.
+        leaves the folder to whoever uses it. Raises FolderInUse, naming the other process, NewerSchema, or
+        MemoryFault if the folder cannot be created or used; it is released then.
         """
         ours = not (beside and self._disks.used.shared)
         if ours:
             self._take()
         try:
+            upgrades.check(self._root)
             if ours:
                 self._settle_in()
             self._disks.open()
@@ -60,7 +66,12 @@ class DataFolder:
             raise
 
     def _settle_in(self) -> None:
-        """Clear away what earlier runs left. Raises OSError."""
+        """Finish what was interrupted, upgrade, and clear away what earlier runs left.
+
+        Raises OSError and MemoryFault.
+        """
+        swap.finish(self._root.parent)
+        upgrades.upgrade(self._root, self._clock())
         self._close_to_others()
         for stays in temporary.sweep(self._disks.folders())[1]:
             log.warning("the leftover of a killed write could not be removed: %s", stays)
@@ -73,11 +84,21 @@ class DataFolder:
 
         Not allowed while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
         """
-        self._take()
+        upgrades.check(self._root)
         try:
-            return self._disks.rescue(stamp_of(self._clock()))
+            return self.alone(lambda: self._disks.rescue(stamp_of(self._clock())))
         except OSError as error:
             raise MemoryFault(f"what is damaged cannot be mended: {error}") from error
+
+    def alone(self, work: Callable[[], T]) -> T:
+        """Return what `work` does while nobody uses the folder, which isn't opened.
+
+        Raises FolderInUse, MemoryFault, and whatever `work` raises.
+        """
+        self._take()
+        try:
+            swap.finish(self._root.parent)
+            return work()
         finally:
             self.close()
 

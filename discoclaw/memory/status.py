@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import Any
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk import cursors, lock_holder
@@ -21,7 +20,7 @@ MOST_LAG_S = 60.0
 """The oldest that what a process knows of the others may be: with a poll each 0.3 s, it hangs."""
 
 _SHARD = re.compile(r"shard/(\d+)/(\d+)")
-_FOLLOWER = "follow-"
+_FOLLOWER, _MARK, _JSON = "follow-", "-mark", ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +92,20 @@ def _behind(disk: Disk) -> dict[str, int]:
     """How many ledgers each follower has not taken in as they are now. Raises OSError."""
     folder, found = disk.documents(CURSORS), {}
     for file in folder.names():
-        if file.startswith(_FOLLOWER) and file.endswith(".json"):
-            name = file.removeprefix(_FOLLOWER).removesuffix(".json")
-            found[name] = _open(disk, cursors.read(folder, file))
+        name = file.removeprefix(_FOLLOWER).removesuffix(_JSON)
+        if file == f"{_FOLLOWER}{name}{_JSON}" and not name.endswith(_MARK):
+            marked = cursors.read(folder, f"{_FOLLOWER}{name}{_MARK}{_JSON}")
+            found[name] = _open(disk, cursors.read(folder, file), marked.get("mark"))
     return found
 
 
-def _open(disk: Disk, cursor: Mapping[str, object]) -> int:
+def _open(disk: Disk, cursor: Mapping[str, object], mark: Any) -> int:
     """How many ledgers a follower's cursor does not have as they are now; see `subjects/follow`."""
-    if "mark" not in cursor:
-        return sum(cursor.get(subject) != size for subject, size in disk.ledgers.by_age())
-    mark: JsonValue = cursor["mark"]  # type: ignore[assignment] # it was read from JSON
     done, todo = cursor.get("done"), cursor.get("todo")
+    if not isinstance(todo, list):  # of an earlier version, which had lengths alone
+        return sum(cursor.get(subject) != size for subject, size in disk.ledgers.by_age())
     known = done if isinstance(done, dict) else {}
-    waiting = {one for one in todo if isinstance(one, str)} if isinstance(todo, list) else set()
+    waiting = {one for one in todo if isinstance(one, str)}
     changed = {one for one in disk.ledgers.since(mark)[0] if not _same(disk, one, known.get(one))}
     return len(waiting | changed)
 

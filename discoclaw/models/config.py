@@ -7,7 +7,9 @@ from typing import Self
 from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Model
 from discoclaw.core.redact import Redactor
+from discoclaw.core.seen import Seen
 from discoclaw.models.redacting import RedactingModel
+from discoclaw.models.seen import SeenModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ class Models:
             self,
             summary=RedactingModel(self.summary, redactor),
             facts=RedactingModel(self.facts, redactor),
+        )
+
+    def seen(self, seen: Seen, chat_timeout_s: float, loop_timeout_s: float) -> Self:
+        """The same models; `seen` is told how their calls end, which take so long at most."""
+        return replace(
+            self,
+            chat=SeenModel(self.chat, seen, chat_timeout_s),
+            summary=SeenModel(self.summary, seen, loop_timeout_s),
+            facts=SeenModel(self.facts, seen, loop_timeout_s),
+            named=lambda name: SeenModel(self.named(name), seen, chat_timeout_s),
         )
 
     async def close(self) -> None:

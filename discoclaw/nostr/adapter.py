@@ -72,6 +72,10 @@ class NostrAdapter:
         self.codec = config.codec
         self.outbox = Outbox(config.outbox, clock=clock)
         self.relays: tuple[Relay, ...] = ()
+        self.recovering: Progress | None = None
+        """How far the recovery at this start is; None if there is none under way."""
+        self.known: tuple[RelayStatus, ...] = ()
+        """The state of each relay when it was last looked at."""
         self._memory = memory
         self._live = live
         self._clock = clock
@@ -184,11 +188,14 @@ class NostrAdapter:
         """
         if not self.config.canonical:
             return
+        self.recovering = Progress("fetching", 0, None, 0)
         try:
-            found = await self.recover()
+            found = await self.recover(self._recovered)
         except (RelayUnreachable, Refused, MemoryFault, NostrError) as error:
             log.error("cannot recover from the relays, so the bot uses only what is on this disk: %s", error)
             return
+        finally:
+            self.recovering = None
         log.info(
             "recovered %d new records and %d new files from the relays",
             found.records,
@@ -196,6 +203,9 @@ class NostrAdapter:
         )
         for warning in found.warnings():
             log.warning("recovery: %s", warning)
+
+    def _recovered(self, progress: Progress) -> None:
+        self.recovering = progress
 
     async def start(self) -> None:
         """Apply the owner's events and mirror the memory.
@@ -233,8 +243,8 @@ class NostrAdapter:
         path = state_path(self.config.data_dir)
         while True:
             try:
-                statuses = await self.status()
-                await in_thread(save_state, path, statuses, self._clock())
+                self.known = await self.status()
+                await in_thread(save_state, path, self.known, self._clock())
             except (MemoryFault, OSError) as error:
                 log.warning("cannot save the state of the relays for `discoclaw nostr status`: %s", error)
             await asyncio.sleep(STATE_INTERVAL_S)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from discoclaw.core.text import clip, collapse
-from discoclaw.core.times import iso_ms
+from discoclaw.core.times import iso_ms, span
 from discoclaw.nostr.outgoing.delivery import RelayStatus
 
 _MAX_CHARS = 160
@@ -26,13 +26,13 @@ def _relay(one: RelayStatus, now_ms: int) -> list[str]:
     lines.append(f"  connected: {'since ' + _minute(since) if since is not None else 'no'}")
     lines.append(f"  last complete answer: {_minute(eose) if eose is not None else 'none yet'}")
     oldest = (
-        f", the oldest for {_span(now_ms - queue.since)}" if queue.depth and queue.since is not None else ""
+        f", the oldest for {span(now_ms - queue.since)}" if queue.depth and queue.since is not None else ""
     )
     lines.append(f"  waiting: {queue.depth}{oldest}")
     for reason, count in queue.parked:
         lines.append(f"  refused permanently: {count} ({clip(collapse(reason), _MAX_CHARS)})")
     if one.pause_s > 0 and queue.depth:
-        lines.append(f"  next try in {_span(round(one.pause_s * 1000))}")
+        lines.append(f"  next try in {span(round(one.pause_s * 1000))}")
     failure = connection.last_error or one.last_failure
     for label, text in (("last error", failure), ("last notice", connection.last_notice)):
         if text:
@@ -43,12 +43,3 @@ def _relay(one: RelayStatus, now_ms: int) -> list[str]:
 def _minute(ms: int) -> str:
     """A time in UTC, to the minute."""
     return f"{iso_ms(ms)[:16].replace('T', ' ')}Z"
-
-
-def _span(ms: int) -> str:
-    """A duration in the largest unit of which there are at least two."""
-    seconds = max(0, ms) // 1000
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -104,13 +104,14 @@ class CatchUp:
         if newest.half and not kept:
             ended(True)
             return
-        reply = newest.reply(partial(inboxes.show, key, newest.message.id))
+        counted, reply = self._talk.begun(key, newest.message.id, newest.reply)
         if due.late or not kept:
+            counted.unanswered("late")
             ended(await tell(reply, LATE, key, "missing"))
             return
         if len(kept) > 1:
             arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
-        await self._talk.turns.take(arrival, reply, ended)
+        await self._talk.turns.take(arrival, reply, ended, counted)
 
 
 def _question(message: Inbound) -> Question:

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from discoclaw.jobs import Jobs
+
 log = logging.getLogger(__name__)
 
 OTHERS_WAIT_S = 2.0
@@ -26,17 +28,23 @@ WORD_S = 2.0
 """Time for the `dropped` calls when closing took all of its own."""
 
 
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """`run` does the work; `dropped` is awaited instead if the desk closes before the work could start.
 
-    `by` is whose job it is. With `beside` it may go on beside later jobs if it takes long.
+    `by` is whose job it is. With `beside` it may go on beside later jobs if it takes long. It waits `since`
+    then (loop time).
     """
 
     run: Callable[[], Awaitable[None]]
     dropped: Callable[[], Awaitable[None]]
     by: str = ""
     beside: bool = False
+    since: float = field(default_factory=_now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class _Queue:
     def holds_up(self, by: str) -> bool:
         """Whether a person's next job has to wait for their own."""
         own = [one for one in self.beside.values() if one.by == by]
-        now = asyncio.get_running_loop().time()
+        now = _now()
         return len(own) >= MOST_BESIDE or any(now < one.until for one in own)
 
     @property
@@ -91,6 +99,7 @@ class Desk:
     """Up to `waiting_limit` jobs wait in each conversation; up to `running_limit` run at once in total."""
 
     def __init__(self, *, waiting_limit: int = 20, running_limit: int = 16) -> None:
+        self._jobs = Jobs("answers", due=lambda: self.waiting > 0, waiting=lambda: self.waiting)
         self._waiting_limit = waiting_limit
         self._slots = asyncio.Semaphore(running_limit)
         self._queues: dict[str, _Queue] = {}
@@ -102,6 +111,8 @@ class Desk:
         queue = self._queues.get(session_key) or _Queue()
         if self._closed or queue.in_the_way(job) >= self._waiting_limit:
             return False
+        if not self._workers:
+            self._jobs.moved()
         queue.waiting.append(job)
         queue.changed.set()
         if session_key not in self._workers:
@@ -118,6 +129,17 @@ class Desk:
         """How many conversations have a job running or waiting."""
         return len(self._workers)
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs have not begun."""
+        return sum(len(queue.waiting) for queue in self._queues.values())
+
+    @property
+    def oldest_s(self) -> float:
+        """For how long (s) the job that has waited longest has been waiting; 0 if none waits."""
+        since = [job.since for queue in self._queues.values() for job in queue.waiting]
+        return _now() - min(since) if since else 0.0
+
     async def settle(self) -> None:
         """Wait until every queue is empty."""
         while self._workers:
@@ -130,6 +152,7 @@ class Desk:
         for those that have not started.
         """
         self._closed = True
+        self._jobs.ended()
         if not self._workers:
             return
         _, late = await asyncio.wait(list(self._workers.values()), timeout=grace_s)
@@ -164,13 +187,17 @@ class Desk:
     async def _run(self, session_key: str, queue: _Queue, job: Job) -> None:
         """Run a job to its end, or until it goes on beside the others."""
         if not job.beside:
-            await self._attempt(session_key, job.run)
+            await self._take(session_key, job)
             return
-        task = asyncio.create_task(self._attempt(session_key, job.run), name=f"desk {session_key}")
-        queue.beside[task] = _Beside(job.by, asyncio.get_running_loop().time() + OWN_WAIT_S)
+        task = asyncio.create_task(self._take(session_key, job), name=f"desk {session_key}")
+        queue.beside[task] = _Beside(job.by, _now() + OWN_WAIT_S)
         task.add_done_callback(queue.beside.pop)
         task.add_done_callback(lambda _: queue.changed.set())
         await asyncio.wait([task], timeout=OTHERS_WAIT_S)
+
+    async def _take(self, session_key: str, job: Job) -> None:
+        with self._jobs.counted():
+            await self._attempt(session_key, job.run)
 
     @staticmethod
     async def _attempt(session_key: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -26,8 +26,9 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.live import NO_OVERRIDES, Effective, Scope, fitting, overrides_json
 from discoclaw.core.live_fields import FIELDS, Field, Value
+from discoclaw.core.message import Place
 from discoclaw.core.model import ModelRequest, UserTurn
-from discoclaw.core.policy import Overrides
+from discoclaw.core.policy import Allowlist, Overrides
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy
@@ -38,6 +39,7 @@ from discoclaw.show.words import line
 
 log = logging.getLogger(__name__)
 
+NO_ALLOWLIST = Allowlist()
 MODEL_WAIT_S = 8.0
 """The longest wait for a model that somebody names to answer."""
 _NOT_THERE = (ModelNotFound, ModelBadRequest, ModelKeyRejected)
@@ -46,7 +48,7 @@ _NOT_NOW = (ModelUnreachable, ModelTimeout, ModelOverloaded, ModelRateLimited)
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who makes a change: user id and name."""
+    """Who makes a change: user id and name. An id of "" is somebody whose id isn't known."""
 
     id: str
     name: str
@@ -69,8 +71,8 @@ class Row:
 class LiveSettings:
     """The live configuration as people see and change it.
 
-    `lock` is the file that guards the local file, `models` are names of models to offer, and `model` is asked
-    whether it knows another one.
+    `folder` has the file that guards the local file, `models` are names of models to offer, and `model` is
+    asked whether it knows another one. `allowlist` says where the bot listens.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class LiveSettings:
         *,
         folder: Path,
         clock: Clock,
+        allowlist: Allowlist = NO_ALLOWLIST,
         models: Sequence[str] = (),
     ) -> None:
         self.places = places
@@ -90,6 +93,7 @@ class LiveSettings:
         self._model = model
         self._lock = folder / LOCK
         self._clock = clock
+        self._allowlist = allowlist
 
     async def refresh(self) -> None:
         """Take over what was changed in the local file meanwhile."""
@@ -113,6 +117,23 @@ class LiveSettings:
             raise Refused("there is no such setting here any more")
         return found
 
+    def listed(self, name: str, place: Place) -> Value | None:
+        """What the settings' lists of places say about a place, for a field that goes by them."""
+        if name == "persona":
+            return self.places.fixed.of(place)
+        if name == "archive":
+            return self.places.auto_save.covers(place)
+        return self._allowlist.channel(place.group_id, place.channel_id)
+
+    def lists(self, name: str) -> bool:
+        """Whether the settings have a list of places for a field."""
+        listed = {
+            "persona": bool(self.places.fixed.names),
+            "archive": bool(self.places.auto_save),
+            "listen": bool(self._allowlist.channels),
+        }
+        return listed.get(name, False)
+
     async def change(self, scope: Scope, name: str, value: Value | None, by: By) -> bool:
         """Give a field a value at a scope, or None to leave it to wider ones. Returns whether it is new.
 
@@ -132,7 +153,8 @@ class LiveSettings:
         except MemoryFault as fault:
             raise Refused(_why(fault)) from fault
         was, now = (line(repr(one), 200) for one in (row.own, value))
-        log.info("%s (%s) set %s for %s: %s → %s", line(by.name, 80), by.id, name, scope, was, now)
+        who = f"{line(by.name, 80)} ({by.id})" if by.id else by.name
+        log.info("%s set %s for %s: %s → %s", who, name, scope, was, now)
         await in_thread(self._changed_by.note, scope, name, value, by.id, self._clock())
         return True
 

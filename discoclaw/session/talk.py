@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
+from discoclaw.core.counts import Asked, Counts
 from discoclaw.core.errors import NotNow, Refused
 from discoclaw.core.message import Inbound, Place
 from discoclaw.core.policy import should_respond
-from discoclaw.core.ports import MakeReply
+from discoclaw.core.ports import MakeReply, Reply
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.arrival import Arrival, Arrivals
@@ -51,6 +52,7 @@ class Talk:
         self.turns = turns
         self.desk = desk
         self.chosen = Chosen()
+        self.counts = Counts()
         self.previews = Previews(arrivals, refill, turns.preparation)
         self._hatchery = hatchery
         self._refill = refill
@@ -79,6 +81,7 @@ class Talk:
 
     async def hear(self, message: Inbound) -> Arrival | None:
         """Take in a message of an allowed channel. Returns it if it is to be answered."""
+        self.counts.heard += 1
         arrival = await self.arrivals.of(message)
         self.listener.hear(arrival)
         return arrival if message.author.allowed and await self.wants_answer(arrival) else None
@@ -177,18 +180,31 @@ class Talk:
         key, message_id = arrival.session_key, arrival.message.id
         if in_chat:
             self.inboxes.begin(key, message_id)
-        reply = make(partial(self.inboxes.show, key, message_id))
+        asked, reply = self.begun(key, message_id, make)
         ended = partial(self.inboxes.end, key, [message_id])
 
         async def dropped() -> None:
+            asked.unanswered("closing")
             ended(await tell(reply, STOPPED, key, "missing"))
 
-        job = Job(lambda: self.turns.take(arrival, reply, ended), dropped, arrival.message.author.id)
+        job = Job(lambda: self.turns.take(arrival, reply, ended, asked), dropped, arrival.message.author.id)
         if self.desk.submit(key, job):
             self.refusals.room(key)
             return True
+        asked.unanswered("busy")
         self.refusals.refuse(key, arrival.message.author, reply, ended)
         return False
+
+    def begun(self, session_key: str, message_id: str, make: MakeReply) -> tuple[Asked, Reply]:
+        """Begin the answer to a message, and count how long its person waits."""
+        time = asyncio.get_running_loop().time
+        asked = Asked(self.counts, time())
+
+        def shown(id: str) -> None:
+            asked.shown(time())
+            self.inboxes.show(session_key, message_id, id)
+
+        return asked, make(shown)
 
     def run(
         self,

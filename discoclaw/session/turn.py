@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from discoclaw.core.budgets import less_text
+from discoclaw.core.counts import Asked, Ended
 from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
@@ -58,10 +59,10 @@ class Turns:
         self._loops = loops
         self._asking = asking
 
-    async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None]) -> None:
+    async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None], asked: Asked) -> None:
         """Answer one message. Every failure ends with a sentence to the person, or in the log.
 
-        `ended` is called at the end, with False if the chat was out of reach.
+        `ended` is called at the end, with False if the chat was out of reach. `asked` counts how it ended.
         """
         key, done = arrival.session_key, False
         ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
@@ -70,33 +71,43 @@ class Turns:
                 paid_by(Payer.of(arrival.message)),
                 self.stops.turn(arrival.message.id, arrival.message.author.id) as turn,
             ):
-                await self._answer(arrival, reply, turn)
+                how = await self._answer(arrival, reply, turn)
             done = True
+            if how is None:
+                asked.unanswered("empty")
+            else:
+                asked.answered(how, asyncio.get_running_loop().time())
         except LeaseLost as error:  # whoever has it by now answers it
+            asked.unanswered(error)
             log.info("%s: no answer from here: %s", key, error)
             await reply.drop()
             done = True
         except ModelError as error:
+            asked.unanswered(error)
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
             done = await tell(reply, error.user_message, key, ending)
         except ChatError as error:
+            asked.unanswered(error)
             log.warning("%s: the answer could not be delivered: %s", key, error)
             done = not isinstance(error, ChatUnavailable)
         except asyncio.CancelledError:
+            asked.unanswered("closing")
             done = await tell(reply, STOPPED, key, ending)
             raise
         except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
+            asked.unanswered("bug")
             log.exception("%s: a turn failed", key)
             done = await tell(reply, ModelError.user_message, key, ending)
         finally:
             ended(done)
 
-    async def _answer(self, arrival: Arrival, reply: Reply, turn: Stoppable) -> None:
+    async def _answer(self, arrival: Arrival, reply: Reply, turn: Stoppable) -> Ended | None:
+        """Answer, and return how that ended; None if the model said nothing."""
         # 0 an interview about the bot's personality takes no turn
         if self._hatchery.takes(arrival):
             await self._refill.fill(arrival)  # the loops learn from messages before a restart too
             await self._hatchery.take(arrival, reply)
-            return
+            return "interview"
         over = await self._hatchery.let_go(arrival)
         there = await self._branching.move(arrival, reply)
         # 1 to 3 what is known, what of it matters now, and the prompt
@@ -110,7 +121,7 @@ class Turns:
         if turn.stopped and not answered.text.strip():
             await reply.push(SAID_NOTHING)
             await reply.finish("missing")
-            return
+            return "stopped"
         notices = [*ready.attached.notices, *unseen(answered.unseen)]
         notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
@@ -118,7 +129,7 @@ class Turns:
         answer_id = await reply.finish("cut" if answered.cut else "whole")
         if answer_id is None:
             await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
-            return
+            return None
         if not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(there, answer_id, shown)
@@ -133,6 +144,7 @@ class Turns:
             await _offer(offers, reply, there.session_key)
         # 6 the loops, which work later
         self._loops.nudge(there.session_key, arrival.message.author.id)
+        return "stopped" if turn.stopped else "cut" if answered.cut else "whole"
 
 
 async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, session_key: str) -> None:

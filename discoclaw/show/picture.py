@@ -1,45 +1,23 @@
 """A history as a picture: a PNG with a lane for each branch, in the words and the dark theme of Discord.
 
-Drawn from the same rows as the timeline. On one machine, the same history gives the same bytes. Text is in
-the font that comes with Pillow. Letters that it lacks are drawn with a font of the machine if there is a
-suitable one, else as boxes. Width, rows and bytes are bounded, whatever a history contains.
+Drawn from the same rows as the timeline. On one machine, the same history gives the same bytes. Width, rows
+and bytes are bounded, whatever a history contains.
 Takes a few hundred milliseconds, so callers run it in a thread. Knows nothing about files.
 """
 
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from discoclaw.core.history import History
 from discoclaw.show.graph import Graph, Row
+from discoclaw.show.pen import BACKGROUND, BAND, COLOURS, DIM, TEXT, Colour, Pen
 from discoclaw.show.words import PEOPLE, acts, count, line, when
 
 MOST_ROWS = 30
 WIDTH = 1200
-
-Colour: TypeAlias = tuple[int, int, int]
-_Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
-
-BACKGROUND: Colour = (30, 31, 34)
-COLOURS: tuple[Colour, ...] = (
-    (88, 166, 255),
-    (240, 136, 62),
-    (63, 185, 80),
-    (214, 120, 230),
-    (227, 200, 60),
-    (57, 197, 207),
-    (248, 105, 120),
-    (160, 150, 255),
-    (150, 190, 90),
-    (230, 150, 180),
-)
-"""The colours of lanes in order, repeated after the last; `main` has the first."""
-_TEXT: Colour = (222, 224, 228)
-_DIM: Colour = (148, 155, 164)
-_BAND: Colour = (35, 37, 41)
 
 _ROW = 44
 _TOP = 116
@@ -49,8 +27,6 @@ _COLUMN = 34
 _LANES_WIDTH = 420
 _FINE = 3
 """Lines are drawn this many times larger and then scaled down, since Pillow does not smooth lines itself."""
-_OTHER_FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
-"""Common fonts with more scripts than Pillow's own, in case the machine has one of them."""
 _DOT = 8
 _LINE = 4
 _BEND = 16
@@ -67,7 +43,7 @@ def png(history: History, *, title: str) -> bytes:
 
 
 def colour_of(lane: int) -> Colour:
-    """The colour of a lane."""
+    """The colour of a lane: `main` has the first, and they are repeated after the last."""
     return COLOURS[lane % len(COLOURS)]
 
 
@@ -79,45 +55,6 @@ class _Line:
     column: int
     end: tuple[int, int]
     colour: Colour
-
-
-class _Pen:
-    """Writes text on a picture, in Pillow's font or, if that lacks a letter, in another one."""
-
-    def __init__(self, image: Image.Image) -> None:
-        self.draw = ImageDraw.Draw(image)
-        self._fonts: dict[tuple[int, bool], _Font] = {}
-
-    def write(
-        self, at: float, middle: int, text: str, colour: Colour, size: int = 20, anchor: str = "lm",
-        *, room: float = WIDTH,
-    ) -> float:  # fmt: skip
-        """Write a line of text, cut to `room` pixels. Returns its width in pixels."""
-        font = self._font_for(text, size)
-        fitting = _fit(text, font, room)
-        self.draw.text((at, middle), fitting, colour, font, anchor)
-        return font.getlength(fitting)
-
-    def label(self, at: float, middle: int, text: str, colour: Colour) -> float:
-        """Write a name in a filled box. Returns the box's width in pixels."""
-        font = self._font_for(text, 16)
-        fitting = _fit(text, font, 220)
-        wide = font.getlength(fitting) + 16
-        self.draw.rounded_rectangle((at, middle - 13, at + wide, middle + 13), 7, colour)
-        self.draw.text((at + 8, middle), fitting, BACKGROUND, font, "lm")
-        return wide
-
-    def _font_for(self, text: str, size: int) -> _Font:
-        own = self._font(size, own=True)
-        # A text is written in one font as a whole: letters of two fonts in one word look broken.
-        if all(char.isascii() or char in "…·" or _has(own, char) for char in text):
-            return own
-        return self._font(size, own=False)
-
-    def _font(self, size: int, *, own: bool) -> _Font:
-        if (size, own) not in self._fonts:
-            self._fonts[size, own] = ImageFont.load_default(size) if own else other_font(size)
-        return self._fonts[size, own]
 
 
 class _Page:
@@ -137,28 +74,28 @@ class _Page:
         """The whole picture."""
         lines = max(1, len(self._rows) + (1 if self._left else 0))
         image = Image.new("RGB", (WIDTH, _TOP + lines * _ROW + _BOTTOM), BACKGROUND)
-        pen = _Pen(image)
+        pen = Pen(image)
         for number in range(0, len(self._rows), 2):
-            pen.draw.rectangle((0, _TOP + number * _ROW, WIDTH, _TOP + (number + 1) * _ROW - 1), _BAND)
+            pen.draw.rectangle((0, _TOP + number * _ROW, WIDTH, _TOP + (number + 1) * _ROW - 1), BAND)
         self._draw_lanes(image)
         self._head(pen, title)
         for number, row in enumerate(self._rows):
             self._row(pen, row, _TOP + number * _ROW + _ROW // 2)
         below = _TOP + len(self._rows) * _ROW + _ROW // 2
         if not self._rows:
-            pen.write(_MARGIN, below, f"there are no {PEOPLE.commit}s yet", _DIM)
+            pen.write(_MARGIN, below, f"there are no {PEOPLE.commit}s yet", DIM)
         if self._left:
-            pen.write(self._text_at, below, f"… {self._left} earlier", _DIM)
+            pen.write(self._text_at, below, f"… {self._left} earlier", DIM)
         return image
 
-    def _head(self, pen: _Pen, title: str) -> None:
-        pen.write(_MARGIN, 42, title, _TEXT, 30, room=WIDTH - 2 * _MARGIN)
+    def _head(self, pen: Pen, title: str) -> None:
+        pen.write(_MARGIN, 42, title, TEXT, 30, room=WIDTH - 2 * _MARGIN)
         branches = self._graph.history.branches
         summary = (
             f"{count(len(self._graph.commits), PEOPLE.commit)} · "
             f"{count(len(branches.all), PEOPLE.branch)} · {PEOPLE.head}: "
         )
-        at = _MARGIN + pen.write(_MARGIN, 84, summary, _DIM)
+        at = _MARGIN + pen.write(_MARGIN, 84, summary, DIM)
         lane = self._graph.lane_named(branches.current)
         pen.write(at, 84, self._graph.lanes[lane].name, colour_of(lane), room=WIDTH - _MARGIN - at)
 
@@ -178,7 +115,7 @@ class _Page:
             colour = colour_of(self._graph.lane_of[row.commit.id])
             hollow = any(name == "merge" for name, _ in acts(row.commit))
             if row.commit.id == head:
-                _disc(pen, x, y, self._dot + 5, _TEXT)
+                _disc(pen, x, y, self._dot + 5, TEXT)
                 _disc(pen, x, y, self._dot + 2, BACKGROUND)
             _disc(pen, x, y, self._dot, colour)
             if hollow:
@@ -208,48 +145,22 @@ class _Page:
 
     # ------------------------------------------------------------------ words
 
-    def _row(self, pen: _Pen, row: Row, middle: int) -> None:
+    def _row(self, pen: Pen, row: Row, middle: int) -> None:
         graph, commit = self._graph, row.commit
         lane = graph.lane_of[commit.id]
         right = (
-            WIDTH - _MARGIN - pen.write(WIDTH - _MARGIN, middle, when(commit.timestamp), _DIM, 16, "rm") - 20
+            WIDTH - _MARGIN - pen.write(WIDTH - _MARGIN, middle, when(commit.timestamp), DIM, 16, "rm") - 20
         )
         at = self._text_at + pen.write(self._text_at, middle, graph.short(commit.id), colour_of(lane)) + 12
         at = max(at, self._text_at + 112)
         if commit.id == graph.head():
-            at += pen.label(at, middle, PEOPLE.head, _TEXT) + 10
+            at += pen.label(at, middle, PEOPLE.head, TEXT) + 10
         for number in graph.tips(commit.id):
             if at < WIDTH * 0.7:
                 tip = graph.lanes[number]
                 label = tip.name if tip.alive else f"{tip.name}, deleted"
                 at += pen.label(at, middle, label, colour_of(number)) + 10
-        pen.write(at, middle, line(commit.message, 200), _TEXT, room=right - at)
-
-
-def _fit(text: str, font: _Font, room: float) -> str:
-    """The text, cut to a width in pixels. A cut text ends in "…"."""
-    if font.getlength(text) <= room:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        half = (low + high + 1) // 2
-        low, high = (half, high) if font.getlength(text[:half] + "…") <= room else (low, half - 1)
-    return text[:low].rstrip() + "…" if low else ""
-
-
-def _has(font: _Font, char: str) -> bool:
-    """Whether a font has a letter, that is, whether it draws it differently from one that no font has."""
-    return bytes(font.getmask(char)) != bytes(font.getmask("\uffff"))
-
-
-def other_font(size: int, names: Sequence[str] = _OTHER_FONTS) -> _Font:
-    """The first of these fonts that the machine has, else Pillow's own."""
-    for name in names:
-        try:
-            return ImageFont.truetype(name, size)
-        except OSError:
-            continue
-    return ImageFont.load_default(size)
+        pen.write(at, middle, line(commit.message, 200), TEXT, room=right - at)
 
 
 def _disc(pen: ImageDraw.ImageDraw, x: int, y: int, radius: int, colour: Colour) -> None:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from discoclaw.core.event import Commit
@@ -108,6 +108,11 @@ def day(time_ms: int) -> str:
     """A day as people write it: `9 Feb 2026`."""
     then = datetime.fromtimestamp(time_ms / 1000, UTC)
     return f"{then.day} {_MONTHS[then.month - 1]} {then.year}"
+
+
+def month_day(day: date) -> str:
+    """A day of this year: `9 Feb`."""
+    return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
 def count(number: int, thing: str) -> str:

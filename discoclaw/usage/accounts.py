@@ -72,8 +72,8 @@ class Accounts(PersonalData):
         news: Callable[[Spent], None] = lambda spent: None,
         wait_s: float = WAIT_S,
     ) -> None:
+        self.rules = rules
         self._lines = lines
-        self._rules = rules
         self._news = news
         self._clock = clock
         self._consent = consent
@@ -81,11 +81,13 @@ class Accounts(PersonalData):
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[Asked] = []
         self._alone = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._wait_s = wait_s
         self._late = False
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
         self._ended: dict[tuple[str, str], Usage] = {}
+        self._cost: dict[tuple[str, str], int] = {}
         self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
@@ -124,7 +126,7 @@ class Accounts(PersonalData):
         `background`: nobody waits for it, so it is put off before people's answers are.
         """
         asked = Asked(purpose, payer, wishes, background)
-        if not self._rules.limits or not any(one.nano for one in wishes):
+        if not self.rules.limits or not any(one.nano for one in wishes):
             return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
         if self._lines is None or self._late:
             return self._grant(asked)
@@ -148,7 +150,7 @@ class Accounts(PersonalData):
         if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
             call = replace(call, payer=payer.without(user))  # not even RAM may know
         self._count(call)
-        if call.requests or self._rules.limits:
+        if call.requests or self.rules.limits:
             self._put(call)
         if not call.priced and call.model not in self._unpriced:
             self._unpriced.add(call.model)
@@ -160,6 +162,7 @@ class Accounts(PersonalData):
         if call.requests:
             key = (call.purpose, call.model)
             self._ended[key] = self._ended.get(key, Usage()) + call.usage
+            self._cost[key] = self._cost.get(key, 0) + call.nano
         for spent in self.spent(call.payer):
             self._tell(spent)
 
@@ -175,15 +178,16 @@ class Accounts(PersonalData):
         """What is spent under each budget, of every server, channel and person."""
         return self._book.all_spent(self._clock())
 
-    async def calls(self, since_ms: int) -> list[Call]:
-        """The calls since a time (ms), in the order in which they ended. Raises MemoryFault."""
+    async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
+        """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""
         if self._lines is None:
             return []
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
         try:
-            return await read_in_thread(calls_since, self._lines, since_ms)
+            async with self._reading:  # a busy month is a second's work: never for several people at once
+                return await read_in_thread(calls_since, self._lines, since_ms, user_id)
         except OSError as error:
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
@@ -191,6 +195,11 @@ class Accounts(PersonalData):
     def ended(self) -> dict[tuple[str, str], Usage]:
         """What was used since the start, by purpose and model."""
         return dict(self._ended)
+
+    @property
+    def cost(self) -> dict[tuple[str, str], int]:
+        """What that cost, in nanodollars."""
+        return dict(self._cost)
 
     # ------------------------------------------------------------------ personal data
 
@@ -229,7 +238,7 @@ class Accounts(PersonalData):
         """Have a record written down, without a person who wants nothing remembered."""
         payer, user = record.payer, record.payer.user
         if user is not None and not (
-            self._rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
+            self.rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
         ):
             record = replace(record, payer=payer.without(user))
         if self._lines is not None:
@@ -308,7 +317,7 @@ class Accounts(PersonalData):
     def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew."""
         if writing.anew:
-            self._book = Book(self._rules.limits, self._rules.zone)
+            self._book = Book(self.rules.limits, self.rules.zone)
         for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
             self._count(record)
 
@@ -323,6 +332,9 @@ class Accounts(PersonalData):
             self._news(spent)
 
 
-def calls_since(lines: UsageLog, since_ms: int) -> list[Call]:
-    """The calls in a log since a time (ms). Blocking. Raises OSError and MemoryFault."""
-    return [one for one in lines.since(since_ms) if isinstance(one, Call) and one.requests]
+def calls_since(lines: UsageLog, since_ms: int, user_id: str | None = None) -> list[Call]:
+    """The calls in a log since a time (ms), all or those for one person.
+
+    Blocking. Raises OSError and MemoryFault.
+    """
+    return [one for one in lines.since(since_ms, user_id) if isinstance(one, Call) and one.requests]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from discoclaw.core.budgets import BACK_MS
 from discoclaw.core.usage import Record, record_of
 from discoclaw.memory.disk.lines import line_of, rewrite, values_in
 from discoclaw.memory.disk.port import NO_LOG, USAGE, Disk, Head, Held, Log
@@ -35,9 +36,10 @@ class UsageLog:
     def load(self, now_ms: int, since_ms: int | None) -> list[Record]:
         """The records since a time (ms), which is in this month or the one before; none if it is None.
 
-        What is written next comes after these.
+        What is written next comes after these. A clock that was set back opens no month again.
         """
-        self._month = month_of(now_ms)
+        newest = min(max(self._months(), default=""), month_of(now_ms + BACK_MS))
+        self._month = max(month_of(now_ms), newest)
         content, self._head = self._log(self._month).load()
         self._torn = _is_torn(content)
         self._purge(now_ms)
@@ -82,12 +84,24 @@ class UsageLog:
         """Whether the last line is not whole."""
         return self._torn
 
-    def since(self, begin_ms: int) -> Iterator[Record]:
-        """Yield the records from a time (ms) on, in the order in which they were written."""
-        first = month_of(begin_ms)
-        for month in self._months():
-            if month >= first:
-                yield from (one for one in _records(self._log(month).read()) if one.at >= begin_ms)
+    def since(self, begin_ms: int, user_id: str | None = None) -> Iterator[Record]:
+        """Yield the records from a time (ms) on, all or those for one person, as they were written."""
+        for content in self._contents(begin_ms):
+            if user_id is not None:  # decoding others' lines would take nearly all of the time
+                quoted = f'"{user_id}"'.encode()
+                content = b"\n".join(one for one in content.splitlines() if quoted in one)
+            for record in _records(content):
+                if record.at >= begin_ms and user_id in (None, record.payer.user):
+                    yield record
+
+    def read(self, begin_ms: int) -> tuple[list[Record], int]:
+        """The same, and how many lines of these months can't be read."""
+        records, damaged = list[Record](), 0
+        for content in self._contents(begin_ms):
+            found = _records(content)
+            damaged += sum(bool(line.strip()) for line in content.splitlines()) - len(found)
+            records += (one for one in found if one.at >= begin_ms)
+        return records, damaged
 
     def change(self, what: Callable[[Record], Record]) -> int:
         """Change lines in all months. Returns how many were different afterwards."""
@@ -109,6 +123,10 @@ class UsageLog:
     def path(self) -> str:
         """Where it lies, for messages."""
         return str(self._folder.folder)
+
+    def _contents(self, begin_ms: int) -> Iterator[bytes]:
+        first = month_of(begin_ms)
+        return (self._log(month).read() for month in sorted(self._months()) if month >= first)
 
     def _purge(self, now_ms: int) -> None:
         """Remove months older than what is kept; what the disk refuses stays until the next month."""

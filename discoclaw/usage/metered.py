@@ -169,7 +169,7 @@ class Metered:
         self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
         """The model's answer, counted. Raises ModelSpent if a budget is too far spent, and ModelError."""
-        size = len(system.encode()) + len(prompt.encode())
+        size = _bytes(system, prompt)
         room = self._rates.room_of(self._name, purpose, max_tokens)
         wish = self._rates.wish("usual", self._name, size // BYTES_A_TOKEN, room)
         grant = await self._accounts.begin(purpose, payer(), [wish], background=purpose in BACKGROUND)
@@ -248,7 +248,7 @@ class MeteredEmbedder:
 
     async def embed(self, texts: Sequence[str], *, timeout_s: float) -> Sequence[Sequence[float]]:
         """A vector for each text. Raises EmbeddingError, EmbeddingUnavailable if a budget is spent."""
-        size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+        size = _bytes(*texts)
         wish = self._rates.wish("usual", self.name, size // BYTES_A_TOKEN + len(texts), 0)
         whose = NOBODY if self._background else payer()
         grant = await self._accounts.begin("embedding", whose, [wish], background=self._background)
@@ -302,7 +302,12 @@ def _size(request: ModelRequest) -> tuple[int, int]:
             case ToolTurn(results):
                 texts += [result.text for result in results]
     texts += [f"{tool.description}{tool.schema}" for tool in request.tools]
-    return sum(len(text.encode()) for text in texts), media
+    return _bytes(*texts), media
+
+
+def _bytes(*texts: str) -> int:
+    """The length of texts in UTF-8, which can't encode half an emoji."""
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
 def _spent(grant: Grant, now_ms: int) -> ModelSpent:

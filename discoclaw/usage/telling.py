@@ -5,6 +5,7 @@ Knows nothing about how a message reaches an owner.
 """
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
@@ -85,15 +86,22 @@ class Telling:
         With a disk that fails it is new: rather twice than never.
         """
         known, now = False, self._clock()
+        ours = f"{until} {secrets.token_hex(4)}"  # else another process's note would look like our own
 
         def noted(told: Mapping[str, object]) -> Mapping[str, object] | None:
             nonlocal known
             known = key in told
-            recent = {one: end for one, end in told.items() if isinstance(end, int) and end > now - BACK_MS}
-            return None if known else {**recent, key: until}
+            recent = {one: note for one, note in told.items() if _until(note) > now - BACK_MS}
+            return None if known else {**recent, key: ours}
 
         await self._cursors.update(CURSOR, noted)
         return not known
+
+
+def _until(note: object) -> int:
+    """Until when (ms) a note that somebody was told counts."""
+    first = note.partition(" ")[0] if isinstance(note, str) else ""
+    return int(first) if first.isascii() and first.isdigit() else 0
 
 
 def _key(spent: Spent) -> str:

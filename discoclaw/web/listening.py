@@ -3,7 +3,11 @@
 Knows nothing about what it serves.
 """
 
+import logging
+from typing import Final
+
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.settings_types import Listen
@@ -12,11 +16,25 @@ CLOSE_S = 1.0
 """How long closing waits for requests that are being answered."""
 
 
+class _OnlyThatItFailed(logging.Filter):
+    """Keeps what is no HTTP out of the log: there may be a token in it, and it is no error of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+            record.exc_info = None
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        return True
+
+
+_requests: Final = logging.getLogger(f"{__name__}.requests")
+_requests.addFilter(_OnlyThatItFailed())
+
+
 class Listener:
     """Serves `app` at an address. It is a `core.service.Service`. `variable` is the setting that named it."""
 
     def __init__(self, app: web.Application, at: Listen, variable: str) -> None:
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
+        self._runner = web.AppRunner(app, access_log=None, logger=_requests, shutdown_timeout=CLOSE_S)
         self._at = at
         self._variable = variable
 

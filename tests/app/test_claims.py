@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from discoclaw.app.disk import OnDisk
+from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.sharding import Sharding
 from discoclaw.core.processes import Alone
 from discoclaw.models.offline.model import OfflineModel
@@ -106,4 +107,5 @@ async def test_shards_are_given_back_when_nothing_but_the_store_is_open(start: S
     async with start(OfflineModel()) as world:
         services = world.app._services._services  # in the order in which they start
         (shards,) = world.app.feature(Sharding).services
-        assert services[: services.index(shards)] == tuple(world.app.feature(OnDisk).services)
+        watching, store = world.app.feature(Monitoring).services, world.app.feature(OnDisk).services
+        assert services[: services.index(shards)] == (*watching, *store)

@@ -24,6 +24,7 @@ from discoclaw.models.offline.model import OfflineModel
 from discoclaw.nostr.event import Keys
 from discoclaw.search.archive import Archive
 from discoclaw.session.meaning import Meaning
+from discoclaw.settings_types import Listen
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
 from tests.app.test_tool_log import Storing
@@ -68,6 +69,7 @@ KEPT = {
     r"memory/choices\.json": "what somebody chose outlives what is remembered of them",
     r"memory/tombstone(s\.jsonl|\.key)": "who was erased, and when, without saying who",
     r"memory/\.(lock|holder)": "which process uses the folder",
+    r"memory/version\.json": "which version of the program's data it is",
     r"nostr/state\.json": "how the relays are doing",
 }
 
@@ -85,6 +87,7 @@ def everything(folder: Path, **changes: Any) -> dict[str, Any]:
         "nostr_relays": ("ws://127.0.0.1:1",),
         "nostr_key": SecretStr(KEY.nsec()),
         "nostr_flush_s": 0.0,
+        "page": Listen("127.0.0.1", 0),
         **changes,
     }
 

@@ -78,6 +78,11 @@ class TestWrongValues:
             ("ANTHROPIC_BASE_URL", "localhost:11434", "http:// or https://"),
             ("DISCORD_GATEWAY", "http://x", "ws:// or wss://"),
             ("DISCOCLAW_DM_PRIVACY", "secret", "'strict', 'balanced' or 'open'"),
+            ("DISCOCLAW_PAGE", "0.0.0.0:8765", "must be an address that other machines can't reach"),
+            ("DISCOCLAW_PAGE", "[::]:8765", "use an SSH tunnel or a reverse proxy"),
+            ("DISCOCLAW_PAGE", "192.168.1.7:8765", "because nothing is encrypted there"),
+            ("DISCOCLAW_PAGE", "bot.example.org:8765", "must be an address that other machines can't reach"),
+            ("DISCOCLAW_PAGE", "127.0.0.1", "must be an address and a port, for example 127.0.0.1:9464"),
             ("DISCOCLAW_LOG_LEVEL", "loud", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
         ],
     )
@@ -96,6 +101,30 @@ class TestWrongValues:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("DISCORD_TOKEN", "a-very-secret-token")
         assert "a-very-secret-token" not in repr(settings.load())
+
+    def test_a_secret_that_is_wrong_is_not_shown_either(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DISCOCLAW_PAGE_TOKEN", "guess-me")
+        with pytest.raises(SettingsError, match=r"DISCOCLAW_PAGE_TOKEN=…: must have at least 16 characters"):
+            settings.load()
+
+    @pytest.mark.parametrize(
+        ("value", "address"),
+        [
+            ("localhost:1", "127.0.0.1:1"),
+            ("127.1.2.3:80", "127.1.2.3:80"),
+            ("[::1]:8765", "[::1]:8765"),
+            (" ", "None"),
+        ],
+    )
+    def test_are_none_on_this_machine(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, address: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DISCOCLAW_PAGE", value)
+        assert str(settings.load().page) == address
 
     def test_a_slip_of_the_keys_is_pointed_out(self) -> None:
         assert settings.unknown({"DISCOCLAW_RESPONSE_MODE": "all", "HOME": "/", "DISCORD_TOKEN": "x"}) == [

@@ -21,9 +21,10 @@ CANARY = "Kanarie-Ü🐦-4711"
 
 
 def kept(world: World) -> list[str]:
-    """The files below `data/memory`, but for the lock and its note."""
+    """The files below `data/memory`, but for the lock, its note, and the number of the data's version."""
     root = world.folder / "data" / "memory"
-    return sorted(str(path.relative_to(root)) for path in root.rglob("[!.]*") if path.is_file())
+    found = sorted(str(path.relative_to(root)) for path in root.rglob("[!.]*") if path.is_file())
+    return [name for name in found if name != "version.json"]
 
 
 async def talk(world: World) -> None:

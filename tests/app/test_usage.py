@@ -216,6 +216,19 @@ class TestAnAnswer:
             thoughts = json.dumps(server.requests[-1].body["messages"])
             assert "hm" in thoughts, "its own thoughts go back to it"
 
+    async def test_is_finished_from_memory_alone_if_the_budget_is_spent_in_the_middle(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        all_of_it = usage(1_000_000, 5)
+        server.script(api.tool_use(("t", "memory_store", {"text": "Likes tea"}), usage=all_of_it))
+        async with start(**at(server, tmp_path, budget=limits_of("100/day"), **QUIET)) as world:
+            await world.ann.send(world.general, "remember that I like tea")
+            await world.settle()
+            shown = world.answer(world.general)
+            assert shown.startswith("Done. ") and shown.count("Answered from memory alone") == 1
+            assert models(server) == [SONNET]
+            assert "Likes tea" in world.durable(world.ann).read_text()
+
     async def test_comes_from_memory_alone_at_a_limit_and_says_so(
         self, start: Start, server: MessagesServer, tmp_path: Path
     ) -> None:
@@ -317,6 +330,16 @@ class TestWhatMustWait:
             await world.ann.send(world.general, "hello again")
             await world.settle()
             assert "User likes tea." in world.durable(world.ann).read_text()
+
+    async def test_is_tidying_on_request(self, start: Start, server: MessagesServer, tmp_path: Path) -> None:
+        async with start(**at(server, tmp_path, budget=limits_of("100/day"), **QUIET)) as world:
+            for tea in ("green tea", "black tea"):
+                await world.ann.slash(world.general, "memory remember", text=f"I like {tea}")
+            spend(world, 100)
+            await world.ann.send(world.general, "!memory tidy")
+            await world.settle()
+            assert "I can't do that now: my budget for today doesn't allow it." in world.answer(world.general)
+            assert server.requests == []
 
     async def test_is_a_voice_message_whose_author_is_told(self, start: Start, tmp_path: Path) -> None:
         async with TranscriptionServer() as ears:

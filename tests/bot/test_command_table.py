@@ -22,7 +22,7 @@ from discoclaw.core.text import utf16_length
 NAME = re.compile(r"^[-_\w]{1,32}$")
 COMMAND, GROUP = 1, 2
 """The types of options that are commands and groups of commands."""
-SLASH_ONLY = ("search", "ask", "settings", "model")
+SLASH_ONLY = ("search", "usage", "ask", "settings", "model")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "commands.md"
 
 

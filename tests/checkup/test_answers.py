@@ -47,6 +47,31 @@ async def test_a_key_of_another_vendor_is_sent_nowhere(desk: Desk) -> None:
     assert "sk-proj" not in found.result.output
 
 
+async def test_a_small_model_that_a_local_server_does_not_have(desk: Desk) -> None:
+    """As after the one for people was set, and the small ones were forgotten."""
+    usual = desk.model.default
+
+    def answer(request: Received) -> Any:
+        known = request.body["model"] == "qwen3"
+        return usual(request) if known else failure(404, "not_found_error", "model not found")
+
+    desk.model.default = answer
+    found = await desk.found("--only", "model", "--only", "learning", DISCOCLAW_MODEL="qwen3")
+    learning, summaries = found.lines("model", "bad")
+    assert "doesn't have the model 'haiku'" in learning
+    assert learning.endswith("; check DISCOCLAW_DURABLE_MODEL and ANTHROPIC_BASE_URL")
+    assert summaries.endswith("; check DISCOCLAW_SUMMARY_MODEL and ANTHROPIC_BASE_URL")
+    assert "DISCOCLAW_DURABLE_MODEL" in found.only("learning", "bad")
+
+
+async def test_a_model_that_its_vendor_switches_off(desk: Desk) -> None:
+    changes = {"ANTHROPIC_BASE_URL": None, "ANTHROPIC_API_KEY": "sk-proj-0123456789"}
+    found = await asked(desk, **changes, DISCOCLAW_SUMMARY_MODEL="claude-3-opus-20240229")
+    assert found.only("model", "warning").startswith(
+        "deprecated: DISCOCLAW_SUMMARY_MODEL=claude-3-opus-20240229: Anthropic switches this model off on"
+    )
+
+
 async def test_a_server_that_refuses_tools(desk: Desk) -> None:
     desk.brain.tools = lambda _: failure(400, "invalid_request_error", "this model does not support tools")
     found = await asked(desk)
@@ -170,7 +195,10 @@ async def test_a_model_that_learns_badly(desk: Desk) -> None:
     found = await desk.found("--only", "learning")
     first, updated = found.lines("learning", "warning")
     assert first.startswith("learning: 4 of 5 built-in talks were learned from as they should be; see")
-    assert updated.startswith("update-02: beside the old item, which is still in use")
+    assert updated == (
+        "something that changed: the old memory stays in use beside the new one; "
+        "see `discoclaw eval extraction --case update-02`"
+    )
     assert found.exit_code == 0
     desk.brain.learns = lambda _: "{}"
     found = await desk.found("--only", "learning")

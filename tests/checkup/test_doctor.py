@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from discoclaw.bot.looking_around import commands_here
 from discoclaw.checkup.everything import NAMES
 from discoclaw.memory.subjects.store import Memory
 from tests.checkup.conftest import Desk, disk_of
@@ -47,7 +49,7 @@ async def test_a_bot_that_is_well(desk: Desk) -> None:
     assert "good    Model: tools: told to remember something, the model called memory_store" in result.stdout
     assert "good    Model: pictures: the model sees pictures" in result.stdout
     assert "good    Learning: learning: 5 of 5 built-in talks" in result.stdout
-    assert lines[-2].startswith("26 looked at: 21 good, 1 warning, 0 bad")
+    assert lines[-2].startswith("27 looked at: 21 good, 1 warning, 0 bad")
     assert lines[-1] == f"Asked the model {len(desk.model.requests)} times, about 165 tokens."
     assert desk.discord.unknown == []
 
@@ -132,29 +134,38 @@ async def test_no_output_has_a_secret_in_it(desk: Desk) -> None:
 
 
 async def test_while_the_bot_runs_that_is_good_news(desk: Desk) -> None:
-    told = {**desk.settings, "DISCORD_GATEWAY": desk.discord.gateway_url, "PYTHONPATH": str(REPOSITORY)}
+    told = {"DISCORD_GATEWAY": desk.discord.gateway_url, "DISCOCLAW_METRICS": f"127.0.0.1:{free_port()}"}
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME")}
     bot = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "discoclaw", "run"),
         cwd=desk.folder,
-        env=kept | told,
+        env=kept | desk.settings | told | {"PYTHONPATH": str(REPOSITORY)},
         stderr=subprocess.DEVNULL,
     )
     try:
         await desk.discord.wait_for_gateway("identify", timeout=60)
-        found = await desk.found("--quick")
-        assert (found.exit_code, found.json["ok"]) == (0, True)
+        await desk.discord.wait_for_request("PUT", f"/applications/{desk.discord.application_id}/commands")
+        found = await desk.found("--quick", **told)
+        assert found.lines("model", "bad") == []
         assert f"lock: the bot has it: process {bot.pid} since" in "\n".join(found.lines("folder", "good"))
-        assert "slash commands: Discord has all 11" in found.lines("discord", "good")
+        assert f"slash commands: Discord has all {len(commands_here())}" in found.lines("discord", "good")
+        assert "the store" in "\n".join(found.lines("bot")) and len(found.lines("bot")) > 3
         bot.kill()
         await bot.wait()
-        found = await desk.found("--only", "folder")
+        found = await desk.found("--only", "folder", "--only", "bot", **told)
         (stale,) = [one for one in found.lines("folder", "warning") if one.startswith("lock: ")]
         assert f"the record names process {bot.pid}" in stale and "has ended without giving it back" in stale
+        assert "nothing listens at 127.0.0.1" in found.only("bot", "unknown")
     finally:
         if bot.returncode is None:
             bot.kill()
             await bot.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 async def test_a_terminal_shows_groups_with_marks_and_colours(desk: Desk) -> None:

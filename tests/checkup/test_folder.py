@@ -86,6 +86,19 @@ async def test_what_killed_writes_and_erasings_left(desk: Desk) -> None:
     ]
 
 
+async def test_data_of_a_newer_program_and_a_version_that_makes_no_sense(desk: Desk) -> None:
+    root = desk.data / "memory"
+    root.mkdir(parents=True)
+    (root / "version.json").write_text('{"version": 99}')
+    bad = (await asked(desk)).only("folder", "bad")
+    assert bad.startswith(
+        f"data: {desk.data} has data of version 99, and DiscoClaw {__version__} knows only up"
+    )
+    assert "; upgrade the program, or restore a backup from before" in bad
+    (root / "version.json").write_text("half a fi")
+    assert "version.json makes no sense" in (await asked(desk)).only("folder", "bad")
+
+
 def held_by(desk: Desk, **record: object) -> None:
     root = desk.data / "memory"
     root.mkdir(parents=True)

@@ -19,6 +19,7 @@ async def asked(desk: Desk, **changes: str | None) -> Found:
     [
         (f"'{TOKEN}'", "token: DISCORD_TOKEN=…: has quotation marks around it; leave them out"),
         (f"{TOKEN[:10]} {TOKEN[10:]}", "has spaces or line breaks in it; copy the token once more"),
+        ("sk-ant-api03-abcdef", "token: DISCORD_TOKEN=…: is a key of Anthropic's"),
         (f"{TOKEN}x", "token: DISCORD_TOKEN=…: Discord does not accept this token; copy it again"),
     ],
 )
@@ -122,6 +123,17 @@ async def test_an_empty_allowlist_and_no_owner(desk: Desk) -> None:
         "who may talk: nobody: the bot answers nobody; set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS"
     )
     assert any(str(desk.discord.owner.id) in one for one in found.lines("discord", "warning"))
+
+
+async def test_a_server_that_cannot_be_looked_at_costs_the_others_nothing(desk: Desk) -> None:
+    club = desk.discord.add_guild("Odd Club")
+    desk.discord.fail_next("GET", f"/guilds/{club.id}/channels", 403)
+    found = await asked(desk, DISCORD_ALLOW_ROLE_IDS="4343")
+    unknown = found.lines("discord", "unknown")
+    assert unknown[0].startswith("servers: Odd Club can't be looked at (Discord does not allow it")
+    assert "no server of the bot has the role 4343 that was looked at" in unknown[1]
+    assert "permissions: the bot has every permission it needs in 1 channel" in found.lines("discord", "good")
+    assert found.exit_code == 0
 
 
 async def test_a_discord_that_cannot_be_reached(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.memory import upgrades
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS, ROLLING
@@ -57,11 +58,11 @@ async def _furnish(root: Path) -> None:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a memory folder but locks and notes, by name."""
+    """Every file below a memory folder but locks, notes and the folder's version, by name."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith(".")
+        if path.is_file() and not path.name.startswith(".") and path.name != upgrades.FILE
     }
 
 

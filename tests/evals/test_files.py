@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 
 from discoclaw.core.errors import Refused
 from discoclaw.evals import reading
 from discoclaw.loops.facts_prompt import SYSTEM
 
-ROOT = Path(__file__).parents[2]
 LINE = {"by": "A", "at": "2026-11-19T18:06:00+01:00", "text": "I prefer tabs"}
 MUST = {"op": "add", "all": ["tabs"], "source": 0, "example": "User prefers tabs."}
 
@@ -64,11 +62,6 @@ class TestTheBuiltInCases:
         lines = [line.text for one in reading.cases() for line in one.talk if line.by != "bot"]
         words = [re.sub(r"\W+", " ", line).strip().casefold() for line in lines]
         assert [line for line in words if line.count(" ") >= 2 and line in shown] == []
-
-    def test_are_in_the_wheel(self) -> None:
-        packed = {Path(one.distribution_path) for one in WheelBuilder(str(ROOT)).recurse_included_files()}
-        cases = {one.relative_to(ROOT) for one in (ROOT / "discoclaw/evals/cases").rglob("*.json*")}
-        assert len(cases) >= 25 and cases <= packed
 
 
 class TestAFile:

@@ -1,6 +1,6 @@
 """The port to the disk: plain files and the database take the same acts, and say the same of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
+from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Fillable, Log, drop
 from discoclaw.memory.stores import Disks, disks
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
@@ -150,6 +150,55 @@ _ACTS = st.lists(
     ),
     max_size=15,
 )
+
+
+class TestFrozen:
+    def test_a_database_is_as_it_was_while_others_write_and_files_go_on(
+        self, disk: Disk, again: Disk, tmp_path: Path
+    ) -> None:
+        texts, log = disk.documents(CURSORS), disk.ledgers.log(ANN)
+        texts.write("a.json", b"old")
+        log.append(b"one\n", after=NO_LOG)
+        with again.frozen(tmp_path / "beside") as frozen:
+            texts.write("a.json", b"new")
+            texts.write("b.json", b"new")
+            log.append(b"two\n", after=log.head())
+            found = frozen.documents(CURSORS).read_all(), frozen.ledgers.log(ANN).read()
+        if disk.name == "files":
+            assert found == ({"a.json": b"new", "b.json": b"new"}, b"one\ntwo\n")
+        else:
+            assert found == ({"a.json": b"old"}, b"one\n")
+        assert not list(tmp_path.rglob("*.tmp*"))
+        assert again.documents(CURSORS).read("b.json") == b"new"
+
+    def test_one_that_does_not_exist_is_empty(self, disk: Disk, tmp_path: Path) -> None:
+        with disk.frozen(tmp_path / "beside") as frozen:
+            assert (frozen.documents(CURSORS).names(), frozen.ledgers.by_age()) == ([], [])
+
+
+class TestFilling:
+    """Of databases; plain files are put in place as a folder."""
+
+    @pytest.fixture
+    def whole(self, disk: Disk) -> Fillable:
+        if not isinstance(disk, Fillable):
+            pytest.skip("plain files are put in place as a folder")
+        return disk
+
+    def test_puts_all_in_place_or_nothing(self, whole: Fillable, again: Disk) -> None:
+        def texts() -> Iterator[tuple[str, bytes]]:
+            yield from (("cursors/a.json", b"{}"), ("ledger/user-123.jsonl", b"one\ntwo\n"))
+            if fails:
+                raise OSError("unreadable")
+
+        fails = True
+        with pytest.raises(OSError, match="unreadable"):
+            whole.fill(texts())
+        assert (again.documents(CURSORS).names(), again.ledgers.by_age()) == ([], [])
+        fails = False
+        whole.fill(texts())
+        assert again.documents(CURSORS).read_all() == {"a.json": b"{}"}
+        assert again.ledgers.log(ANN).read() == b"one\ntwo\n"
 
 
 class TestWhateverIsDone:

@@ -11,6 +11,7 @@ import pytest
 
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.port import CURSORS
+from discoclaw.memory.status import status_of
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
@@ -64,6 +65,24 @@ async def until(done: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not done():  # noqa: ASYNC110 - it is the mirror's own pace that is watched
             await asyncio.sleep(0.005)
+
+
+class TestHowFarItIs:
+    @pytest.mark.every_store
+    async def test_counts_what_is_not_mirrored_as_it_is_now(self, memory: Memory, follow: Follow) -> None:
+        board = Board(memory, failures=1)
+        follower = await follow(board, retry_s=60)
+        await follower.catch_up()
+        await follower.settle()
+        assert status_of(memory.disks).behind == {"board": 0}
+        await memory.change(ANN, "why", remember("likes tea"))  # which the board refuses for now
+        await memory.change(BOB, "why", remember("likes coffee"))
+        await follower.settle()
+        assert board.subjects == [ANN, BOB]
+        assert status_of(memory.disks).behind == {"board": 1}
+        await follower.close()
+        await memory.change(BOB, "why", remember("likes cake"))
+        assert status_of(memory.disks).behind == {"board": 2}
 
 
 class TestWhatChangesIsMirrored:

@@ -56,7 +56,11 @@ class TestTheFile:
     ) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         memory.close()
-        assert sorted(path.name for path in root.iterdir()) == [".lock", "memory.sqlite"]
+        assert sorted(path.name for path in root.iterdir()) == [
+            ".lock",
+            "memory.sqlite",
+            "version.json",
+        ]
         assert not memory.durable_folder.exists()
 
     async def test_any_tool_reads_the_lines_as_they_are(self, closed: Path) -> None:

@@ -11,14 +11,25 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from discoclaw.core.errors import LeaseLost, Overtaken
 from discoclaw.core.service import Passive
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.port import LEDGERS, NO_LOG, Change, Documents, Head, Held, Ledgers, Log, Mark
+from discoclaw.memory.disk.port import (
+    LEDGERS,
+    NO_LOG,
+    Change,
+    Disk,
+    Documents,
+    Head,
+    Held,
+    Ledgers,
+    Log,
+    Mark,
+)
 
 _ROOT = Path("shared")
 
@@ -229,6 +240,9 @@ class RamDisk:
     def close(self) -> None: ...
 
     def wipe(self) -> None: ...
+
+    def frozen(self, beside: Path) -> AbstractContextManager[Disk]:
+        return nullcontext(self)
 
 
 @dataclass(eq=False)

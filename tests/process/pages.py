@@ -5,6 +5,7 @@ Each page asks for its state twice a second; so does `Page.shows`, more often.
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 from uuid import uuid4
@@ -12,6 +13,8 @@ from uuid import uuid4
 import aiohttp
 from simcord.components import walk_components
 
+ADDRESS = re.compile(r"^  (\S.*?) +(http://127\.0\.0\.1:\d+/#\S+)$", re.M)
+"""The name and the address of a page, in what `discoclaw demo` prints."""
 PATIENCE = 30.0
 LOOK_S = 0.02
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
@@ -15,13 +14,12 @@ import pytest
 import pytest_asyncio
 
 from tests.process.house import OURS, PATIENCE, START_S, Bot, Brain, is_talk
-from tests.process.pages import Page
+from tests.process.pages import ADDRESS, Page
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STARTED = "Stop with Ctrl-C"
-ADDRESS = re.compile(r"^  (\S.*?) +(http://127\.0\.0\.1:\d+/#\S+)$", re.M)
 NOBODY_KNOWN = "I don't remember anything about you yet"
 
 

@@ -32,7 +32,7 @@ def assert_whole(folder: Path) -> None:
     for path in folder.rglob("*.json"):
         if not path.name.startswith("."):  # a temporary file of a write that a kill cut short
             json.loads(path.read_bytes())
-    for path in folder.rglob("*.jsonl"):
+    for path in folder.rglob("ledger/*.jsonl"):
         loaded = ledger.read(path)
         assert loaded.damage == (), f"{path}: {'; '.join(map(str, loaded.damage))}"
 

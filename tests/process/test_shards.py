@@ -1,6 +1,7 @@
 """`discoclaw run` with Discord's shards: one process that has them all."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator
 
@@ -9,6 +10,7 @@ import pytest_asyncio
 
 from discoclaw.bot.sharded import PAUSE_S
 from tests.process.house import House
+from tests.process.test_monitoring import get, until_state
 from tests.servers.discord_server import Channel, Message, Session
 
 pytestmark = [
@@ -99,6 +101,21 @@ async def test_what_was_said_while_one_shard_was_away_is_answered_once(club: Clu
     )
     await club.answered(club.channels[1], "fine")
     assert len(club.replies(missed)) == 1
+
+
+async def test_it_is_unready_while_one_shard_is_away_and_says_which(club: Club) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    await club.running(DISCOCLAW_METRICS=at)
+    await until_state(at, "Discord", "good")
+    session = await club.session(2)
+    club.house.discord.invalidate_sessions(only=session)  # discord.py waits before it identifies anew
+    await until_state(at, "Discord", "bad")
+    body = (await get(at, "/readyz"))[1]
+    assert "shards that are not connected: 2/4" in body
+    assert 'discoclaw_shards{state="connected"} 3.0' in (await get(at, "/metrics"))[1]
+    await until_state(at, "Discord", "good")
+    assert "connected with the shards 0-3/4" in (await get(at, "/readyz"))[1]
 
 
 async def test_after_a_kill_each_shard_goes_on_where_it_was(club: Club) -> None:

@@ -3,20 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 
 from discoclaw.core.message import Place
 from discoclaw.session import content
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_the_checkouts_files_are_in_the_wheel() -> None:
-    packed = {Path(one.distribution_path) for one in WheelBuilder(str(ROOT)).recurse_included_files()}
-    files = {
-        Path("discoclaw") / one.relative_to(ROOT) for one in (ROOT / "content").rglob("*") if one.is_file()
-    }
-    assert len(files) >= 3 and files <= packed
 
 
 class TestTheFolder:

@@ -135,6 +135,7 @@ class TestLimits:
         desk.submit("one", work.job("a", held=True))
         await until(lambda: work.running == 1)
         assert [desk.submit("one", work.job(name)) for name in "bcd"] == [True, True, False]
+        assert (desk.waiting, desk.busy()) == (2, 1)
         assert desk.submit("two", work.job("e"))
         work.gates["a"].set()
         await desk.settle()

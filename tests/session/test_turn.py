@@ -322,10 +322,9 @@ class TestAModelThatFails:
 
     @pytest.mark.parametrize("error", ERRORS)
     async def test_the_person_is_told_its_text(self, tmp_path: Path, error: type[ModelError]) -> None:
-        failure = error("details for the log", **({"after_s": 1} if error is ModelSpent else {}))
-        home = house(tmp_path, ScriptedModel([failure]), summary_every=1)
+        home = house(tmp_path, ScriptedModel([error("details for the log")]), summary_every=1)
         reply = await ask(home)
-        assert reply.failed == [failure.user_message]
+        assert reply.failed == [error.user_message]
         assert "details" not in "".join(reply.failed)
         assert home.model.summarised == []
 

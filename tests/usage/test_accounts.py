@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -27,6 +28,27 @@ NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
 DAY_MS = 86_400_000
 ANN, BOB = Payer("1", "10", "100"), Payer("2", "10", "100")
 ONE = Wish("usual", "big", 100)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from discoclaw.core.budgets import Limit, Wish
+from discoclaw.core.usage import Payer
+from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.usage.accounts import Accounts, Rules
+from discoclaw.usage.log import UsageLog
+
+async def main() -> None:
+    lines = UsageLog(FilesDisk(Path(sys.argv[1])))
+    accounts = Accounts(lines, clock=lambda: int(sys.argv[2]), rules=Rules((Limit("all", "day", 1000),)))
+    await accounts.start()
+    await accounts.begin("answer", Payer("1"), [Wish("usual", "big", 100)])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+"""A process that is killed in the middle of its first call."""
 
 
 class Clock:
@@ -163,9 +185,13 @@ class TestABudget:
                 accounts.end(ended(one, 10))
             assert spent(accounts) == {"all": 100}
 
-    async def test_counts_what_was_put_aside_for_a_call_that_was_killed(self, opened: Open) -> None:
-        async with opened("1000/day") as accounts:
-            await accounts.begin("answer", ANN, [ONE])
+    async def test_counts_what_was_put_aside_for_a_call_that_was_killed(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        killed = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, str(tmp_path / "memory"), str(NOON)
+        )
+        assert await killed.wait() == -signal.SIGKILL
         async with opened("1000/day") as accounts:
             assert spent(accounts) == {"all": 100}
             assert await accounts.calls(0) == []
@@ -193,6 +219,17 @@ class TestABudget:
             clock.ms -= DAY_MS
             assert not await call(accounts, 1)
         async with opened("100/day") as accounts:
+            assert not await call(accounts, 1)
+
+    @pytest.mark.every_store
+    async def test_of_a_month_that_has_begun_is_not_renewed_by_a_clock_set_back_before_it(
+        self, opened: Open, clock: Clock
+    ) -> None:
+        clock.ms += 7 * DAY_MS  # the first of December
+        async with opened("100/month") as accounts:
+            assert await call(accounts, 100)
+        clock.ms -= DAY_MS
+        async with opened("100/month") as accounts:
             assert not await call(accounts, 1)
 
     async def test_counts_each_line_once_when_the_clock_goes_back_over_a_month(

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from discoclaw.bot.buttons import BRANCH, USER, PersonalButton
+from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu
 from discoclaw.bot.cards.card import Button, Card
 from discoclaw.bot.cards.questions import HOW
 from discoclaw.bot.cards.reading import texts_of
@@ -25,6 +25,15 @@ class TurnButton(PersonalButton, template=rf"turn:{USER}:{PAGE}:(?P<verb>[a-z -]
         if values == IN_CARD:
             values = read(texts_of(press.message).get(ASKED_ID, ""))
         return await presses.commands.turn(press, self.known["verb"], values, int(self.known["page"]))
+
+
+class UsageMenu(PersonalMenu, template=rf"usage:{USER}"):
+    """Shows another view of what models were used for."""
+
+    needs = ()
+
+    async def do(self, presses: Presses, press: Press) -> Card:
+        return await presses.commands.turn(press, "data usage", self.item.values[0], 1)
 
 
 class RevertButton(PersonalButton, template=rf"revert:{USER}:{COMMIT}:{PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}"):
@@ -91,5 +100,5 @@ async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown:
     return await presses.commands.turn(press, verb, values, int(known["page"]))
 
 
-ALL = (TurnButton, RevertButton, PersonaButton, DecideButton, TakeBackButton)
+ALL = (TurnButton, UsageMenu, RevertButton, PersonaButton, DecideButton, TakeBackButton)
 """The client registers these before it connects."""

@@ -184,7 +184,7 @@ def _frame(card: Card) -> int:
     rows = -(-len(card.controls) // _ROW)
     # The container, above the rows the note (with a button) and the heading, each with a separator; below
     # them a separator with the last text.
-    parts = 1 + (4 if card.note else 0) + 2 + (2 if card.bottom() else 0) + (1 if card.pictures else 0)
+    parts = 1 + (4 if card.note else 0) + 2 + (2 if card.bottom() else 0) + (2 if card.pictures else 0)
     parts += rows + len(card.controls) + 2 * len(card.menus)
     # What was asked, and the row of pages with its three buttons.
     return parts + (5 if card.turn is not None else 0)

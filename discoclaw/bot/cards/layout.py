@@ -48,7 +48,7 @@ def rendered(card: Card) -> Rendered:
             box.add_item(discord.ui.Separator(visible=line))
         box.add_item(_part(entry, page))
     if card.pictures:
-        if above and not rows:
+        if above or rows:
             box.add_item(discord.ui.Separator(visible=False))
         gallery: discord.ui.MediaGallery[Any] = discord.ui.MediaGallery()
         for picture in card.pictures:

@@ -22,6 +22,7 @@ from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.tools.consolidation import Tidy
+from discoclaw.usage.accounts import Accounts
 
 OFF: Mapping[Need, str] = {
     "memory": "my memory is switched off here; whoever runs me can switch it on with "
@@ -39,6 +40,7 @@ class CommandContext:
     """The parts. `off` names those that are switched off.
 
     `loops` make the summaries. `consolidate` tidies a memory. `settings` are the ones that admins change.
+    `accounts` say what models were used for.
     """
 
     store: Memory
@@ -52,6 +54,7 @@ class CommandContext:
     explained: Explained
     consolidate: Tidy
     mirror: MirrorControl
+    accounts: Accounts
     off: frozenset[Need] = frozenset()
 
     @property

@@ -20,7 +20,7 @@ from discoclaw.bot.commands.ask import ASK
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.params import a_memory, a_zone, on_off
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Param
-from discoclaw.bot.commands.table_more import ADMINS, DATA, HISTORY, OWNERS, PERSONAS
+from discoclaw.bot.commands.table_more import ADMINS, DATA, HISTORY, OWNERS, PERSONAS, USAGE
 from discoclaw.bot.menus.table import MENUS
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.search import STILL
@@ -148,5 +148,7 @@ EVERYDAY = (
     ),
 )
 
-_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, *ADMINS, replace(SEARCH, path="search"), ASK)
+_SHORT = (replace(SEARCH, path="search"), replace(USAGE, path="usage"))
+"""Slash commands that are found without `/memory` too."""
+_ALL = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *OWNERS, *ADMINS, *_SHORT, ASK)
 CATALOGUE = Catalogue(GROUPS, _ALL, frozenset(TEXT_ROOTS), MENUS)

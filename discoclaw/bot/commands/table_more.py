@@ -5,7 +5,7 @@ See `table`, where all rows come together.
 
 from dataclasses import replace
 
-from discoclaw.bot.commands import data, history, live_settings, owners, personas, transfer
+from discoclaw.bot.commands import data, history, live_settings, owners, personas, transfer, usage
 from discoclaw.bot.commands.params import a_change, a_persona, on_off
 from discoclaw.bot.commands.spec import Command, Param
 
@@ -147,8 +147,27 @@ PERSONAS = (
     ),
 )
 
+USAGE = Command(
+    "memory data usage",
+    usage.usage,
+    "What models did for you, what it cost, and what is left of budgets",
+    (
+        Param(
+            "by",
+            "An overview, or the last 30 days divided by this",
+            "choice",
+            default=usage.VIEWS[0],
+            choices=usage.VIEWS,
+            shown="view",
+        ),
+        Param("everybody", "For my owners: everybody's, not only yours", "flag", default=False),
+    ),
+    aliases=("usage",),
+    needs=(),
+)
 DATA = (
     Command("memory data stats", data.stats, "Statistics about your memory", aliases=("stats",)),
+    USAGE,
     Command(
         "memory data export",
         transfer.export,
@@ -156,7 +175,7 @@ DATA = (
         (
             Param(
                 "format",
-                "For import, for reading, every object, or a list for other programs",
+                "For import, for reading, every object, a list for programs, or what models did for you",
                 "choice",
                 default="json",
                 choices=tuple(transfer.FORMATS),
@@ -164,6 +183,7 @@ DATA = (
             Param("history", "With everything that ever changed", "flag", default=False),
         ),
         aliases=("export",),
+        needs=(),
     ),
     Command(
         "memory data import",

@@ -15,10 +15,9 @@ import discord
 
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts.markup import NOTE
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History
@@ -36,31 +35,36 @@ from discoclaw.memory.exchange import (
     export_snapshot,
     load_bytes,
 )
+from discoclaw.show.usage import as_csv
 from discoclaw.show.words import count, memories
 
 MOST_BYTES = 8 * 1024 * 1024
 """What every server takes as a file, with room to spare; and what we read of one."""
+USAGE = "usage"
 FORMATS = {
     "json": "memories.json",
     "markdown": "memory.md",
     "objects": "memory.zip",
     "snapshot": "snapshot.json",
+    USAGE: "usage.csv",
 }
 """What an export can be, and what its file is called."""
 TOO_LARGE = (
-    "your memory is larger than a file in Discord may be; whoever runs me can give it to you with "
+    "that is larger than a file in Discord may be; whoever runs me can give it to you with "
     "`discoclaw memory export`"
 )
 DMS_CLOSED = (
     "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
 )
-NOT_TAKEN = "Discord didn't take the file just now; try again later"
 
 
 # ---------------------------------------------------------------------- export
 
 
 async def export(call: Call, format: str, history: bool) -> Answer:
+    if format == USAGE:
+        return await _usage(call)
+    call.context.require("memory")
     known = await call.history()
     if not known.records:
         return "I remember nothing about you, so there is nothing to export."
@@ -69,25 +73,35 @@ async def export(call: Call, format: str, history: bool) -> Answer:
     content, number = await asyncio.to_thread(
         _rendered, known, call.subject, format, history, now_ms, accessed
     )
+    held = count(number, "memory") if format == "snapshot" else memories(known.items().values())
+    return await _sent(call, content, FORMATS[format], "Your memory", held)
+
+
+async def _usage(call: Call) -> Answer:
+    """A line for each call of a model that was for the person."""
+    own = await call.context.accounts.calls(0, call.user_id)
+    if not own:
+        return "No calls of models are written down as yours, so there is nothing to export."
+    content = await asyncio.to_thread(as_csv, own)
+    return await _sent(call, content, FORMATS[USAGE], "Your usage", count(len(own), "call"))
+
+
+async def _sent(call: Call, content: bytes, name: str, what: str, held: str) -> Answer:
+    """Send a file to somebody in a DM, or where their DMs are closed, below their slash command."""
     if len(content) > MOST_BYTES:
         raise Refused(TOO_LARGE)
 
-    def file() -> discord.File:
-        return discord.File(BytesIO(content), filename=FORMATS[format])
+    def pages() -> list[Page]:
+        return [Page(f"{what}: {held} in `{name}`.", files=(discord.File(BytesIO(content), filename=name),))]
 
-    held = count(number, "memory") if format == "snapshot" else memories(known.items().values())
-    about = f"Your memory: {held} in `{FORMATS[format]}`."
     if call.place.kind == "dm":
-        return [Page(about, files=(file(),))]
+        return pages()
     try:
-        with discord_errors():
-            await call.author.send(NOTE + about, file=file(), allowed_mentions=SILENT)
+        await in_dm(call, pages())
     except ChatForbidden:
         if not call.slash:
             raise Refused(DMS_CLOSED) from None
-        return [Page(about, files=(file(),))]
-    except ChatError as error:
-        raise Refused(NOT_TAKEN) from error
+        return pages()
     return f"I sent it to you in a DM ({held})."
 
 

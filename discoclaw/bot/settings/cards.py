@@ -4,7 +4,8 @@ from discoclaw.bot.cards.card import Button, Card, Entry, Menu
 from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.texts.markup import ago, opening, words
 from discoclaw.core.live import GLOBAL, Scope
-from discoclaw.core.live_fields import MOST_PROMPT, Choice, Field, Number, Switch, Value
+from discoclaw.core.live_fields import MOST_PROMPT, Field
+from discoclaw.core.live_words import has_lines, longest, options, value_words
 from discoclaw.core.text import clip
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, Row
@@ -31,8 +32,8 @@ def main_card(admin: Admin, scope: Scope, note: str = "") -> Card:
     admin.check(scope)
     rows = admin.settings.rows(scope)
     here, user = written(scope), admin.user_id
-    options = [(row.field.title, line(_value(admin, scope, row), 100), row.field.name) for row in rows]
-    menus = [Menu(f"settings:{user}:{here}", "Change a setting…", options)]
+    fields = [(row.field.title, line(_value(admin, scope, row), 100), row.field.name) for row in rows]
+    menus = [Menu(f"settings:{user}:{here}", "Change a setting…", fields)]
     controls: list[Button] = []
     if admin.source.guild_id is not None:
         menus.append(Menu(f"settings-of:{user}", "Another channel…", (), channels=True))
@@ -56,8 +57,9 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
     field, here, user = row.field, written(scope), admin.user_id
     menus, controls = [], []
     if not row.fixed:
-        if options := _options(field):
-            menus.append(Menu(f"setting:{user}:{here}:{name}", "Choose…", options))
+        if chosen := options(field):
+            choices = [(means, "", value) for value, means in chosen]
+            menus.append(Menu(f"setting:{user}:{here}:{name}", "Choose…", choices))
         else:
             controls.append(Button(f"setting-type:{user}:{here}:{name}", "Change…", "blue"))
         unset = f"setting-unset:{user}:{here}:{name}"
@@ -77,28 +79,10 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Card:
     ).said(note)
 
 
-def value_words(field: Field, value: Value | None) -> str:
-    """A value in words, which are not markup yet."""
-    if value is None or value == "":
-        return "none"
-    if isinstance(field.type, Switch):
-        return "on" if value else "off"
-    if isinstance(field.type, Choice):
-        return field.type.meanings[str(value)]
-    return str(value)
-
-
-def _options(field: Field) -> list[tuple[str, str, str]]:
-    """What a menu offers for a field; nothing where a value is typed."""
-    if isinstance(field.type, Choice):
-        return [(means, "", value) for value, means in field.type.meanings.items()]
-    return [("on", "", "on"), ("off", "", "off")] if isinstance(field.type, Switch) else []
-
-
 def typed_hint(field: Field) -> tuple[str, bool, int]:
     """How a field is typed: what stands above it, whether it has several lines, how long it may be."""
-    most = 3 if isinstance(field.type, Number) else MOST_PROMPT if field.name == "prompt" else 120
-    return f"{field.type.allowed[:1].upper()}{field.type.allowed[1:]}", field.name == "prompt", most
+    allowed = field.type.allowed
+    return f"{allowed[:1].upper()}{allowed[1:]}", has_lines(field), longest(field)
 
 
 def _entry(admin: Admin, scope: Scope, row: Row) -> Entry:
@@ -109,21 +93,10 @@ def _entry(admin: Admin, scope: Scope, row: Row) -> Entry:
 def _value(admin: Admin, scope: Scope, row: Row) -> str:
     value = row.effective.value
     if value is None and row.field.by_place:
-        listed = _listed(admin, scope, row.field.name)
-        return f"as {row.field.variable} says" if scope == GLOBAL else value_words(row.field, listed)
+        if scope == GLOBAL:
+            return f"as {row.field.variable} says"
+        return value_words(row.field, admin.settings.listed(row.field.name, admin.place(scope)))
     return value_words(row.field, value)
-
-
-def _listed(admin: Admin, scope: Scope, name: str) -> Value | None:
-    """What the settings' lists of places say about a channel."""
-    if scope == GLOBAL:
-        return None
-    place, places = admin.place(scope), admin.settings.places
-    if name == "persona":
-        return places.fixed.of(place)
-    if name == "archive":
-        return places.auto_save.covers(place)
-    return admin.client.access.allowlist.channel(place.group_id, place.channel_id)
 
 
 def _origin(admin: Admin, scope: Scope, row: Row) -> str:
@@ -136,20 +109,9 @@ def _origin(admin: Admin, scope: Scope, row: Row) -> str:
         who = row.changed
         set_ = f"set by <@{who.by}> {ago(who.at)}" if who is not None else f"set in `{FILE}`"
         return f"{set_}{wider}"
-    if effective.source == "settings" or (effective.value is None and _is_set(admin, row.field.name)):
+    if effective.source == "settings" or (effective.value is None and admin.settings.lists(row.field.name)):
         return f"from `{row.field.variable}`"
     return "default"
-
-
-def _is_set(admin: Admin, name: str) -> bool:
-    """Whether the settings have a list of places for a field."""
-    places = admin.settings.places
-    listed = {
-        "persona": bool(places.fixed.names),
-        "archive": bool(places.auto_save),
-        "listen": bool(admin.client.access.allowlist.channels),
-    }
-    return listed.get(name, False)
 
 
 def _foot(admin: Admin, scope: Scope, row: Row) -> tuple[str, ...]:

@@ -14,11 +14,11 @@ from discoclaw.bot.modals import Field, PersonalModal, opened
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Press, Presses
 from discoclaw.bot.settings.admins import Admin
-from discoclaw.bot.settings.cards import field_card, main_card, shown_scope, typed_hint, value_words
+from discoclaw.bot.settings.cards import field_card, main_card, shown_scope, typed_hint
 from discoclaw.bot.texts.markup import words
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.live import Scope
-from discoclaw.core.live_fields import Value
+from discoclaw.core.live_words import changed_words, typed_value
 
 log = logging.getLogger(__name__)
 
@@ -132,14 +132,10 @@ async def _change(presses: Presses, press: Press, known: Any, typed: str) -> Car
     admin, scope, name = await _admin(presses, press), shown_scope(known["scope"]), known["field"]
     admin.check(scope)
     field = admin.settings.row(scope, name).field
-    try:
-        value: Value | None = field.typed(typed) if typed.strip() else None
-    except Refused:  # its text names the field as the file does
-        raise Refused(f"“{field.title}” must be {field.type.allowed}") from None
+    value = typed_value(field, typed)
     if not await admin.settings.change(scope, name, value, admin.by):
         return main_card(admin, scope, SAME)
-    what = f"is now {words(value_words(field, value), 120)}" if value is not None else "is the default again"
-    return main_card(admin, scope, f"{field.title} {what}.")
+    return main_card(admin, scope, f"{field.title} {words(changed_words(field, value), 127)}.")
 
 
 ALL = (FieldMenu, ChannelMenu, ScopeButton, ValueMenu, UnsetButton, TypeButton)

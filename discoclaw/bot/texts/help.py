@@ -22,7 +22,7 @@ def overview(catalogue: Catalogue) -> str:
     for group in catalogue.inside(root):
         names = ", ".join(one.path.rpartition(" ")[2] for one in catalogue.below(group))
         lines.append(f"`!memory help {group.path.rpartition(' ')[2]}` – {names}")
-    return "\n".join([*lines, "`!memory help all` – everything on one page", PRIVACY, FOOT])
+    return "\n".join([*lines, "`!memory help all` – all on one page", PRIVACY, FOOT])
 
 
 def everything(catalogue: Catalogue) -> str:

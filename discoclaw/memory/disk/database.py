@@ -7,6 +7,7 @@ connection open. Callers close what they open. Independent of what is in the tab
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
+from discoclaw.memory.disk import temporary
 from discoclaw.memory.disk.files import unused_name
 from discoclaw.memory.disk.private import make_folder, opener
 
@@ -174,6 +176,38 @@ def checkpoint(db: sqlite3.Connection, *, wait: bool = True) -> bool:
     finally:
         db.execute(f"PRAGMA busy_timeout = {patience_ms}")
     return not busy
+
+
+@contextmanager
+def copied(path: Path, beside: Path) -> Iterator[Path]:
+    """A copy of a database as it was at one moment, in the folder `beside`; afterwards it is removed.
+
+    Others may read and write meanwhile: all pages are copied in one read transaction. Raises sqlite3.Error,
+    OSError.
+    """
+    make_folder(beside)
+    copy = beside / temporary.name_for(path.name)
+    handle = opener(os.fspath(copy), os.O_CREAT | os.O_EXCL | os.O_RDWR)
+    try:
+        temporary.claim(handle)
+        with closing(look(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
+            source.backup(target, progress=_give_up(path))
+        yield copy
+    finally:
+        os.close(handle)
+        remove(copy)
+
+
+def _give_up(path: Path) -> Callable[[int, int, int], None]:
+    """For a copy, which Python would try for ever: raises OSError where another program prevents it."""
+    until = time.monotonic() + BUSY_S
+
+    def look(status: int, _remaining: int, _total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > until:
+            raise OSError(f"{path} can't be copied: {_REASONS[sqlite3.SQLITE_BUSY]}")
+
+    return look
 
 
 # ---------------------------------------------------------------------- errors

@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from functools import partial
@@ -21,8 +22,10 @@ from typing import Any, ParamSpec, TypeVar
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
+from discoclaw.jobs import step
 from discoclaw.memory.disk import private, temporary
 from discoclaw.memory.disk.threads import DISK
+from discoclaw.memory.disk.writes import WRITES
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,6 +86,7 @@ def _refuse_link(path: str | Path) -> None:
         raise Linked(f"{path} is a symbolic link, which is never followed; put the file itself in its place")
 
 
+@WRITES.noted()
 def write_atomic(path: Path, content: bytes, *, still: Callable[[], bool] = lambda: True) -> Stamp:
     """Replace a file's content, durably. Returns the new file's stamp, or None if it was not replaced.
 
@@ -146,6 +150,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
+@WRITES.noted()
 def append_synced(path: Path, content: bytes, *, expected_size: int) -> None:
     """Append `content`, durably, to a file of exactly `expected_size` bytes (0: it may not exist yet).
 
@@ -187,12 +192,16 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     A caller that holds a lock around this therefore releases it only when nobody is writing any more.
     """
-    return await to_its_end(_begun(work, *args, **kwargs))
+    outcome = await to_its_end(_begun(work, *args, **kwargs))
+    step()
+    return outcome
 
 
 async def read_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run blocking work in a thread that is left to itself if the caller is cancelled, as a read may be."""
-    return await _begun(work, *args, **kwargs)
+    outcome = await _begun(work, *args, **kwargs)
+    step()
+    return outcome
 
 
 def _begun(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
@@ -212,6 +221,14 @@ async def to_its_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise
+
+
+def free_bytes(folder: Path) -> int:
+    """How many bytes are free in a folder, or where it would be made. Raises OSError."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 def stamp_of(ms: int) -> str:

@@ -5,7 +5,7 @@ Blocking; raises what `port` says. Knows nothing about what the bytes mean.
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -183,6 +183,10 @@ class FilesDisk:
 
     def wipe(self) -> None:
         """Does nothing: the file system owns unlinked data."""
+
+    def frozen(self, beside: Path) -> AbstractContextManager[Disk]:
+        """The store itself, which goes on changing."""
+        return nullcontext(self)
 
 
 def log_at(where: Path | Log) -> Log:

@@ -13,9 +13,10 @@ about what the bytes mean.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -243,6 +244,48 @@ class Disk(Protocol):
     def wipe(self) -> None:
         """Destroy all remains of removed content."""
         ...
+
+    def frozen(self, beside: Path) -> AbstractContextManager["Disk"]:
+        """The store as it was at one moment, to be read while others write.
+
+        Files have no such moment: of them it is the store itself. `beside` is a folder for a temporary copy.
+        """
+        ...
+
+
+@runtime_checkable
+class Fillable(Protocol):
+    """A database, which takes many texts at once."""
+
+    def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        """Write logs (`.jsonl`) and other texts by their names in the store, all of them or none.
+
+        Raises Refused if processes share it and one uses it, or if it has ledgers; and OSError.
+        """
+        ...
+
+
+@runtime_checkable
+class Tabled(Fillable, Protocol):
+    """A database that has tables beside the texts, which only a database of its kind can take."""
+
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """The tables, by names of files for them, which say which version they have."""
+        ...
+
+    def copy_out(self, table: str, file: BinaryIO) -> None:
+        """Write a table to a file. Raises OSError."""
+        ...
+
+    def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
+        """As `Fillable.fill`; `tables` are the files of all tables, by the names of these."""
+        ...
+
+
+def is_log(name: str) -> bool:
+    """Whether a name in the store is a log's, and not that of a text that is replaced whole."""
+    return name.endswith(".jsonl")
 
 
 def ledger_name(subject: str) -> str:

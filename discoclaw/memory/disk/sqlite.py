@@ -32,6 +32,7 @@ from discoclaw.memory.disk.port import (
     LEDGERS,
     NO_LOG,
     Change,
+    Disk,
     Documents,
     Head,
     Held,
@@ -40,8 +41,10 @@ from discoclaw.memory.disk.port import (
     Mark,
     change_alone,
     changed,
+    is_log,
 )
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
+from discoclaw.memory.disk.writes import WRITES
 
 log = logging.getLogger(__name__)
 
@@ -113,11 +116,7 @@ class SqliteDisk:
         self.close()
         saved = rescue.save(self.file)
         new = SqliteDisk(self.file.parent, temporary.name_for(self.file.name))
-        with new.writing() as db:
-            for name, content in saved.documents.items():
-                rows.put_document(db, name, content)
-            for name, content in saved.logs.items():
-                rows.put(db, name, content, at=0)
+        new.fill((*saved.documents.items(), *saved.logs.items()))
         new.close()  # leaves no WAL behind
         aside = rescue.keep_aside(self.file, stamp)
         rescue.put_in_place(new.file, self.file)
@@ -143,6 +142,28 @@ class SqliteDisk:
                 copy.unlink(missing_ok=True)
 
     @contextmanager
+    def frozen(self, beside: Path) -> Iterator[Disk]:
+        if not self.file.exists():
+            yield self
+            return
+        if self._alone:
+            raise OSError(f"{self.file} can't be copied: the disk is full; free some space")
+        with (
+            as_ours(self.file),
+            database.copied(self.file, beside) as copy,
+            closing(SqliteDisk(copy.parent, copy.name)) as frozen,
+        ):
+            yield frozen
+
+    def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        with self.writing() as db:
+            for name, content in texts:
+                if is_log(name):
+                    rows.put(db, name, content, at=0)
+                else:
+                    rows.put_document(db, name, content)
+
+    @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """The connection, for this thread alone; None if there is no file. Raises OSError."""
         with self._database.lock, as_ours(self.file):
@@ -151,7 +172,7 @@ class SqliteDisk:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The connection in its own transaction: afterwards either all of it is durable, or nothing is."""
-        with self._database.lock, as_ours(self.file):
+        with WRITES.noted(), self._database.lock, as_ours(self.file):
             self._there()
             db = self._database.open()
             with database.transaction(db):

@@ -61,11 +61,16 @@ def leftovers(folders: Iterable[Path]) -> int:
     return found
 
 
-def sweep_for(target: Path) -> None:
-    """Remove what killed writes of one file or folder left beside it. What cannot be removed stays."""
+def sweep_for(target: Path, *, alike: str | None = None) -> None:
+    """Remove what killed writes of one file or folder left beside it. What cannot be removed stays.
+
+    `alike`: also those of files with this ending.
+    """
+    endings = (alike,) if alike is not None else ()
     with suppress(OSError):
         for name in os.listdir(target.parent):
-            if (ours := _OURS.fullmatch(name)) and ours["target"] == target.name:
+            ours = _OURS.fullmatch(name)
+            if ours and (ours["target"] == target.name or ours["target"].endswith(endings)):
                 with suppress(OSError):
                     _remove_unlocked(target.with_name(name), folders=True)
 

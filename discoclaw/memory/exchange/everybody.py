@@ -3,7 +3,7 @@
     everybody.json         {format, version, exported_at, subjects}; written last, when the rest is complete
     people/<subject>/      objects, or people/<subject>.json with its history
     rolling/, cursors/     the same files as in a store of plain files
-    tools/, clears.jsonl   the same (see `logs`)
+    tools/, clears.jsonl, usage/   the same (see `logs`)
     profiles/, groups/     the same (see `profiles`)
     choices.json, tombstones.jsonl, tombstone.key
 

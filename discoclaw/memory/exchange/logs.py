@@ -1,23 +1,27 @@
-"""The logs of tool calls and of cleared summaries, in the folder of a whole store (see `everybody`).
+"""The logs of tool calls, cleared summaries and usage, in the folder of a whole store (see `everybody`).
 
-    tools/<subject>.jsonl, clears.jsonl    the same files as in a store of plain files
+    tools/<subject>.jsonl, clears.jsonl, usage/<month>.jsonl    the same files as in a store of plain files
 
 Lines have ids, so a line that exists already is not added again. Unreadable lines are skipped.
 Blocking. Raises OSError, and MemoryFault if somebody else writes meanwhile.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import person_of, user_subject
+from discoclaw.core.usage import Record, record_of
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.disk.port import TOOLS, Disk
+from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
+from discoclaw.memory.disk.port import TOOLS, USAGE, Disk
 from discoclaw.memory.people import tool_calls
 
 ErasedAt = Callable[[str], int]
 """When (ms) a subject was last erased; -1 when never."""
+_MONTH = re.compile(r"\d{4}-\d\d\.jsonl")
 
 
 def write_logs(disk: Disk, target: Disk) -> None:
@@ -48,6 +52,31 @@ def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
     marks = [_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
     if known := [one for one in marks if one is not None]:
         clears.add(target.log(clears.FILE), known)
+    for name in filter(_MONTH.fullmatch, source.documents(USAGE).names()):
+        _take_usage(source, target, f"{USAGE}/{name}", erased_at)
+
+
+def _take_usage(source: Disk, target: Disk, name: str, erased_at: ErasedAt) -> None:
+    """Add a month's usage: what was spent stays, also where its person was erased and is no longer named."""
+    records = [one for one in map(record_of, values_in(source.log(name).read())) if one is not None]
+
+    def with_new(before: bytes) -> bytes:
+        known = {_key(one) for one in map(record_of, values_in(before)) if one is not None}
+        new = [one for one in records if _key(one) not in known]
+        return joined(before, b"".join(line_of(_unnamed(one, erased_at).to_json()) for one in new))
+
+    rewrite(target.log(name), with_new)
+
+
+def _key(record: Record) -> tuple[type[Record], str]:
+    return type(record), record.id
+
+
+def _unnamed(record: Record, erased_at: ErasedAt) -> Record:
+    user = record.payer.user
+    if user is None or erased_at(user_subject(user)) < record.at:
+        return record
+    return replace(record, payer=record.payer.without(user))
 
 
 def _without_erased(clear: Clear, erased_at: ErasedAt) -> Clear | None:

@@ -65,7 +65,7 @@ class Memory:
         processes: Processes = ALONE,
         changes: Changes | None = None,
     ) -> None:
-        disks = disks_at(where)
+        self.disks = disks = disks_at(where)
         self.disk = disks.used
         self.ledgers: Ledgers = self.disk.ledgers
         self.ledger_folder = disks.root / LEDGERS

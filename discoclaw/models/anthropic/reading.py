@@ -119,7 +119,7 @@ class Answer:
         It counts once more at the end. If the answer broke off, the tokens that arrived are estimated.
         """
         try:
-            counted = wire.usage_of(self._stream.current_message_snapshot.usage)
+            counted = wire.usage_of(getattr(self._stream.current_message_snapshot, "usage", None))
         except AssertionError:  # the SDK's, as long as the server has said nothing
             return Usage(), True
         if self._counted_to_end:

@@ -43,6 +43,8 @@ MAX_TOKENS = 32_000
 """Longest answer that is ever requested, in tokens. Every current model supports it."""
 LEAST_MORE = 8_000
 """A second try gets at least so many more tokens: what a model thinks at low effort."""
+MOST_COUNTED = 100_000_000
+"""A server that counts more tokens in one answer is wrong about that, and would block every budget."""
 MAX_BREAKPOINTS = 4
 """Cache breakpoints that the API accepts in one request."""
 THOUGHTS = ("thinking", "redacted_thinking")
@@ -283,7 +285,7 @@ def usage_of(usage: SdkUsage | None) -> Usage:
 
     def count(name: str, of: object = usage) -> int:
         value = getattr(of, name, None)
-        return value if isinstance(value, int) and value > 0 else 0
+        return value if isinstance(value, int) and 0 < value < MOST_COUNTED else 0
 
     return Usage(
         count("input_tokens"),

@@ -85,3 +85,11 @@ ARCHIVE = (
     "CREATE INDEX archive_unembedded_by_place ON archive_unembedded (place, id)",
 )
 """The statements that make them."""
+
+TABLES = (
+    *("archive_state", "archive_entries", "archive_terms", "archive_words"),
+    *("archive_vectors", "archive_signs", "archive_unembedded"),
+)
+"""The tables, each after those that it refers to."""
+COUNTED = (("archive_entries", "seq"), ("archive_terms", "id"))
+"""The columns that PostgreSQL numbers."""

@@ -6,15 +6,20 @@ that one is synchronous (docs/postgresql.md). Blocking. Knows nothing about what
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
+from discoclaw.core.errors import Refused
 from discoclaw.memory.disk.members import Together
-from discoclaw.memory.disk.port import LEDGERS, Documents, Ledgers, Log, Mark
-from discoclaw.memory.disk.postgres import changes, status
-from discoclaw.memory.disk.postgres.connection import Database
+from discoclaw.memory.disk.port import LEDGERS, Disk, Documents, Ledgers, Log, Mark, is_log
+from discoclaw.memory.disk.postgres import changes, copying, schema, status
+from discoclaw.memory.disk.postgres.archive import TABLES
+from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.documents import PostgresDocuments, end_of
 from discoclaw.memory.disk.postgres.logs import HeldLog, PostgresLog
+from discoclaw.memory.disk.postgres.pinned import ALONE, SNAPSHOT, pinned
 from discoclaw.memory.disk.postgres.processes import VERSIONS, ProcessRows
 from discoclaw.memory.disk.postgres.tables import Tables
 
@@ -36,8 +41,8 @@ class PostgresDisk:
     shared = True
     durable: Path | None = None
 
-    def __init__(self, url: str) -> None:
-        self.database = Database(url)
+    def __init__(self, where: str | Database) -> None:
+        self.database = Database(where) if isinstance(where, str) else where
         self.tables = Tables(self.database)
         self.seen = self.tables.seen
         self.presence = self.database.presence
@@ -107,6 +112,46 @@ class PostgresDisk:
         PostgreSQL reuses the space of removed rows in its own time (docs/postgresql.md).
         """
         self.tables.write(changes.hide)
+
+    @contextmanager
+    def frozen(self, beside: Path) -> Iterator[Disk]:
+        self.tables.prepare()
+        with pinned(self.database, SNAPSHOT) as database:
+            yield PostgresDisk(database)
+
+    @property
+    def tables_beside(self) -> Mapping[str, str]:
+        """The tables of the archive, by the names of their files: "1.archive_words", with their version."""
+        return {f"{len(schema.STEPS)}.{table}": table for table in TABLES}
+
+    def copy_out(self, table: str, file: BinaryIO) -> None:
+        self.tables.read(lambda db: copying.copy_out(db, table, file))
+
+    def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
+        self.tables.prepare()
+        with pinned(self.database, ALONE) as database:
+            database.read(_alone)
+            whole = PostgresDisk(database)
+            if any(size for _, size in whole.ledgers.by_age()):
+                raise Refused(f"{self.database.where} has memories already; nothing was written to it")
+            for name, content in texts:
+                if is_log(name):
+                    whole.log(name).replace(content)
+                else:
+                    whole.documents("").write(name, content)
+            if tables:
+                if database.read(lambda db: db.execute("SELECT FROM archive_entries LIMIT 1").rowcount):
+                    raise Refused(f"{self.database.where} has an archive already; nothing was written to it")
+                database.read(lambda db: copying.copy_in(db, tables))
+            database.read(schema.settle_in)
+
+
+def _alone(db: Connection) -> None:
+    """Keep processes of the bot from beginning until the transaction ends. Raises Refused if one is there."""
+    db.execute("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE")
+    alive = db.execute("SELECT host, pid FROM processes WHERE until > clock_timestamp()").fetchone()
+    if alive is not None:
+        raise Refused(f"process {alive[1]} on {alive[0]} uses the database; stop all processes first")
 
 
 class _Ledgers:

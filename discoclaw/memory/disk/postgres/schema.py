@@ -143,7 +143,7 @@ def prepare(database: Database, steps: tuple[tuple[str, ...], ...] = STEPS) -> N
             for statement in step:
                 db.execute(statement)
         if not at_home:
-            _settle_in(db)
+            settle_in(db)
         db.execute(f"UPDATE discoclaw SET version = %s, cluster = {_CLUSTER}", (len(steps),))
 
 
@@ -163,7 +163,7 @@ def _found(db: Connection, database: Database, newest: int) -> tuple[int | None,
     return version, at_home
 
 
-def _settle_in(db: Connection) -> None:
+def settle_in(db: Connection) -> None:
     """Drop what means nothing in a database that was restored from a backup: its xids, and who used it."""
     db.execute("TRUNCATE changes, processes, leases")
     db.execute("UPDATE discoclaw SET forgotten = pg_current_xact_id()::text::bigint")

@@ -17,6 +17,7 @@ from discoclaw.memory.disk.postgres import schema
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import Unsure
 from discoclaw.memory.disk.postgres.seen import Seen
+from discoclaw.memory.disk.writes import WRITES
 
 T = TypeVar("T")
 
@@ -70,6 +71,10 @@ class Tables:
         If the answer to its commit is lost and it was written, return `landed` of the version; if it was not,
         write once more. Raises OSError, of which Unsure if that cannot be told now, and LeaseLost.
         """
+        with WRITES.noted():
+            return self._written(write, landed)
+
+    def _written(self, write: Callable[[Parameters], T], landed: Callable[[int], T]) -> T:
         for _ in range(2):
             given = self.database.fence() | {"attempt": next(self._attempts)}
             try:

@@ -1,0 +1,245 @@
+"""What `/metrics` shows, read from the parts at the moment of the question. docs/monitoring.md explains each.
+
+Every label comes from a list in the program or in the settings: a name that somebody else chose is "other".
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from discoclaw import __version__
+from discoclaw.core.budgets import Spent
+from discoclaw.core.counts import Counts, Ended, Histogram, Why
+from discoclaw.core.health import Finding, healthy
+from discoclaw.core.model import Usage
+from discoclaw.core.seen import Last
+from discoclaw.core.usage import DOLLAR
+from discoclaw.jobs import Work
+from discoclaw.memory.disk.writes import Written
+
+PREFIX: Final = "discoclaw_"
+STATES: Final = {"good": 0, "unknown": 1, "warning": 2, "bad": 3}
+
+Rows = Iterable[tuple[Sequence[str], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Discord's shards of this process: how many are connected or not; the latency (s), if it is known."""
+
+    connected: int
+    away: int
+    latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relays:
+    """The relays: connected or not, and what waits for them, the oldest for so long (s)."""
+
+    connected: int = 0
+    away: int = 0
+    waiting: int = 0
+    oldest_s: float = 0.0
+    refused: int = 0
+
+
+def gauge(name: str, text: str, value: float) -> Metric:
+    """A number that goes up and down."""
+    return GaugeMetricFamily(PREFIX + name, text, value=value)
+
+
+def counter(name: str, text: str, value: float) -> Metric:
+    """A number that only grows, until the next start."""
+    return CounterMetricFamily(PREFIX + name, text, value=value)
+
+
+def gauges(name: str, text: str, labels: Sequence[str], rows: Rows) -> Metric:
+    """A gauge for each row of label values."""
+    family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
+    for values, number in rows:
+        family.add_metric(list(values), number)
+    return family
+
+
+def counters(name: str, text: str, labels: Sequence[str], rows: Rows) -> Metric:
+    """A counter for each row of label values."""
+    family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+    for values, number in rows:
+        family.add_metric(list(values), number)
+    return family
+
+
+def histogram(name: str, text: str, values: Histogram) -> Metric:
+    """Times (s), sorted into ranges."""
+    family = HistogramMetricFamily(PREFIX + name, text)
+    family.add_metric([], [(_bound(bound), count) for bound, count in values.up_to()], values.sum)
+    return family
+
+
+def _bound(bound: float) -> str:
+    return "+Inf" if bound == float("inf") else f"{bound:g}"
+
+
+# ---------------------------------------------------------------------- what there is to measure
+
+
+def of_health(findings: Collection[Finding]) -> Iterator[Metric]:
+    """Whether the bot is ready, and each finding."""
+    yield gauges("info", "The version of the program.", ["version"], [([__version__], 1)])
+    yield gauge("ready", "1 if nothing is bad, as /readyz says.", healthy(findings))
+    worst: dict[str, int] = {}
+    for one in findings:
+        worst[one.name] = max(worst.get(one.name, 0), STATES[one.state])
+    text = "How something is: 0 good, 1 unknown, 2 a warning, 3 bad."
+    yield gauges("finding_state", text, ["name"], [([name], state) for name, state in worst.items()])
+
+
+def of_answers(counts: Counts, waiting: int, oldest_s: float) -> Iterator[Metric]:
+    """Messages, answers, and how long people wait."""
+    yield counter("messages_heard", "Messages of people in channels that the bot listens to.", counts.heard)
+    yield counter("messages_asked", "Messages that were to be answered.", counts.asked)
+    endings = [([how], counts.answers[how]) for how in get_args(Ended)]
+    yield counters("answers", "Answers, by how they ended.", ["ending"], endings)
+    reasons = [
+        ([why], counts.unanswered[why]) for why in {**dict.fromkeys(get_args(Why)), **counts.unanswered}
+    ]
+    text = "Messages that were to be answered and were not, by the reason."
+    yield counters("unanswered", text, ["reason"], reasons)
+    yield histogram("first_shown_seconds", "From a message to the first that is shown.", counts.shown)
+    yield histogram("answer_seconds", "From a message to the end of its answer.", counts.told)
+    yield gauge("queue_waiting", "Messages that wait for their turn.", waiting)
+    yield gauge("queue_oldest_seconds", "How long the one that has waited longest has waited.", oldest_s)
+    yield counter("commits", "Commits to memories.", counts.commits)
+
+
+def of_work(work: Collection[Work]) -> Iterator[Metric]:
+    """The background workers; those of the same name are added up."""
+
+    def total(value: Callable[[Work], float]) -> Rows:
+        return [([name], sum(map(value, ones))) for name, ones in by_name.items()]
+
+    def most(value: Callable[[Work], float], pick: Callable[[Iterable[float]], float] = max) -> Rows:
+        return [([name], pick(map(value, ones))) for name, ones in by_name.items()]
+
+    by_name: dict[str, list[Work]] = {}
+    for one in work:
+        by_name.setdefault(one.name, []).append(one)
+    label = ["worker"]
+    yield gauges("worker_running", "Jobs that run.", label, total(lambda one: one.running))
+    yield gauges("worker_waiting", "Jobs that will run, now or later.", label, total(lambda one: one.waiting))
+    yield gauges(
+        "worker_failing", "Jobs that failed when they last ran.", label, total(lambda one: one.failing)
+    )
+    text = "For how long a job has got nowhere."
+    yield gauges("worker_stalled_seconds", text, label, most(lambda one: max(one.longest_s, one.stuck_s)))
+    text = "How long ago a job last began, got on or ended."
+    yield gauges("worker_idle_seconds", text, label, most(lambda one: one.idle_s, min))
+    outcomes = (("done", lambda one: one.done), ("failed", lambda one: one.failed))
+    rows = [([*name, outcome], n) for outcome, value in outcomes for name, n in total(value)]
+    yield counters("worker_jobs", "Jobs that ended, by how.", ["worker", "outcome"], rows)
+
+
+def of_loop(lag: Histogram, last_s: float, hanging: int) -> Iterator[Metric]:
+    """The event loop, and calls in threads."""
+    yield histogram("loop_lag_seconds", "How late the event loop was, measured twice a second.", lag)
+    yield gauge("loop_lag_last_seconds", "How late it was the last time.", last_s)
+    yield gauge(
+        "threads_hanging", "Calls in threads, most of them to a disk, that take longer than 10 s.", hanging
+    )
+
+
+def of_store(written: Written, in_touch: bool) -> Iterator[Metric]:
+    """The store."""
+    rows = [(["done"], written.done), (["failed"], written.failed)]
+    yield counters("store_writes", "Writes to the store, by how they ended.", ["outcome"], rows)
+    text = "For how long no write has worked; 0 if the last one did."
+    yield gauge("store_failing_seconds", text, written.failing_s or 0.0)
+    yield gauge("store_in_touch", "0 if a database can't be reached.", in_touch)
+
+
+def of_gateway(gateway: Gateway) -> Iterator[Metric]:
+    """The connection to Discord."""
+    rows = [(["connected"], gateway.connected), (["away"], gateway.away)]
+    yield gauges(
+        "shards", "Discord's shards of this process, by whether they are connected.", ["state"], rows
+    )
+    latency: Rows = [((), gateway.latency_s)] if gateway.latency_s is not None else []
+    text = "How long Discord took to acknowledge the last heartbeat, if a shard is connected."
+    yield gauges("gateway_latency_seconds", text, [], latency)
+
+
+def of_models(seen: Mapping[str, Last]) -> Iterator[Metric]:
+    """When the models last answered and failed."""
+    answered = [([purpose], last.answered / 1000) for purpose, last in seen.items() if last.answered]
+    failed = [([purpose], last.failed / 1000) for purpose, last in seen.items() if last.failed]
+    label = ["purpose"]
+    text = "When a model last answered, in seconds since 1970."
+    yield gauges("model_answered_timestamp_seconds", text, label, answered)
+    text = "When the server of a model last failed, in seconds since 1970."
+    yield gauges("model_failed_timestamp_seconds", text, label, failed)
+
+
+def of_relays(relays: Relays) -> Iterator[Metric]:
+    """The mirror on relays."""
+    rows = [(["connected"], relays.connected), (["away"], relays.away)]
+    yield gauges("relays", "Nostr relays, by whether they are connected.", ["state"], rows)
+    yield gauge("outbox_waiting", "Events that the relay that lacks most doesn't have yet.", relays.waiting)
+    yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_s)
+    yield gauge("outbox_refused", "Events that a relay refused for good.", relays.refused)
+
+
+# ---------------------------------------------------------------------- usage
+
+TOKENS: Final = ("input", "output", "cache_read", "cache_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What calls used and cost (nanodollars) since the start, by purpose and model; and the budgets."""
+
+    usage: Mapping[tuple[str, str], Usage]
+    cost: Mapping[tuple[str, str], int]
+    budgets: Sequence[Spent]
+
+
+def of_usage(used: Used, label: Callable[[str], str]) -> Iterator[Metric]:
+    """Tokens and money. `label` turns a model's name, which a server may have made up, into a known one."""
+    tokens, searches, seconds, cost = (Counter[tuple[str, ...]]() for _ in range(4))
+    for (purpose, model), usage in used.usage.items():
+        row = (purpose, label(model))
+        tokens.update({(*row, kind): getattr(usage, f"{kind}_tokens") for kind in TOKENS})
+        searches[row] += usage.searches
+        seconds[row] += usage.seconds
+        cost[row] += used.cost.get((purpose, model), 0)
+    labels = ["purpose", "model"]
+    text = "Tokens that servers counted, or that are estimated where they don't."
+    yield counters("tokens", text, [*labels, "kind"], tokens.items())
+    yield counters("searches", "Searches on the web that models made.", labels, searches.items())
+    yield counters("transcribed_seconds", "Seconds of sound that were listened to.", labels, seconds.items())
+    dollars = [(row, nano / DOLLAR) for row, nano in cost.items()]
+    yield counters("cost_dollars", "What calls cost, by the prices that are known.", labels, dollars)
+    most: dict[tuple[str, ...], float] = {}
+    for one in used.budgets:
+        row = (one.limit.scope, one.limit.period)
+        most[row] = max(most.get(row, 0.0), one.percent / 100)
+    text = "How much of a budget is spent, 1 for all; of several alike, the one that is spent most."
+    yield gauges("budget_spent_ratio", text, ["scope", "period"], most.items())
+
+
+def known_model(names: Collection[str], table: Collection[str]) -> Callable[[str], str]:
+    """How a model is named in a label: as in the settings or the price table, else "other"."""
+
+    def label(model: str) -> str:
+        if model in names:
+            return model
+        return max((one for one in table if model.startswith(one)), key=len, default="other")
+
+    return label

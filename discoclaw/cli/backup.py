@@ -1,0 +1,182 @@
+"""`discoclaw backup | restore`: the data folder and its store as one file, and back."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.common import (
+    check_outside,
+    local_time,
+    note,
+    note_other_stores,
+    now_ms,
+    run_on_storage,
+    say,
+)
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
+from discoclaw.memory.backup.reading import Contents, read_file
+from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
+from discoclaw.memory.backup.writing import Source, back_up
+from discoclaw.memory.disk.files import stamp_of
+from discoclaw.memory.folder import DataFolder
+from discoclaw.settings import Settings
+from discoclaw.show.words import count, line
+from discoclaw.storage import Storage, disks_of
+
+_PARTS = {ARCHIVE: "the archive", OUTBOX: "the mirror's outbox", KEY: "the mirror's key"}
+
+
+def backup(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="The new file; by default discoclaw-<date>-<time>.tar.gz.", show_default=False),
+    ] = None,
+) -> None:
+    """Back up everything in the data folder and its store into one file. The bot may run meanwhile.
+
+    The file is read again and verified before it gets its name. It replaces no other file. `content/` and
+    `.env` are not in it. Restore it with `discoclaw restore`.
+
+    Example: discoclaw backup /mnt/backups/discoclaw-monday.tar.gz
+    """
+    settings, now = settings_module.load(), now_ms()
+    target = file if file is not None else Path(f"discoclaw-{stamp_of(now)}{ENDING}")
+    check_outside(target)
+    with disks_of(settings) as stores:
+        if not stores.used.shared and not settings.memory_dir.is_dir():
+            raise Refused(f"there is nothing to back up in {settings.data_dir}; set DISCOCLAW_DATA_DIR")
+        note_other_stores(settings)
+        source = Source(stores.used, settings.data_dir, settings.data_dir / "cache")
+        done = back_up(source, target, clock=now_ms)
+    for name in done.skipped:
+        note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
+    _note_damaged(done.contents)
+    say(f"Wrote {target}: {_amount(done.size)}, read again and verified.")
+    say(f"In it: {_inside(done.contents)}.")
+    say("Not in it: content/, .env, caches and the embedded relay's copies.")
+    say(_about_key(settings, done.contents))
+
+
+def restore_(
+    file: Annotated[Path, typer.Argument(help="A file that `discoclaw backup` wrote.")],
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", help="Another data folder than DISCOCLAW_DATA_DIR.", show_default=False),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in place of what is there, which is kept beside it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Verify the file, say what would happen, and change nothing.")
+    ] = False,
+) -> None:
+    """Restore a backup into the data folder and the store that the settings name. Stop the bot first.
+
+    The file is verified as a whole before anything changes. What is there already is never overwritten: with
+    --replace it is kept beside the folder. Who was erased or opted out here since then stays that way. A
+    database in PostgreSQL has to be empty.
+
+    Example: discoclaw restore discoclaw-monday.tar.gz --into /tmp/look --dry-run
+    """
+    settings = settings_module.load()
+    if into is not None:
+        settings = settings.model_copy(update={"data_dir": into, "durable_dir": None, "summary_dir": None})
+    contents = read_file(file)
+    with disks_of(settings) as stores:
+        target = Target(settings.data_dir, stores)
+        if dry_run:
+            _refuse(target, contents, replace)
+            _note_damaged(contents)
+            say(f"{file} is sound. It was made {local_time(contents.head.at)}, of {contents.head.store}.")
+            say(f"In it: {_inside(contents)}. Nothing was changed.")
+            return
+
+        def work() -> Restored:
+            _refuse(target, contents, replace)
+            return restore(file, target, contents, _Erasing(settings), now_ms=now_ms())
+
+        done = DataFolder(stores, clock=now_ms).alone(work)
+    _tell(settings, file, contents, done)
+
+
+def _refuse(target: Target, contents: Contents, replace: bool) -> None:
+    if (why := refusal(target, contents, replace=replace)) is not None:
+        raise Refused(f"nothing was restored: {why}")
+
+
+def _tell(settings: Settings, file: Path, contents: Contents, done: Restored) -> None:
+    _note_damaged(contents)
+    say(f"Restored {file}, made {local_time(contents.head.at)}, into {settings.data_dir}.")
+    say(f"Restored: {_inside(contents)}.")
+    if done.left_out:
+        say(f"Left out: {'; '.join(done.left_out)}.")
+    if done.erased:
+        people = count(done.erased, "subject")
+        say(f"{people} erased here since the backup stayed erased.")
+    if done.kept is not None:
+        say(
+            f"What was there before is kept in {done.kept}, a data folder. Erasing somebody doesn't reach "
+            "it, so delete it when you no longer need it."
+        )
+    say("Start the bot now. It reads what was said since from Discord, as after any pause.")
+
+
+class _Erasing:
+    """Erases people from the plain files of a data folder that is being prepared."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __call__(self, data: Path, subjects: Sequence[str]) -> None:
+        files = {"data_dir": data, "durable_dir": None, "summary_dir": None, "store": SecretStr("files")}
+
+        async def work(storage: Storage) -> None:
+            for subject in subjects:
+                if (erased := await storage.memory.erase(subject)).left:
+                    raise MemoryFault(f"{subject}, who was erased here, is left in part: {erased.left[0]}")
+
+        run_on_storage(work, self._settings.model_copy(update=files))
+
+
+# ---------------------------------------------------------------------- sentences
+
+
+def _inside(contents: Contents) -> str:
+    """What is in a backup: "3 ledgers with 12 commits, 40 other texts and the archive"."""
+    parts = [name for key, name in _PARTS.items() if contents.has(key)]
+    tables = [one for one in contents.members if one.name.startswith(f"{MEMORY}{TABLES}/")]
+    others = len(contents.members) - contents.ledgers - len(parts) - len(tables)
+    if any(one.size for one in tables if one.name.endswith("archive_entries")):
+        parts.insert(0, _PARTS[ARCHIVE])
+    listed = [
+        f"{count(contents.ledgers, 'ledger')} with {count(contents.commits, 'commit')}",
+        count(others, "other text"),
+        *parts,
+    ]
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def _about_key(settings: Settings, contents: Contents) -> str:
+    secret = "Keep the file secret: it has what people said in private"
+    if contents.has(KEY):
+        return f"{secret}, and the mirror's key, with which anybody can read the mirror and write as the bot."
+    elsewhere = " The mirror's key is in .env and not in it." if settings.nostr_key is not None else ""
+    return f"{secret}.{elsewhere}"
+
+
+def _note_damaged(contents: Contents) -> None:
+    for subject in contents.damaged:
+        note(
+            f"the ledger of {line(subject)} is damaged, and is in the backup as it is; "
+            "`discoclaw memory verify --repair` brings it in line"
+        )
+
+
+def _amount(size: int) -> str:
+    """A size for people: "12.3 MB"."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"

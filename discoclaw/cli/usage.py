@@ -1,0 +1,215 @@
+"""`discoclaw usage`: what models were used for, by whom, and what it cost."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from discoclaw import settings as settings_module
+from discoclaw.cli.common import AsJson, note, now_ms, print_table, put, save, say, say_json
+from discoclaw.cli.listing import channel_of, name_of
+from discoclaw.core.errors import Refused
+from discoclaw.core.subject import user_of
+from discoclaw.core.times import iso_ms
+from discoclaw.core.usage import Call
+from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, money
+from discoclaw.core.zones import local
+from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.subjects.inspect import subject_named
+from discoclaw.settings import Settings
+from discoclaw.show.usage import as_csv, cautions, purpose, used
+from discoclaw.show.words import count, line
+from discoclaw.storage import disks_of
+from discoclaw.usage.accounts import calls_since
+from discoclaw.usage.log import KEPT_MONTHS, UsageLog
+
+_MOST_DAYS: Final = 31 * (KEPT_MONTHS + 1)
+"""A report of more days would begin with days of which nothing is kept."""
+_BRIEF: Final = 5
+"""Groups of each kind that are shown if no kind is asked for."""
+_SINCE = re.compile(r"(\d{1,5})d|(\d{4}-\d\d-\d\d)")
+_OVERVIEW: Final[Sequence[By]] = ("purpose", "model", "person", "channel")
+
+
+def usage(
+    since: Annotated[
+        str, typer.Option(help="So many days, today included (7d), or a day to begin with (2026-11-01).")
+    ] = "30d",
+    by: Annotated[
+        By | None, typer.Option(help="Show all groups of one kind; by default the dearest of some.")
+    ] = None,
+    as_json: AsJson = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the days as a picture, a PNG file.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what models were used for, by whom, and what it cost.
+
+    Days are those of DISCOCLAW_TIMEZONE, as for budgets. Lines of the usage log are kept for 13 months.
+
+    Example: discoclaw usage --since 7d --by person
+
+    Example: discoclaw usage --since 2026-11-01 --json --picture usage.png
+    """
+    settings = settings_module.load()
+    days = _days(since, settings)
+    with disks_of(settings) as stores:
+        kinds = (by,) if by is not None else get_args(By) if as_json else _OVERVIEW
+        found = _found(stores.used, days, settings.zone, kinds)
+    if as_json:
+        say_json(_json(found))
+    else:
+        _print(found, brief=by is None)
+    if picture is not None:
+        from discoclaw.show.usage_picture import png  # importing Pillow takes a second on a slow disk
+
+        save(picture, png(found.report, days, title=f"Calls of models since {days.first}"))
+        if not as_json:
+            say(f"Drew {picture}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is shown: a report, its groups with the names that are known, and how many lines are damaged."""
+
+    report: Report
+    days: Days
+    zone: tzinfo
+    groups: Mapping[By, Sequence[Group]]
+    names: Mapping[By, Mapping[str | None, str]]
+    damaged: int
+
+
+def _found(disk: Disk, days: Days, zone: tzinfo, kinds: Sequence[By]) -> _Found:
+    records, damaged = UsageLog(disk).read(days.begin(zone))
+    report = Report.of((one for one in records if isinstance(one, Call)), zone)
+    groups = {kind: report.by(kind, days) for kind in kinds}
+    names = {kind: _names(kind, some, disk) for kind, some in groups.items()}
+    return _Found(report, days, zone, groups, names, damaged)
+
+
+def export_calls(who: str, path: Path) -> None:
+    """Write a table of the calls of models that were for a person. Raises Refused and MemoryFault."""
+    user_id = user_of(subject_named(who))
+    with disks_of(settings_module.load()) as stores:
+        calls = calls_since(UsageLog(stores.used), 0, user_id) if user_id is not None else []
+    if not calls:
+        raise Refused(
+            f"no calls of models are written down for {line(who, 60)}; "
+            "`discoclaw usage --by person` shows who has some"
+        )
+    if put(as_csv(calls), path):
+        say(f"Exported {count(len(calls), 'call')} to {path}.")
+
+
+def _days(since: str, settings: Settings) -> Days:
+    """The days that `--since` means."""
+    today = local(now_ms(), settings.zone).date()
+    found = _SINCE.fullmatch(since.strip().lower())
+    try:
+        number = int(found[1]) if found is not None and found[1] else 0
+        first = date.fromisoformat(found[2]) if found is not None and found[2] else None
+    except ValueError:
+        found, first = None, None
+    if found is None or (first is None and not number):
+        raise typer.BadParameter(f"--since {since!r} is no time; write for example 7d or {today:%Y-%m-01}")
+    if first is None:
+        return last_days(now_ms(), settings.zone, min(number, _MOST_DAYS))
+    if first > today:
+        raise typer.BadParameter(f"--since {since!r} is after today ({today})")
+    return Days(max(first, today - timedelta(days=_MOST_DAYS)), today)
+
+
+def _names(kind: By, groups: Sequence[Group], disk: Disk) -> Mapping[str | None, str]:
+    """What is known of each group's name: a person's, or what a channel is for."""
+    lookup: Mapping[str, Callable[[str | None, Disk], str]] = {"person": name_of, "channel": channel_of}
+    if kind not in lookup:
+        return {}
+    return {one.key: name for one in groups if (name := lookup[kind](one.key, disk))}
+
+
+# ---------------------------------------------------------------------- for people
+
+
+def _print(found: _Found, *, brief: bool) -> None:
+    if found.damaged:
+        note(f"{count(found.damaged, 'line')} of the usage log could not be read")
+    total, days = found.report.total, found.days
+    cost = money(total.nano) if total else "nothing"
+    say(f"{days.first} to {days.last}: {cost}, {used(total)}.")
+    for text in cautions(total):
+        say(text)
+    if not total:
+        return
+    for kind, some in found.groups.items():
+        shown = some[:_BRIEF] if brief else some
+        print_table(_table(kind, shown, found.names[kind], total))
+        if len(shown) < len(some):
+            say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
+
+
+def _table(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], total: Total) -> Table:
+    """A row for each group. Columns in which nothing would stand are left out."""
+    more = [one for one in ("searches", "seconds") if getattr(total.usage, one)]
+    columns = [kind, *(["name"] if names else []), "cost", "calls", "input", "cached", "output", *more]
+    table = Table()
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number <= bool(names) else "right")
+    for one in groups:
+        usage = one.total.usage
+        named = [line(names.get(one.key, ""), 40)] if names else []
+        numbers = [one.total.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
+        numbers += [usage.output_tokens, *(getattr(usage, name) for name in more)]
+        cost = money(one.total.nano) if one.total else ""
+        cells = [_title(kind, one.key), *named, cost, *(f"{number:,}" for number in numbers)]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _title(kind: By, key: str | None) -> str:
+    if key is None:
+        return {"person": "nobody", "channel": "direct messages and others", "server": "no server"}[kind]
+    return purpose(key) if kind == "purpose" else line(key)
+
+
+# ---------------------------------------------------------------------- for programs
+
+
+def _json(found: _Found) -> dict[str, Any]:
+    by = {
+        kind: [
+            {"key": one.key, "name": found.names[kind].get(one.key), **_numbers(one.total)} for one in some
+        ]
+        for kind, some in found.groups.items()
+    }
+    return {
+        "since": iso_ms(found.days.begin(found.zone)),
+        "first": found.days.first.isoformat(),
+        "last": found.days.last.isoformat(),
+        "zone": str(found.zone),
+        "damagedLines": found.damaged,
+        "total": _numbers(found.report.total),
+        "by": by,
+    }
+
+
+def _numbers(total: Total) -> dict[str, int]:
+    usage = total.usage
+    return {
+        "nanodollars": total.nano,
+        "calls": total.calls,
+        "inputTokens": usage.input_tokens,
+        "cacheReadTokens": usage.cache_read_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+        "outputTokens": usage.output_tokens,
+        "searches": usage.searches,
+        "seconds": usage.seconds,
+        "estimatedCalls": total.estimated,
+        "guessedPrices": total.guessed,
+    }

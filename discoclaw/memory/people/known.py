@@ -1,0 +1,117 @@
+"""Whom the bot knows, for its admin: how much it remembers about each person, and never what.
+
+Blocking: for a thread. A ledger that has not changed is not read again, and only those of one page are read.
+"""
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.overview import Known, People
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.profile import Profile
+from discoclaw.core.subject import user_of
+from discoclaw.memory.disk.port import PROFILES, Disk
+from discoclaw.memory.subjects.ledger import read
+
+MOST_SHOWN: Final = 25
+"""The people of a page."""
+MOST_KEPT: Final = 2_000
+"""People whose counts are kept in RAM."""
+MOST_BYTES: Final = 2_000_000
+"""The largest ledger that is read for its counts: about 5,000 changes, a tenth of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What a ledger of so many bytes adds up to."""
+
+    size: int
+    memories: int
+    forgotten: int
+    personas: int
+    changes: int
+    changed: int | None
+    faults: bool
+
+
+class KnownPeople(PersonalData):
+    """The people with a memory in a store. `opted_out` says who wants nothing remembered."""
+
+    name = "counts of memories"
+
+    def __init__(self, disk: Disk, opted_out: Callable[[str], bool]) -> None:
+        self._disk = disk
+        self._opted_out = opted_out
+        self._kept: OrderedDict[str, _Counts] = OrderedDict()
+
+    def page(self, number: int) -> People:
+        """One page of them, from 1 on; the nearest if there is none of that number. Raises MemoryFault."""
+        try:
+            sizes = [one for one in self._disk.ledgers.by_age() if user_of(one[0]) is not None]
+            pages = max(1, math.ceil(len(sizes) / MOST_SHOWN))
+            number = min(max(1, number), pages)
+            last = len(sizes) - (number - 1) * MOST_SHOWN
+            shown = reversed(sizes[max(0, last - MOST_SHOWN) : last])
+            return People(len(sizes), [self._known(*one) for one in shown], number, pages)
+        except OSError as error:
+            raise MemoryFault(f"the store can't be read: {error.strerror or error}") from error
+
+    def names(self, user_ids: Iterable[str]) -> dict[str, str]:
+        """The names of people, of those whose name is known."""
+        return {one: name for one in user_ids if (name := self._called(one))}
+
+    def forget(self, erasure: Erasure) -> None:
+        self._kept.pop(erasure.subject, None)
+
+    def _known(self, subject: str, size: int) -> Known:
+        user_id = user_of(subject) or ""
+        name, out = self._called(user_id), self._opted_out(user_id)
+        if (counts := self._counts(subject, size)) is None:
+            return Known(user_id, name, opted_out=out)
+        return Known(
+            user_id,
+            name,
+            counts.memories,
+            counts.forgotten,
+            counts.personas,
+            counts.changes,
+            counts.changed,
+            counts.faults,
+            out,
+        )
+
+    def _counts(self, subject: str, size: int) -> _Counts | None:
+        """What a ledger adds up to; None if it is too large to be read for that."""
+        known = self._kept.get(subject)
+        if known is not None and known.size == size:
+            return known
+        if size > MOST_BYTES:
+            return None
+        loaded = read(self._disk.ledgers.log(subject))
+        view, history = loaded.history.shown(), loaded.history
+        active = len(view.active())
+        counts = _Counts(
+            size,
+            active,
+            len(view.items) - active,
+            len(history.branches.all),
+            len(history.commits),
+            view.updated_at if history.commits else None,
+            bool(loaded.damage),
+        )
+        self._kept[subject] = counts
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return counts
+
+    def _called(self, user_id: str) -> str:
+        """The name in a person's profile; "" if there is none that can be read."""
+        try:
+            return Profile.from_json(json.loads(self._disk.documents(PROFILES).read(f"{user_id}.json"))).name
+        except (OSError, ValueError, RecursionError):
+            return ""

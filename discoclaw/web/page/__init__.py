@@ -1,0 +1,1 @@
+"""The admin's page: server-rendered, for one person at a time on this machine, without JavaScript."""

@@ -1,0 +1,133 @@
+"""What every request has to pass before the page looks at it, and the headers of every response.
+
+    Host             is this machine, so that no name of somebody else's leads here (DNS rebinding)
+    Sec-Fetch-Site   says that the request comes from our own page or from the address bar
+    a POST           comes from our own page, is a small form, and has the session's token (CSRF)
+    the session      is there, except for the way in and for the style sheet
+
+Knows nothing about what is shown.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from yarl import URL
+
+from discoclaw.web.page.access import Access, Session, same
+
+log = logging.getLogger(__name__)
+
+ErrorPage = Callable[[int, str], web.Response]
+"""Makes the page for an error, from its status and a sentence."""
+
+MOST_BYTES: Final = 32 * 1024
+"""The longest form: instructions for a channel, where each letter may take twelve bytes."""
+ENTER: Final = "/enter"
+OPEN: Final = frozenset({ENTER, "/style.css", "/icon.svg"})
+"""What is shown to everybody."""
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    # With "no-referrer", browsers would not even tell us that a form is our own.
+    "Referrer-Policy": "same-origin",
+    "Server": "DiscoClaw",  # and not which versions of Python and aiohttp
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+_FORM: Final = "application/x-www-form-urlencoded"
+_ODD: Final = "The page had trouble with this. The log says why."
+
+
+class Guard:
+    """A middleware for `access`. `cookie` is the name of the session's cookie."""
+
+    def __init__(self, access: Access, cookie: str, error_page: ErrorPage) -> None:
+        self.access = access
+        self.cookie = cookie
+        self._error_page = error_page
+
+    def middleware(self) -> Middleware:
+        """The middleware: it answers a request that passes, and refuses any other."""
+
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            response = await self._answer(request, handler)
+            response.headers.update(HEADERS)
+            if "token" in request.query:
+                response.headers["Referrer-Policy"] = "no-referrer"
+            return response
+
+        return guarded
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            self._check_source(request)
+            if request.path not in OPEN and self.session(request) is None:
+                return see(ENTER)
+            if request.method == "POST":
+                await self._check_form(request)
+            return await handler(request)
+        except web.HTTPException as error:
+            return self._error_page(error.status, _said(error))
+        except Exception:  # a named edge: a bug in a page must not show its traceback to anybody
+            log.exception("the page %s failed", request.match_info.route.name or "asked for")
+            return self._error_page(500, _ODD)
+
+    def session(self, request: web.Request) -> Session | None:
+        """The session that a request belongs to."""
+        return self.access.session(request.cookies.get(self.cookie, ""))
+
+    def _check_source(self, request: web.Request) -> None:
+        """Raise HTTPForbidden for a request that another page or another name has led here."""
+        host = request.headers.get("Host", "")
+        if _HERE.fullmatch(host) is None:
+            raise _forbidden("This page answers to the names of this machine only: localhost or 127.0.0.1.")
+        site = request.headers.get("Sec-Fetch-Site", "")
+        if site not in ("", "none", "same-origin"):
+            raise _forbidden(
+                "Another page has sent you here. To open this page, copy its address into the address bar."
+            )
+        if request.method != "POST":
+            return
+        origin = request.headers.get("Origin", "")
+        ours = site == "same-origin" or (not site and origin in (f"http://{host}", f"https://{host}"))
+        if not ours:
+            raise _forbidden("This form was not sent by the page itself.")
+
+    async def _check_form(self, request: web.Request) -> None:
+        if request.content_type != _FORM:
+            raise web.HTTPUnsupportedMediaType(text="Only forms of this page are taken.")
+        form = await request.post()  # raises HTTPRequestEntityTooLarge
+        session = self.session(request)
+        if request.path == ENTER:
+            return  # who has the token needs no other
+        if session is None or not same(str(form.get("csrf", "")), session.csrf):
+            raise _forbidden("This form is out of date. Go back, load the page again, and send it again.")
+
+
+def see(address: str | URL) -> web.Response:
+    """A response that has the browser load another page."""
+    return web.Response(status=303, headers={"Location": str(address)})
+
+
+def _forbidden(why: str) -> web.HTTPForbidden:
+    return web.HTTPForbidden(text=why)
+
+
+def _said(error: web.HTTPException) -> str:
+    """What the page says about an error."""
+    texts = {
+        404: "There is no such page.",
+        405: "This can't be asked for in that way.",
+        413: "That is too long.",
+    }
+    return texts.get(error.status) or error.text or error.reason

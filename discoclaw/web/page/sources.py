@@ -1,0 +1,53 @@
+"""What the page shows, as the program hands it over. Each source may be slow or fail; see `reading`."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from discoclaw.core.budgets import Spent
+from discoclaw.core.health import Finding
+from discoclaw.core.live import Scope
+from discoclaw.core.message import Place
+from discoclaw.core.overview import Connected, People, Queue, UnderWay
+from discoclaw.core.ports import Clock
+from discoclaw.core.view import View
+from discoclaw.memory.status import Status
+from discoclaw.session.live_settings import By, LiveSettings
+from discoclaw.web.page.errors import RecentErrors
+from discoclaw.web.page.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names by ids: of channels and servers, from RAM ("" if unknown); of people whose name is known."""
+
+    channel: Callable[[str], str]
+    server: Callable[[str], str]
+    people: Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where everything on the page comes from.
+
+    `bot` is the bot's name, "" before it has logged in. `connected` and `people` take the number of a page.
+    `own` is the memory of the admin, None if it isn't known who that is. `place` is the channel of a scope,
+    None if it is not known here. `budgets` begin with the one that is nearest to being spent. `by` is whose
+    name a change of the settings has.
+    """
+
+    bot: Callable[[], str]
+    clock: Clock
+    health: Callable[[], Sequence[Finding]]
+    connected: Callable[[int], Awaitable[Connected]]
+    store: Callable[[], Awaitable[Status]]
+    queues: Callable[[], Awaitable[Sequence[Queue]]]
+    under_way: Callable[[], Sequence[UnderWay]]
+    usage: Callable[[], Awaitable[Usage]]
+    budgets: Callable[[], Sequence[Spent]]
+    people: Callable[[int], Awaitable[People]]
+    own: Callable[[], Awaitable[View]] | None
+    errors: RecentErrors
+    settings: LiveSettings
+    place: Callable[[Scope], Place | None]
+    names: Names
+    by: By

@@ -1,0 +1,180 @@
+"""Files that are no backup, no longer one, or one that wants to do harm: all are refused before any write."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discoclaw.core.errors import DiscoClawError, NewerSchema, Refused
+from discoclaw.core.event import encode_line
+from discoclaw.memory.backup.reading import MOST_ALWAYS, MOST_HEADER, read, read_file
+from tests.memory.backups import NAME, entry, head, listing, packed
+from tests.memory.kit import chain
+
+LINES = b"".join(map(encode_line, chain("User likes tea", "User likes coffee")))
+GOOD = entry(NAME, LINES)
+SOUND = packed([head(), GOOD, listing(GOOD)])
+
+
+def refused(content: bytes) -> str:
+    """Why a file is refused, with every member that would have been written until then."""
+    with pytest.raises(Refused) as refusal:
+        read(io.BytesIO(content), "a.tar.gz")
+    return str(refusal.value)
+
+
+def test_a_sound_file_says_what_is_in_it() -> None:
+    contents = read(io.BytesIO(SOUND), "a.tar.gz")
+    assert (contents.ledgers, contents.commits, contents.damaged) == (1, 2, ())
+    assert [one.name for one in contents.members] == [NAME]
+
+
+def test_a_ledger_that_was_damaged_before_is_named() -> None:
+    bad = entry(NAME, LINES.replace(b"tea", b"gin"))
+    assert read(io.BytesIO(packed([head(), bad, listing(bad)])), "a").damaged == ("user-1",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "../../etc/passwd",
+            "/etc/passwd",
+            "memory/../../x.json",
+            "memory/ledger/../../x",
+            "memory/ledger/a/b",
+        ),
+        *(
+            "memory/.lock",
+            "memory/.holder",
+            "memory/ledger/.x.jsonl",
+            "memory/version.json",
+            "memory/memory.sqlite",
+        ),
+        *(
+            "memory/ledger/a\nb",
+            "memory/ledger/a\\b",
+            "content/x.md",
+            ".env",
+            "nostr/key2",
+            "memory/ledger",
+            "x",
+        ),
+        *(
+            "memory/ledger/" + "a" * 300,
+            "memory/other/x.json",
+            "nostr/relay/data.mdb",
+            "C:/x",
+            "memory//x.json",
+        ),
+    ],
+)
+def test_a_name_that_is_none_of_ours(name: str) -> None:
+    strange = entry(name, b"x")
+    assert "has no name of ours" in refused(packed([head(), strange, listing(strange)]))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            tarfile.SYMTYPE,
+            tarfile.LNKTYPE,
+            tarfile.DIRTYPE,
+            tarfile.CHRTYPE,
+            tarfile.BLKTYPE,
+            tarfile.FIFOTYPE,
+        ),
+        *(tarfile.CONTTYPE, b"Z"),
+    ],
+)
+def test_an_entry_that_is_no_regular_file(kind: bytes) -> None:
+    link = entry(NAME, b"", type=kind, linkname="/etc/passwd")
+    assert "no regular file" in refused(packed([head(), link, listing(link)]))
+
+
+def test_a_name_that_is_there_twice() -> None:
+    assert f"{NAME} is in it twice" in refused(packed([head(), GOOD, GOOD, listing(GOOD)]))
+    assert "names a file twice" in refused(packed([head(), GOOD, listing(GOOD, GOOD)]))
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([], "no backup"),
+        ([GOOD, listing(GOOD)], "no backup"),
+        ([head(format="another"), GOOD, listing(GOOD)], "no backup"),
+        ([entry("backup.json", b"{"), GOOD, listing(GOOD)], "makes no sense"),
+        ([entry("backup.json", b"[" * 100_000), GOOD, listing(GOOD)], "makes no sense"),
+        ([head(version="1"), GOOD, listing(GOOD)], "which version"),
+        ([head(at="yesterday"), GOOD, listing(GOOD)], "when it was made"),
+        ([head(), GOOD], "list of contents is missing"),
+        ([head(), GOOD, listing()], "doesn't name"),
+        ([head(), listing(GOOD)], "not what was written"),
+        ([head(), entry(NAME, LINES + b"x"), listing(GOOD)], "not what was written"),
+        ([head(), GOOD, entry("members.json", b'[{"name": ["x"]}]')], "makes no sense"),
+        ([head(), GOOD, entry("members.json", b'{"a": 1}')], "makes no sense"),
+        ([head(), GOOD, listing(GOOD), GOOD], "goes on behind"),
+    ],
+)
+def test_what_does_not_add_up(entries: list[tuple[tarfile.TarInfo, bytes]], reason: str) -> None:
+    assert reason in refused(packed(entries))
+
+
+def test_bytes_behind_the_end() -> None:
+    assert "goes on behind its end" in refused(packed([head(), GOOD, listing(GOOD)], behind=b"more"))
+
+
+def test_a_file_that_unpacks_to_far_too_much() -> None:
+    bomb = entry("memory/archive.sqlite", bytes(MOST_ALWAYS + 1))
+    assert "300 times its size" in refused(packed([head(), bomb, listing(bomb)]))
+
+
+def test_a_header_that_never_ends() -> None:
+    long = entry("x" * (MOST_HEADER + 1), b"")
+    assert "a header in it is too long" in refused(packed([head(), long]))
+
+
+@pytest.mark.parametrize(("field", "number"), [("version", 2), ("data", 99)])
+def test_a_newer_one_is_refused_with_both_versions_before_anything_else_is_looked_at(
+    field: str, number: int
+) -> None:
+    content = packed([head(**{field: number, "program": "9.9"}), entry("something/new", b"")])
+    with pytest.raises(NewerSchema) as refusal:
+        read(io.BytesIO(content), "a.tar.gz")
+    told = str(refusal.value)
+    assert "DiscoClaw 9.9" in told and f"version {number}" in told and "up to version 1" in told
+    assert "upgrade the program" in told and "\n" not in told
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip at all", b"\x1f\x8b", SOUND[:5], bytes(1000)], ids=range(5)
+)
+def test_what_is_no_archive(content: bytes) -> None:
+    assert refused(content)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DiscoClawError, match="No such file"):
+        read_file(tmp_path / "none.tar.gz")
+
+
+@given(st.integers(0, len(SOUND) - 1))
+def test_a_file_that_was_cut_anywhere(end: int) -> None:
+    assert "a.tar.gz can't be used" in refused(SOUND[:end])
+
+
+@given(st.integers(10, len(SOUND) - 1), st.integers(1, 255))
+def test_a_file_in_which_any_byte_was_changed(at: int, by: int) -> None:
+    damaged = bytearray(SOUND)
+    damaged[at] ^= by
+    try:
+        contents = read(io.BytesIO(bytes(damaged)), "a.tar.gz")
+    except Refused:
+        return
+    assert json.dumps([one.sha256 for one in contents.members])
+    assert contents == read(io.BytesIO(SOUND), "a.tar.gz")  # a byte that says nothing
