@@ -15,6 +15,9 @@ from discoclaw.core.shards import Shards
 
 LATE_S: Final = 15.0
 """A heartbeat that is not acknowledged after this long counts as lost; Discord takes well under a second."""
+EARLY: Final = 0.1
+"""The part of an interval by which an acknowledgement may seem to come before its heartbeat: discord.py notes
+the time of a heartbeat in a thread, which on a busy machine wakes up only after Discord has answered."""
 NAME: Final = "Discord"
 
 
@@ -47,7 +50,7 @@ def overdue_s(socket: Any) -> float:
     """For how long (s) a connection's last heartbeat has not been acknowledged; 0 if it was."""
     # discord.py publishes only the latency of the last one that was.
     beat = getattr(socket, "_keep_alive", None)
-    if beat is None or beat._last_ack >= beat._last_send:
+    if beat is None or beat._last_send - beat._last_ack <= EARLY * beat.interval:
         return 0.0
     now, unanswered_since = time.perf_counter(), beat._last_send
     if beat._last_send - beat._last_ack > 1.5 * beat.interval:  # nor was the one before

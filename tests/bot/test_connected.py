@@ -1,5 +1,7 @@
 """Whether Discord acknowledges heartbeats: a real discord.py at a loopback Discord."""
 
+import time
+
 from discoclaw.bot.connected import Connected, finding, overdue_s, sockets
 from discoclaw.core.shards import EVERY, Shards
 from tests.memory.sharing import until
@@ -16,6 +18,17 @@ async def test_heartbeats_without_an_answer_are_noticed_and_again_when_there_is_
             await until(lambda: overdue_s(socket) > 0.5)  # over many that are not answered
             server.mute_acks = False
             await until(lambda: overdue_s(socket) == 0)
+
+
+async def test_an_answer_that_was_noted_before_its_heartbeat_is_one() -> None:
+    async with redirected_server() as server, connected(server, Parrot()) as bot:
+        (socket,) = sockets(bot)
+        beat = socket._keep_alive
+        beat._last_send = time.perf_counter() - 30
+        beat._last_ack = beat._last_send - 0.2
+        assert overdue_s(socket) == 0
+        beat._last_ack = beat._last_send - beat.interval
+        assert overdue_s(socket) > 29
 
 
 async def test_a_session_counts_from_its_servers_until_it_is_lost() -> None:

@@ -127,13 +127,14 @@ async def acts(fleet: Fleet, by: random.Random, person: User, places: list[Chann
         await by.choice(talk)(person, by.choice(places))
         await asyncio.sleep(by.uniform(0, 0.4))
     end = by.choice(("erase", "erase", "opt out", "stay"))
+    if end != "stay":
+        # Nothing may be stored then that says that they wrote direct messages. So each is as a first one: if no
+        # process has its shard when it is said, or that is killed meanwhile, Discord tells nobody of it.
+        places = [one for one in places if one.guild is not None]
     if end == "erase":
         if await fleet.promises.answered(person):
             return  # which is a fault by itself
         await fleet.erased(person, by.choice(places))
-        # Nobody knows any more that they wrote direct messages. The next one is as a first one: if no process
-        # has its shard when it is said, Discord tells nobody of it.
-        places = [one for one in places if one.guild is not None]
     elif end == "opt out":
         await fleet.opted_out(person, by.choice(places))
     await by.choice(talk)(person, by.choice(places))
