@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from discoclaw.cli import ready as asked
-from tests.process.house import TOKEN, House
+from tests.process.house import TOKEN, Bot, House
 from tests.servers.messages_api import failure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,6 +46,13 @@ async def until_state(at: str, name: str, wanted: str) -> None:
             pass
 
 
+async def watched(house: House, at: str) -> Bot:
+    """The bot, connected, with its endpoints at an address. Each test asks for it, so each can run alone."""
+    bot = await house.running(DISCOCLAW_METRICS=at, DISCOCLAW_LOG_FORMAT="json")
+    await until_state(at, "Discord", "good")
+    return bot
+
+
 async def status_ready(house: House, *words: str, **settings: str) -> tuple[int, str]:
     """The exit code of `discoclaw status --ready`, and what it printed."""
     command = (sys.executable, "-m", "discoclaw", "status", "--ready", *words)
@@ -59,11 +66,10 @@ async def status_ready(house: House, *words: str, **settings: str) -> tuple[int,
 
 class TestWhileItRuns:
     async def test_it_lives_is_ready_and_counts_what_is_said(self, house: House, at: str) -> None:
-        await house.running(DISCOCLAW_METRICS=at, DISCOCLAW_LOG_FORMAT="json")
+        await watched(house, at)
         yard = house.discord.add_channel("yard")
         await house.ask(house.ann, yard, "are you there?")
         await house.answered(yard, "ok")
-        await until_state(at, "Discord", "good")
         assert await get(at, "/healthz") == (200, "ok\n")
         assert (await get(at, "/readyz"))[0] == 200
         body = (await get(at, "/metrics"))[1]
@@ -73,6 +79,7 @@ class TestWhileItRuns:
         assert found["process_resident_memory_bytes"] > 0
 
     async def test_a_container_is_told_so(self, house: House, at: str) -> None:
+        await watched(house, at)
         code, printed = await status_ready(house, DISCOCLAW_METRICS=at)
         assert (code, printed.splitlines()[0]) == (0, "Ready.")
         assert "good     Discord: connected" in printed
@@ -82,6 +89,7 @@ class TestWhileItRuns:
     async def test_a_gateway_that_is_cut_makes_it_unready_until_it_is_back(
         self, house: House, at: str
     ) -> None:
+        await watched(house, at)
         async with house.discord.outage():
             await until_state(at, "Discord", "bad")
             code, printed = await status_ready(house, DISCOCLAW_METRICS=at)
@@ -94,6 +102,7 @@ class TestWhileItRuns:
     async def test_a_model_server_that_fails_makes_it_unready_until_it_answers(
         self, house: House, at: str
     ) -> None:
+        await watched(house, at)
         lane = house.discord.add_channel("lane")
         house.brain.answer("are you down", *[DOWN] * 5)
         await house.ask(house.ann, lane, "are you down?")
@@ -104,7 +113,7 @@ class TestWhileItRuns:
         await until_state(at, "the model", "good")
 
     async def test_each_line_of_its_log_is_an_object_without_secrets(self, house: House, at: str) -> None:
-        bot = await house.running(DISCOCLAW_METRICS=at, DISCOCLAW_LOG_FORMAT="json")
+        bot = await watched(house, at)
         bot.terminate()
         assert await bot.ended() == 0
         lines = [json.loads(one) for one in bot.stderr.splitlines()]
@@ -114,7 +123,9 @@ class TestWhileItRuns:
 
 
 class TestWhileItDoesnt:
-    async def test_a_container_is_told_so(self, house: House, at: str) -> None:
+    async def test_a_container_is_told_so(self, house: House) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            at = f"127.0.0.1:{free.getsockname()[1]}"
         code, printed = await status_ready(house, DISCOCLAW_METRICS=at)
         assert (code, printed.splitlines()[0]) == (1, "Not ready.")
         assert f"nothing listens at {at}" in printed
