@@ -43,7 +43,8 @@ def init(
         typer.Option("--api-key-file", help="A file with the model's key; - is stdin.", show_default=False),
     ] = None,
     base_url: Annotated[
-        Flag, typer.Option("--base-url", help="Address of a model's server, as Ollama.", show_default=False)
+        Flag,
+        typer.Option("--base-url", help="A model's server, such as Ollama's.", show_default=False),
     ] = None,
     model: Annotated[
         Flag, typer.Option("--model", help="The model that answers.", show_default=False)
