@@ -65,7 +65,8 @@ class Listener:
 
 def _why_not(error: OSError) -> str:
     """The reason, and the way out; asyncio's own text repeats the address."""
-    if error.errno == errno.EADDRINUSE:
+    number = error.errno or 0
+    if number == errno.EADDRINUSE:
         return "can't listen there: another program uses this port; choose another one, or stop that program"
-    reason = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror or str(error)
+    reason = os.strerror(number) if number in errno.errorcode else error.strerror or str(error)
     return f"can't listen there ({reason}); choose another address or port"

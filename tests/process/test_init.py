@@ -189,7 +189,9 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
         "attach_files",
         "read_message_history",
     }
-    assert screen.text.rstrip().endswith("2. Start the bot: discoclaw run")
+    program = f"{Path(sys.executable).name} -m discoclaw"
+    assert f"2. Check everything: {program} doctor" in screen.text
+    assert screen.text.rstrip().endswith(f"3. Start the bot: {program} run")
     assert [request.prompt for request in newcomer.model.requests] == ["Say hello."]
     await newcomer.starts_the_bot()
 
