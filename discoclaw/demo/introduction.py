@@ -16,7 +16,7 @@ Worth trying, in this order:
   3. In {dm}, say “I'm allergic to penicillin”. Ask “What do you know about me?” there and in {general}.
   4. In {other}, type “!memory remember My favourite dish is lasagne”, then say “My favourite dish is pizza”.
      It asks you in {dm} which is right.
-  5. In {general}, type /memory show, /attach (a file or a picture), /settings,
+  5. In {general}, type /memory show, /usage, /attach (a file or a picture), /settings,
      or /hatch start (the bot's personality).
 
 Its memory is in files that you can open and edit: {root}/. On the command line:
