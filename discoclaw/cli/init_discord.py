@@ -96,7 +96,7 @@ def _owners(setup: Setup, offered: list[str], allowed: list[str]) -> list[str]:
         say(f"   Who owns it, with /hatch and all settings: {', '.join(owners)}.")
     else:
         say(
-            "   The bot has no owner, so nobody may use /hatch or change its settings; run init again with --owner ID to name one."
+            "   The bot has no owner for /hatch and its settings; to name one, run init again with --owner ID."
         )
     return owners
 
