@@ -134,8 +134,10 @@ def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
     if not (slow := running(slow_s)):
         return [Finding(name, "good", "no call hangs")]
     if not (calls := running(hangs_s)):
-        return [Finding(name, "warning", f"{len(slow)} calls take longer than {slow_s:.0f} s", way_out)]
-    return [Finding(name, "bad", f"{len(calls)} calls have been hanging for {hangs_s:.0f} s", way_out)]
+        return [Finding(name, "warning", f"{count(len(slow), 'call')} of more than {slow_s:.0f} s", way_out)]
+    return [
+        Finding(name, "bad", f"{count(len(calls), 'call')} hanging for {hangs_s:.0f} s or longer", way_out)
+    ]
 
 
 class Watch:

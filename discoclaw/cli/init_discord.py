@@ -95,9 +95,7 @@ def _owners(setup: Setup, offered: list[str], allowed: list[str]) -> list[str]:
     if owners:
         say(f"   Who owns it, with /hatch and all settings: {', '.join(owners)}.")
     else:
-        say(
-            "   The bot has no owner for /hatch and its settings; to name one, run init again with --owner ID."
-        )
+        say("   The bot has no owner for /hatch and settings; to name one, run init again with --owner ID.")
     return owners
 
 

@@ -250,7 +250,7 @@ async def test_people_are_looked_up_by_their_ids(newcomer: Newcomer) -> None:
     await answered(screen, IDS, str(newcomer.ann.id))
     await screen.shows(f"They may talk to it: Ann ({newcomer.ann.id}).")
     await screen.shows(
-        "The bot has no owner for /hatch and its settings; to name one, run init again with --owner ID."
+        "The bot has no owner for /hatch and settings; to name one, run init again with --owner ID."
     )
     await screen.shows(f"{WHICH} [1]: ")
     screen.interrupt()
