@@ -32,6 +32,7 @@ WORDS: Mapping[object, str] = {
     types.Secret: "a secret, which is never shown",
     types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/operating.md",
     types.Store: "files, sqlite, none, or postgresql://user:password@host/database",
+    types.TextFile: "a file",
     types.Zone: "a name of the IANA database, such as Europe/Berlin",
 }
 """What each type takes. Numbers and choices say it themselves."""

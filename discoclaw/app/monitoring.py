@@ -31,6 +31,7 @@ from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.settings import Settings
+from discoclaw.show.words import count
 from discoclaw.web import monitor
 from discoclaw.web.listening import Listener as HttpListener
 
@@ -123,7 +124,7 @@ def _models(settings: Settings) -> frozenset[str]:
 def _background() -> Iterator[Finding]:
     work = at_work()
     if not any(one.hangs for one in work):
-        yield Finding("background work", "good", f"{len(work)} workers, and none hangs")
+        yield Finding("background work", "good", f"{count(len(work), 'worker')}, none of them hangs")
     yield from (finding for one in work if (finding := one.finding()) is not None)
 
 
@@ -133,8 +134,10 @@ def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
     if not (slow := running(slow_s)):
         return [Finding(name, "good", "no call hangs")]
     if not (calls := running(hangs_s)):
-        return [Finding(name, "warning", f"{len(slow)} calls take longer than {slow_s:.0f} s", way_out)]
-    return [Finding(name, "bad", f"{len(calls)} calls have been hanging for {hangs_s:.0f} s", way_out)]
+        return [Finding(name, "warning", f"{count(len(slow), 'call')} of more than {slow_s:.0f} s", way_out)]
+    return [
+        Finding(name, "bad", f"{count(len(calls), 'call')} hanging for {hangs_s:.0f} s or longer", way_out)
+    ]
 
 
 class Watch:

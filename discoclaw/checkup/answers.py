@@ -309,7 +309,9 @@ def _form(verdict: Verdict, what: str, variable: str) -> Finding:
     valid, answered = verdict.scores.get("valid", (0, 0))
     failed = next((one for one in verdict.faults if one.startswith("the model failed")), "")
     if failed:
-        text = f"the model's answer for {what} can't be used: {failed.partition(': ')[2]}"
+        why = failed.partition(": ")[2]
+        form = "it is not in the form that was asked for" if why.startswith("ModelBadOutput") else why
+        text = f"the model's answer for {what} can't be used: {form}"
         return Finding(what, "bad", text, f"set {variable} to a larger model")
     if valid < answered:
         text = f"the model needed a second try to answer for {what} in the right form"

@@ -11,7 +11,8 @@ from discoclaw.core.errors import MemoryFault, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
 from discoclaw.core.prices import Prices
-from discoclaw.core.usage import DOLLAR, Call
+from discoclaw.core.usage import Call
+from discoclaw.core.usage_report import money
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
@@ -30,9 +31,8 @@ def prices_of(settings: Settings) -> Prices:
 
 
 def dollars(nano: int) -> str:
-    """An amount for people: $0.0123, $12.50."""
-    amount = nano / DOLLAR
-    return f"${amount:.2f}" if amount >= 1 or not nano else f"${amount:.4f}"
+    """An amount for people: $0.012, $12.50."""
+    return money(nano) if nano else "$0.00"
 
 
 def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:

@@ -15,7 +15,7 @@ from discoclaw.show.words import line
 
 CASES: Final = {
     "plain-02": "a fact",
-    "third-02": "what is so of somebody else",
+    "third-02": "a fact about somebody else",
     "sensitive-01": "something private",
     "update-02": "something that changed",
     "empty-02": "talk with nothing in it",
@@ -27,6 +27,7 @@ FAULTS: Final = (
     ("beside the old item", "the old memory stays in use beside the new one"),
     ("forbidden by ", "something was learned that is not so, or not worth it"),
     ("too much: ", "too much was learned"),
+    ("the model failed: ModelBadOutput", "the answer was not in the form that was asked for"),
 )
 """How the evals begin to say what went wrong, and what that means to people."""
 ENOUGH = 3

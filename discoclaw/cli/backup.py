@@ -34,7 +34,7 @@ _PARTS = {ARCHIVE: "the archive", OUTBOX: "the mirror's outbox", KEY: "the mirro
 def backup(
     file: Annotated[
         Path | None,
-        typer.Argument(help="The new file; by default discoclaw-<date>-<time>.tar.gz.", show_default=False),
+        typer.Argument(help="The new file; by default discoclaw-DATE-TIME.tar.gz, here.", show_default=False),
     ] = None,
 ) -> None:
     """Back up everything in the data folder and its store into one file. The bot may run meanwhile.

@@ -153,9 +153,11 @@ def _lines(looked: "Looked", *, terminal: bool, encoding: str) -> Iterator[Text]
 def _sum_up(found: Sequence[Finding], seen: "Examined | None") -> None:
     from discoclaw.checkup.costs import cost_of  # slow imports, as above
 
-    bad, warnings = (sum(one.state == state for one in found) for state in ("bad", "warning"))
-    good = sum(one.state == "good" for one in found)
-    say(f"{len(found)} looked at: {good} good, {count(warnings, 'warning')}, {bad} bad.")
+    good, unknown, warnings, bad = (
+        sum(one.state == state for one in found) for state in ("good", "unknown", "warning", "bad")
+    )
+    things = count(len(found), "thing")
+    say(f"Checked {things}: {good} good, {unknown} unknown, {count(warnings, 'warning')}, {bad} bad.")
     if seen is not None and seen.asked.requests:
         times = "once" if seen.asked.requests == 1 else f"{seen.asked.requests} times"
         cost = cost_of(seen.settings, seen.asked.used)

@@ -16,6 +16,7 @@ from discoclaw.cli.asking import Terminal, clean
 from discoclaw.cli.common import note, say
 from discoclaw.cli.setup import Setup, secret_in
 from discoclaw.core.errors import Refused, SettingsError
+from discoclaw.program import program
 
 if TYPE_CHECKING:
     from discoclaw.bot.looking import Bot
@@ -43,7 +44,8 @@ def init(
         typer.Option("--api-key-file", help="A file with the model's key; - is stdin.", show_default=False),
     ] = None,
     base_url: Annotated[
-        Flag, typer.Option("--base-url", help="Address of a model's server, as Ollama.", show_default=False)
+        Flag,
+        typer.Option("--base-url", help="A model's server, such as Ollama's.", show_default=False),
     ] = None,
     model: Annotated[
         Flag, typer.Option("--model", help="The model that answers.", show_default=False)
@@ -123,7 +125,8 @@ def _say_what_is_next(bot: "Bot | None", *, again: bool) -> None:
         on = f" (It is on {clean(bot.guilds[0].name)} already.)" if bot.guilds else ""
         say(f"1. Open this link, and choose the server for the bot.{on}")
         say(f"   {invite_link(bot.application_id)}")
-    say(f"2. Start the bot{' again' if again else ''}: discoclaw run")
+    say(f"2. Check everything: {program()} doctor")
+    say(f"3. Start the bot{' again' if again else ''}: {program()} run")
 
 
 def _note_others(values: dict[str, str]) -> None:

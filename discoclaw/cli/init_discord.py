@@ -95,7 +95,7 @@ def _owners(setup: Setup, offered: list[str], allowed: list[str]) -> list[str]:
     if owners:
         say(f"   Who owns it, with /hatch and all settings: {', '.join(owners)}.")
     else:
-        say("   The bot has no owner, so nobody may use /hatch or change its settings; --owner names one.")
+        say("   The bot has no owner for /hatch and settings; to name one, run init again with --owner ID.")
     return owners
 
 

@@ -33,6 +33,7 @@ from discoclaw.cli.recall import recall
 from discoclaw.cli.status import status
 from discoclaw.cli.usage import usage
 from discoclaw.core.errors import DiscoClawError, LeaseLost, SettingsError
+from discoclaw.core.shards import Wanted, wanted
 from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
 from discoclaw.settings_types import LogFormat
@@ -144,7 +145,7 @@ def run(
 
     Example: DISCORD_TOKEN=… ANTHROPIC_API_KEY=… DISCORD_ALLOW_USER_IDS=123 discoclaw run
     """
-    settings = settings_module.load(**({} if shards is None else {"shards": shards}))
+    settings = settings_module.load(**({} if shards is None else {"shards": _shards(shards)}))
     _log_to_terminal(settings.log_level, settings.log_format)
     for name in settings_module.unknown():
         log.warning(name)
@@ -152,6 +153,14 @@ def run(
         raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs no token")
     with Ending() as ending:
         asyncio.run(_serve(settings, ending))
+
+
+def _shards(option: str) -> Wanted | None:
+    """What `--shards` asks for. Raises SettingsError, which names the option and not the variable."""
+    try:
+        return wanted(option) if option.strip() else None
+    except ValueError as error:
+        raise SettingsError(f"--shards {option}: {error}") from None
 
 
 @cli.command()

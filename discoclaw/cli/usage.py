@@ -141,8 +141,8 @@ def _print(found: _Found, *, brief: bool) -> None:
     if found.damaged:
         note(f"{count(found.damaged, 'line')} of the usage log could not be read")
     total, days = found.report.total, found.days
-    cost = money(total.nano) if total else "nothing"
-    say(f"{days.first} to {days.last}: {cost}, {used(total)}.")
+    cost = f"{money(total.nano)}, " if total else ""
+    say(f"{days.first} to {days.last}: {cost}{used(total)}.")
     for text in cautions(total):
         say(text)
     if not total:

@@ -1,11 +1,8 @@
 """What the terminal says when the demo has started: the pages, and what to try on which."""
 
-import os
-import shutil
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from discoclaw.program import program
 from discoclaw.settings import Settings
 
 _TEXT = """\
@@ -19,7 +16,7 @@ Worth trying, in this order:
   3. In {dm}, say “I'm allergic to penicillin”. Ask “What do you know about me?” there and in {general}.
   4. In {other}, type “!memory remember My favourite dish is lasagne”, then say “My favourite dish is pizza”.
      It asks you in {dm} which is right.
-  5. In {general}, type /memory show, /attach (a file or a picture), /settings,
+  5. In {general}, type /memory show, /usage, /attach (a file or a picture), /settings,
      or /hatch start (the bot's personality).
 
 Its memory is in files that you can open and edit: {root}/. On the command line:
@@ -50,14 +47,3 @@ def introduction(urls: Mapping[str, str], settings: Settings) -> str:
         nostr=f"DISCOCLAW_DATA_DIR={settings.data_dir} NOSTR_RELAYS=embedded {program()}",
         model=_OFFLINE if settings.model_provider == "offline" else f"The model is {settings.model}.",
     )
-
-
-def program() -> str:
-    """How to run this program again, as one types it: by its name where the shell finds it."""
-    here = Path(sys.argv[0])
-    if here.stem == "__main__":
-        return f"{Path(sys.executable).name} -m discoclaw"
-    found = shutil.which(here.stem)
-    if found is not None and Path(found).resolve() == here.resolve():
-        return here.stem
-    return os.path.relpath(here) if here.resolve().is_relative_to(Path.cwd()) else str(here)

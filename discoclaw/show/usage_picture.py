@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Final
 
 from PIL import Image
@@ -27,6 +28,7 @@ _WIDEST = 64
 """A bar's most pixels: that of a single day would fill the picture."""
 _LEGEND = 44
 _TITLE, _TOTAL, _SMALL = 34, 44, 26
+_MOST_DECIMALS = 5
 NOTHING_YET: Final = "no calls in these days"
 
 
@@ -51,10 +53,10 @@ class _Scale:
 
     top: int
     step: int
-    text: Callable[[int], str]
+    text: Callable[[int, int], str]
 
     @classmethod
-    def up_to(cls, most: int, unit: int, text: Callable[[int], str]) -> "_Scale":
+    def up_to(cls, most: int, unit: int, text: Callable[[int, int], str]) -> "_Scale":
         """At most five lines at round numbers, the highest not below `most`."""
         least = max(most / 4, 1)
         power = 10 ** math.floor(math.log10(least / unit)) * unit
@@ -71,7 +73,7 @@ class _Page:
         self._purposes = sorted(report.by("purpose"), key=lambda one: _ORDER.get(one.key or "", 99))
         self._free = not self._total.nano
         most = max((sum(map(self._height_of, one.values())) for one in self._daily.values()), default=0)
-        unit, text = (1, amount) if self._free else (DOLLAR, _tick)
+        unit, text = (1, _tokens) if self._free else (DOLLAR, tick)
         self._scale = _Scale.up_to(most, unit, text)
 
     def draw(self, title: str) -> Image.Image:
@@ -141,7 +143,7 @@ class _Page:
         for value in range(0, self._scale.top + 1, self._scale.step):
             y = self._y(value)
             pen.draw.line((_LEFT, y, WIDTH - _MARGIN, y), _LINE, 2)
-            pen.write(_LEFT - 14, y, self._scale.text(value), DIM, _SMALL, "rm")
+            pen.write(_LEFT - 14, y, self._scale.text(value, self._scale.step), DIM, _SMALL, "rm")
 
     def _bars(self, pen: Pen) -> None:
         wide = min(_WIDEST, max(1, round(self._step * 0.74)))
@@ -168,7 +170,18 @@ class _Page:
         return _TOP + _PLOT - value * _PLOT // self._scale.top
 
 
-def _tick(nano: int) -> str:
-    """A round amount of money beside a line: `$0`, `$0.50`, `$2`."""
-    text = money(nano) if nano else "$0"
-    return text.removesuffix(".00")
+def _tokens(number: int, _step: int) -> str:
+    return amount(number)
+
+
+def tick(nano: int, step: int) -> str:
+    """The money beside a line, with as many decimals as the others: `$0.50`, `$1.00`, or `$1`, `$2`.
+
+    `step` is the distance of the lines, in nanodollars as `nano`.
+    """
+    if not nano:
+        return "$0"
+    exponent = (Decimal(step) / DOLLAR).normalize().as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_MOST_DECIMALS:
+        return money(nano)
+    return f"${Decimal(nano) / DOLLAR:,.{0 if exponent >= 0 else max(2, -exponent)}f}"

@@ -32,7 +32,10 @@ def prices(own: Path | None = None, *, free: bool = False) -> Prices:
     try:
         theirs = _read(own.read_bytes())
     except OSError as error:
-        raise SettingsError(f"DISCOCLAW_PRICES={own}: can't be read ({error.strerror})") from None
+        raise SettingsError(
+            f"DISCOCLAW_PRICES={own}: can't be read ({error.strerror}); name a TOML file, "
+            "or leave it empty for the prices that come with the program"
+        ) from None
     except ValueError as error:
         raise SettingsError(f"DISCOCLAW_PRICES={own}: {error}") from None
     return Prices({**_ours(), **theirs}, frozenset(theirs), free)

@@ -12,6 +12,7 @@ from typing import Final
 from discoclaw.core.budgets import BACK_MS, Spent
 from discoclaw.core.errors import ChatError, ChatUnavailable
 from discoclaw.core.ports import Clock
+from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import dollars
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.work import GRACE_S, Worker
@@ -69,7 +70,7 @@ class Telling:
         if key not in self._left:
             if not await self._is_new(key, spent.until):
                 return
-            log.warning("%s", text)
+            log.warning("%s", notice(spent, plain=True))
             self._left[key] = list(self._owners)
         for owner in list(self._left[key]):
             try:
@@ -115,14 +116,17 @@ def _stage(spent: Spent) -> str:
     return "spent" if spent.percent >= 100 else "nearly spent"
 
 
-def notice(spent: Spent) -> str:
-    """What the owners read, with Discord's mentions and times."""
-    limit, until = spent.limit, f"<t:{spent.until // 1000}:R>"
+def notice(spent: Spent, *, plain: bool = False) -> str:
+    """What the owners read, with Discord's mentions and times; if `plain`, with ids and UTC, for a log."""
+    limit = spent.limit
+    until = f"at {iso_ms(spent.until)}" if plain else f"<t:{spent.until // 1000}:R>"
     what = f"the budget of {dollars(limit.nano)} a {limit.period}"
     if limit.scope == "person":
-        first = f"<@{spent.whose}> is the first person who has {_stage(spent)} {what}"
+        who = spent.whose if plain else f"<@{spent.whose}>"
+        first = f"{who} is the first person who has {_stage(spent)} {what}"
     else:
-        of = {"all": "", "server": f" for the server {spent.whose}", "channel": f" for <#{spent.whose}>"}
+        channel = f"the channel {spent.whose}" if plain else f"<#{spent.whose}>"
+        of = {"all": "", "server": f" for the server {spent.whose}", "channel": f" for {channel}"}
         first = f"T{what[1:]}{of[limit.scope]} is {_stage(spent)}"
     less = "from memory alone" if spent.percent >= 100 else "from a smaller model, if there is a cheaper one,"
-    return f"{first} ({dollars(spent.nano)} so far). Answers come {less} until it is renewed {until}."
+    return f"{first} ({dollars(spent.nano)} so far). Answers come {less} until it begins anew {until}."

@@ -3,7 +3,9 @@
 Knows nothing about what it serves.
 """
 
+import errno
 import logging
+import os
 from typing import Final
 
 from aiohttp import web
@@ -51,10 +53,7 @@ class Listener:
             await web.TCPSite(self._runner, self._at.host, self._at.port).start()
         except OSError as error:
             await self._runner.cleanup()
-            raise SettingsError(
-                f"{self._variable}={self._at}: can't listen there ({error.strerror or error}); "
-                "another program may use this port, so choose another one"
-            ) from None
+            raise SettingsError(f"{self._variable}={self._at}: {_why_not(error)}") from None
 
     async def settle(self) -> None:
         """Nothing to wait for: whoever asks gets an answer at once."""
@@ -62,3 +61,12 @@ class Listener:
     async def close(self) -> None:
         """Stop listening. May be called again."""
         await self._runner.cleanup()
+
+
+def _why_not(error: OSError) -> str:
+    """The reason, and the way out; asyncio's own text repeats the address."""
+    number = error.errno or 0
+    if number == errno.EADDRINUSE:
+        return "can't listen there: another program uses this port; choose another one, or stop that program"
+    reason = os.strerror(number) if number in errno.errorcode else error.strerror or str(error)
+    return f"can't listen there ({reason}); choose another address or port"

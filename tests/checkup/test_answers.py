@@ -95,8 +95,10 @@ async def test_prose_instead_of_json(desk: Desk) -> None:
     desk.brain.sums_up = lambda _: "[]"
     found = await asked(desk)
     learning, summaries = found.lines("model", "bad")
-    assert learning.startswith("learning: the model's answer for learning can't be used: ModelBadOutput")
-    assert learning.endswith("; set DISCOCLAW_DURABLE_MODEL to a larger model")
+    assert learning == (
+        "learning: the model's answer for learning can't be used: it is not in the form that was asked for; "
+        "set DISCOCLAW_DURABLE_MODEL to a larger model"
+    )
     assert summaries.endswith("; set DISCOCLAW_SUMMARY_MODEL to a larger model")
 
 

@@ -49,7 +49,7 @@ async def test_a_bot_that_is_well(desk: Desk) -> None:
     assert "good    Model: tools: told to remember something, the model called memory_store" in result.stdout
     assert "good    Model: pictures: the model sees pictures" in result.stdout
     assert "good    Learning: learning: 5 of 5 built-in talks" in result.stdout
-    assert lines[-2].startswith("27 looked at: 21 good, 1 warning, 0 bad")
+    assert lines[-2].startswith("Checked 27 things: 21 good, 5 unknown, 1 warning, 0 bad")
     assert lines[-1] == f"Asked the model {len(desk.model.requests)} times, about 165 tokens."
     assert desk.discord.unknown == []
 

@@ -16,7 +16,10 @@ from discoclaw.cli import main
         ("many", "use auto, 0-3/8 (shards 0 to 3 of 8) or 2:4/16 (the third of four parts of 16)"),
     ],
 )
-def test_a_wrong_value_is_one_line(text: str, why: str) -> None:
+def test_a_wrong_value_is_one_line_that_names_the_option_or_the_variable(text: str, why: str) -> None:
     result = CliRunner().invoke(main.cli, ["run", "--shards", text], env={"DISCORD_TOKEN": "x"})
+    assert result.exit_code == 1
+    assert result.stderr == f"discoclaw: --shards {text}: {why}\n"
+    result = CliRunner().invoke(main.cli, ["run"], env={"DISCORD_TOKEN": "x", "DISCOCLAW_SHARDS": text})
     assert result.exit_code == 1
     assert result.stderr == f"discoclaw: DISCOCLAW_SHARDS={text}: {why}\n"

@@ -158,7 +158,7 @@ def test_estimates_and_guesses_are_named(empty: Shell) -> None:
 
 @pytest.mark.parametrize("store", ["files", "sqlite", "none"])
 def test_nothing_used_is_said_and_makes_no_folder(empty: Shell, store: str) -> None:
-    assert "nothing, no calls." in shown(empty, DISCOCLAW_STORE=store)
+    assert ": no calls." in shown(empty, DISCOCLAW_STORE=store)
     assert not (empty.folder / "data").exists()
 
 

@@ -189,7 +189,9 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
         "attach_files",
         "read_message_history",
     }
-    assert screen.text.rstrip().endswith("2. Start the bot: discoclaw run")
+    program = f"{Path(sys.executable).name} -m discoclaw"
+    assert f"2. Check everything: {program} doctor" in screen.text
+    assert screen.text.rstrip().endswith(f"3. Start the bot: {program} run")
     assert [request.prompt for request in newcomer.model.requests] == ["Say hello."]
     await newcomer.starts_the_bot()
 
@@ -248,7 +250,7 @@ async def test_people_are_looked_up_by_their_ids(newcomer: Newcomer) -> None:
     await answered(screen, IDS, str(newcomer.ann.id))
     await screen.shows(f"They may talk to it: Ann ({newcomer.ann.id}).")
     await screen.shows(
-        "The bot has no owner, so nobody may use /hatch or change its settings; --owner names one."
+        "The bot has no owner for /hatch and settings; to name one, run init again with --owner ID."
     )
     await screen.shows(f"{WHICH} [1]: ")
     screen.interrupt()

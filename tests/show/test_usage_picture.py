@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from discoclaw.core.usage import Call
+from discoclaw.core.usage import DOLLAR, Call
 from discoclaw.core.usage_report import Report, last_days
 from discoclaw.show.pen import BACKGROUND, COLOURS
-from discoclaw.show.usage_picture import WIDTH, colour_of, png
+from discoclaw.show.usage_picture import WIDTH, colour_of, png, tick
 from tests.core.builders import FEW
 from tests.core.calls import DAY, NOW, PURPOSES, call, calls
 from tests.show.histories import NASTY
@@ -80,6 +80,20 @@ def test_the_same_calls_give_the_same_bytes_in_any_order() -> None:
     some = [call(NOW - n * DAY, n, purpose=one) for n, one in enumerate(PURPOSES)]
     assert decoded(some).tobytes() == decoded(some[::-1]).tobytes()
     assert decoded(some).tobytes() != decoded(some, title="Others").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("step", "labels"),
+    [
+        (DOLLAR // 4, ["$0", "$0.25", "$0.50", "$0.75", "$1.00"]),
+        (DOLLAR, ["$0", "$1", "$2", "$3", "$4"]),
+        (DOLLAR // 40, ["$0", "$0.025", "$0.050", "$0.075", "$0.100"]),
+        (250 * DOLLAR, ["$0", "$250", "$500", "$750", "$1,000"]),
+        (2, ["$0", *["under $0.00001"] * 4]),
+    ],
+)
+def test_amounts_beside_the_lines_have_the_same_decimals(step: int, labels: list[str]) -> None:
+    assert [tick(number * step, step) for number in range(5)] == labels
 
 
 @pytest.mark.parametrize("nasty", [*NASTY, "W" * 5000, "雪" * 500], ids=range(len(NASTY) + 2))

@@ -98,6 +98,7 @@ class TestOwners:
         made.news(spent(8))
         await made.settle()
         assert discord.sent == [] and "is nearly spent ($8.00 so far)" in caplog.text
+        assert "until it begins anew at 2025-11-25T00:00:00.000Z." in caplog.text
         made._worker.hurry()
         await made.settle()
         assert len(discord.sent) == 1
@@ -139,4 +140,10 @@ class TestTheText:
     def test_says_which_budget(self, scope: str, begins: str) -> None:
         limit = Limit(scope, "day", 10 * DOLLAR)  # type: ignore[arg-type] # one of them
         text = notice(spent(11, limit))
-        assert text.startswith(begins) and text.endswith(f" until it is renewed <t:{1764028800}:R>.")
+        assert text.startswith(begins) and text.endswith(f" until it begins anew <t:{1764028800}:R>.")
+
+    def test_has_no_markup_of_discord_in_the_log(self) -> None:
+        for scope in ("channel", "person"):
+            text = notice(spent(11, Limit(scope, "day", 10 * DOLLAR)), plain=True)  # type: ignore[arg-type] # one of them
+            assert "<" not in text
+            assert text.endswith(" until it begins anew at 2025-11-25T00:00:00.000Z.")

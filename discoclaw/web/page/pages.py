@@ -35,7 +35,7 @@ USAGE_FRESH_S: Final = 60.0
 STORE_FRESH_S: Final = 30.0
 """How long the state of the store is shown: to find it out, every file in the data folder is looked at."""
 WRONG: Final = (
-    "That token isn't right, or not any more: without DISCOCLAW_PAGE_TOKEN, each start makes a new one."
+    "That token isn't right, or no longer valid: without DISCOCLAW_PAGE_TOKEN, each start makes a new one."
 )
 TOO_MANY: Final = "There were too many wrong tokens. Wait a minute, then try again."
 
