@@ -91,8 +91,7 @@ class Monitoring(Feature, Listener):
         yield from measures.of_gateway(self._gateway())
         yield from measures.of_models(self._models.seen.last)
         accounts = self._accounts
-        used = measures.Used(accounts.ended, accounts.cost, accounts.all_spent())
-        yield from measures.of_usage(used, self._model)
+        yield from measures.of_usage(accounts.ended, accounts.all_spent(), self._model)
         yield from measures.of_relays(self._relays())
 
     def _gateway(self) -> measures.Gateway:

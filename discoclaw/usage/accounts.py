@@ -3,17 +3,17 @@
     begin    which model may make the call; what it may cost is put aside, on disk, before it begins
     end      what it used and cost: into the sums at once, on disk a moment later
 
-Both are lines of one log (`usage/log`), and one task writes them, all that wait at a time. A decision is made
-while nobody else writes, by sums that have what other processes wrote. Without budgets nothing waits for the
-disk; with them a call waits as long as an answer waits for any disk. A disk that is full or hangs stops no
-answer: the sums in RAM decide, and what waits is written when it can be.
+Both are lines of one log (`usage/log`), and one task writes them, all that wait at a time. In a store that
+processes share, a decision is made while nobody else writes, by sums that have what the others wrote. Without
+budgets nothing waits for the disk; with them a call waits as long as an answer waits for any disk. A disk
+that is full or hangs stops no answer: the sums in RAM decide, and what waits is written when it can be.
 Knows nothing about models.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -23,14 +23,14 @@ from discoclaw.core.audit import Readable
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import Call, For, Hold, Payer, Record
+from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.usage.grants import Asked, Grant, new_id, unused
-from discoclaw.usage.log import UsageLog, Writing
+from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
@@ -86,8 +86,7 @@ class Accounts(PersonalData):
         self._late = False
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
-        self._ended: dict[tuple[str, str], Usage] = {}
-        self._cost: dict[tuple[str, str], int] = {}
+        self._ended: dict[tuple[str, str], Total] = {}
         self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
@@ -161,8 +160,7 @@ class Accounts(PersonalData):
             )
         if call.requests:
             key = (call.purpose, call.model)
-            self._ended[key] = self._ended.get(key, Usage()) + call.usage
-            self._cost[key] = self._cost.get(key, 0) + call.nano
+            self._ended[key] = self._ended.get(key, NOTHING) + Total.of(call)
         for spent in self.spent(call.payer):
             self._tell(spent)
 
@@ -192,14 +190,9 @@ class Accounts(PersonalData):
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
     @property
-    def ended(self) -> dict[tuple[str, str], Usage]:
-        """What was used since the start, by purpose and model."""
+    def ended(self) -> dict[tuple[str, str], Total]:
+        """The calls that ended since the start, by purpose and model."""
         return dict(self._ended)
-
-    @property
-    def cost(self) -> dict[tuple[str, str], int]:
-        """What that cost, in nanodollars."""
-        return dict(self._cost)
 
     # ------------------------------------------------------------------ personal data
 
@@ -269,43 +262,47 @@ class Accounts(PersonalData):
 
     async def _write(self, _: str) -> None:
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
+        assert self._lines is not None
         async with self._alone:
             try:
-                writing = await self._held()
-                try:
-                    self._take_in(writing)
-                    await self._append(writing)
-                finally:
-                    await in_thread(writing.release)
+                if self._lines.shared:
+                    writing = await self._held(self._lines)
+                    self._take_in(writing, self._waiting)
+                    await self._append(lambda batch: in_thread(writing.end, batch))
+                else:
+                    await self._append(self._write_alone)
             finally:
                 self._late = False
 
-    async def _held(self) -> Writing:
-        """The log, while nobody else writes to it. Raises OSError and MemoryFault."""
-        assert self._lines is not None
+    async def _held(self, lines: UsageLog) -> Writing:
+        """The log, while no other process writes to it. Raises OSError and MemoryFault."""
         now = self.now()
         try:
-            return await in_thread(self._lines.hold, now, self._book.begin(now))
+            return await in_thread(lines.hold, now, self._book.begin(now))
         except (OSError, MemoryFault):
-            self._decide()
+            for one, grant in self._granted():
+                self._give(one, grant)
             raise
 
-    async def _append(self, writing: Writing) -> None:
+    async def _write_alone(self, batch: Collection[Record]) -> None:
+        """Write, where nobody else spends: what was decided holds, and one visit to a thread will do."""
+        assert self._lines is not None
+        now = self.now()
+        writing = await in_thread(self._lines.write, now, self._book.begin(now), batch)
+        self._take_in(writing, [*batch, *self._waiting])
+
+    async def _append(self, write: Callable[[Collection[Record]], Awaitable[None]]) -> None:
+        """Decide what is asked, and write what waits then."""
         granted = self._granted()
         batch, self._waiting = self._waiting, deque(maxlen=MOST_WAITING)
         try:
-            await in_thread(writing.end, batch)
+            await write(batch)
         except BaseException:
             self._waiting = deque([*batch, *self._waiting], MOST_WAITING)
             raise
         finally:  # also if the disk refused it: the sums in RAM have it
             for one, grant in granted:
                 self._give(one, grant)
-
-    def _decide(self) -> None:
-        """Decide what is asked by the sums in RAM."""
-        for one, grant in self._granted():
-            self._give(one, grant)
 
     def _granted(self) -> list[tuple[Asked, Grant]]:
         asked, self._asked = self._asked, []
@@ -314,12 +311,20 @@ class Accounts(PersonalData):
             one.decided = self._grant(one)
         return [(one, one.decided) for one in asked if one.decided is not None]
 
-    def _take_in(self, writing: Writing) -> None:
-        """Count what other processes wrote; everything, if the log is no longer the one we knew."""
+    def _take_in(self, writing: Writing, ours: Collection[Record]) -> None:
+        """Count what other processes wrote; everything, if the log is no longer the one we knew.
+
+        `ours` waited meanwhile, and are counted. Those that arrived nevertheless wait no longer.
+        """
+        there = set(map(key_of, writing.fresh))
+        self._waiting = deque((one for one in self._waiting if key_of(one) not in there), MOST_WAITING)
+        counted = set(map(key_of, ours))
         if writing.anew:
-            self._book = Book(self.rules.limits, self.rules.zone)
-        for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
-            self._count(record)
+            self._book, counted = Book(self.rules.limits, self.rules.zone), set()
+        for record in [*writing.fresh, *(ours if writing.anew else ())]:
+            if (key := key_of(record)) not in counted:
+                counted.add(key)
+                self._count(record)
 
     def _count(self, record: Record) -> None:
         if isinstance(record, Hold):

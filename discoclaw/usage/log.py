@@ -5,7 +5,8 @@ in the same transaction in which they write. A line that can't be read is skippe
 half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing about budgets.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -45,11 +46,28 @@ class UsageLog:
         self._purge(now_ms)
         return self._needed(content, since_ms)
 
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write to it."""
+        return self._disk.shared
+
+    def write(self, now_ms: int, since_ms: int | None, records: Collection[Record]) -> "Writing":
+        """Hold the log, append what it doesn't have and let go, in one step."""
+        with self._unless_it_fails():
+            writing = self.hold(now_ms, since_ms)
+            there = set(map(key_of, writing.fresh))
+            writing.end(one for one in records if key_of(one) not in there)
+            return writing
+
     def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
-        """Begin to write: keep other processes from it, and read what they wrote since.
+        """Begin to write: keep other processes from it, and read what they wrote since, each line once.
 
         If the log is not the one that was known, everything since `since_ms` is read again.
         """
+        with self._unless_it_fails():
+            return self._hold(now_ms, since_ms)
+
+    def _hold(self, now_ms: int, since_ms: int | None) -> "Writing":
         before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
@@ -64,7 +82,18 @@ class UsageLog:
         anew = anew or not head.reaches(self._head)
         self._torn = _is_torn(content) if content else self._torn and bool(head.size)
         fresh = self._needed(content, since_ms) if anew else [*before, *_records(content)]
+        self._head = head
         return Writing(self, held, held, head, fresh, anew=anew)
+
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """Know the log as before if what is done in this block fails: nobody has what it read."""
+        known = self._month, self._head, self._torn
+        try:
+            yield
+        except BaseException:
+            self._month, self._head, self._torn = known
+            raise
 
     def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
         """The records since a time, in the present month's lines and in the month before it."""
@@ -144,7 +173,10 @@ class UsageLog:
 
 
 class Writing:
-    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`."""
+    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`.
+
+    Some of them may be ours: a write that failed for us, because a connection broke, can have arrived.
+    """
 
     def __init__(
         self,
@@ -177,6 +209,11 @@ class Writing:
         """Let others write again; may be called again."""
         if self._held is not None:
             self._held.release()
+
+
+def key_of(record: Record) -> tuple[type[Record], str]:
+    """What only one line of the log has."""
+    return type(record), record.id
 
 
 def _is_torn(content: bytes) -> bool:

@@ -18,7 +18,7 @@ from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import Disk, Head, Log
+from discoclaw.memory.disk.port import NO_LOG, Disk, Head, Held, Log
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.grants import Grant, unused
@@ -330,10 +330,77 @@ class HangingDisk(FilesDisk):
     goes_on: threading.Event
 
     def log(self, name: str) -> Log:
-        return _HangingLog(super().log(name), self.goes_on)  # type: ignore[return-value] # the rest is passed on
+        return _HangingLog(super().log(name), self.goes_on)
+
+
+class _LosingLog:
+    """A log that says of some lines that they failed, though they arrived or not."""
+
+    def __init__(self, log: Log, disk: "LosingDisk") -> None:
+        self._log = log
+        self._disk = disk
+
+    def append(self, content: bytes, *, after: Head) -> Head:
+        if self._disk.losing == "the answer":
+            self._log.append(content, after=after)
+        if self._disk.losing:
+            raise OSError("the connection broke")
+        return self._log.append(content, after=after)
+
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        _, content, head = self._log.hold(since)
+        return self, content, head
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+class LosingDisk(FilesDisk):
+    """A disk that loses what is written (`losing` "it"), or only the answer to that ("the answer")."""
+
+    losing = ""
+
+    def log(self, name: str) -> Log:
+        return _LosingLog(super().log(name), self)
+
+
+class SharedDisk(LosingDisk):
+    """The same, as a database that processes share."""
+
+    shared = True
 
 
 class TestADiskThatFails:
+    @pytest.mark.parametrize("kind", [LosingDisk, SharedDisk])
+    async def test_after_it_took_the_lines_has_each_of_them_once(
+        self, opened: Open, tmp_path: Path, kind: type[LosingDisk]
+    ) -> None:
+        disk = kind(tmp_path / "losing")
+        async with opened("1000/day", disk) as accounts:
+            disk.losing = "the answer"
+            assert await call(accounts, 300)
+            await accounts.settle()
+            disk.losing = ""
+            assert await call(accounts, 200)
+            await accounts.settle()
+            assert (spent(accounts), len(await accounts.calls(0))) == ({"all": 500}, 2)
+        async with opened("1000/day", disk) as accounts:
+            assert spent(accounts) == {"all": 500}
+
+    async def test_counts_what_others_spent_once(self, opened: Open, tmp_path: Path) -> None:
+        disk, others = SharedDisk(tmp_path / "shared"), SharedDisk(tmp_path / "shared")
+        async with opened("1000/day", disk) as accounts, opened("1000/day", others) as other:
+            assert await call(other, 100)
+            await other.settle()
+            disk.losing = "it"
+            for _ in range(3):
+                assert await call(accounts, 10)
+                await accounts.settle()
+            assert spent(accounts) == {"all": 130}
+            disk.losing = ""
+            await accounts.settle()
+            assert (spent(accounts), len(await other.calls(0))) == ({"all": 130}, 4)
+
     async def test_because_it_is_full_stops_no_call_and_gets_everything_later(self, opened: Open) -> None:
         async with opened("1000/day") as accounts:
             with no_file_beyond(10):

@@ -100,7 +100,7 @@ class TestACall:
         await model.structured(**ASKED)
         embedder = MeteredEmbedder(Counting(Usage(5)), books, Rates(prices()))
         await embedder.embed([HALF], timeout_s=1)
-        assert books.ended == {
+        assert {key: total.usage for key, total in books.ended.items()} == {
             ("answer", MODEL): Usage(7, 3),
             ("summary", MODEL): Usage(7, 3),
             ("embedding", MODEL): Usage(5),
@@ -109,7 +109,7 @@ class TestACall:
     async def test_is_estimated_where_nobody_counts(self) -> None:
         books = accounts()
         await heard(metered(Counting(), books))
-        usage = books.ended["answer", MODEL]
+        usage = books.ended["answer", MODEL].usage
         assert usage.output_tokens == 3 and usage.input_tokens > 10
 
     async def test_counts_what_was_reported_before_it_failed(self) -> None:
@@ -119,7 +119,7 @@ class TestACall:
             await heard(model)
         with pytest.raises(ModelUnreachable):
             await model.structured(**ASKED)
-        assert sum(usage.input_tokens for usage in books.ended.values()) == 14
+        assert sum(total.usage.input_tokens for total in books.ended.values()) == 14
 
     async def test_counts_nothing_of_what_others_use_at_the_same_time(self) -> None:
         books = accounts()
@@ -127,7 +127,7 @@ class TestACall:
         await anext(stream)
         used(MODEL, Usage(1_000, 1_000))  # between two steps the task is busy elsewhere
         await stream.aclose()
-        assert books.ended["answer", MODEL].output_tokens < 10
+        assert books.ended["answer", MODEL].usage.output_tokens < 10
 
 
 class TestWhoPays:
