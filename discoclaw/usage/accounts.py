@@ -29,7 +29,7 @@ from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.usage.grants import Asked, Grant, new_id, unused
+from discoclaw.usage.grants import Grant, Pending, new_id, unused
 from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import GRACE_S, Worker
 
@@ -79,7 +79,7 @@ class Accounts(PersonalData):
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
-        self._asked: list[Asked] = []
+        self._asked: list[Pending] = []
         self._alone = asyncio.Lock()
         self._reading = asyncio.Lock()
         self._wait_s = wait_s
@@ -124,7 +124,7 @@ class Accounts(PersonalData):
 
         `background`: nobody waits for it, so it is put off before people's answers are.
         """
-        asked = Asked(purpose, payer, wishes, background)
+        asked = Pending(purpose, payer, wishes, background)
         if not self.rules.limits or not any(one.nano for one in wishes):
             return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
         if self._lines is None or self._late:
@@ -238,7 +238,7 @@ class Accounts(PersonalData):
             self._waiting.append(record)
             self._worker.note(_LINES)
 
-    def _grant(self, asked: Asked) -> Grant:
+    def _grant(self, asked: Pending) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
         if asked.background:
@@ -253,7 +253,7 @@ class Accounts(PersonalData):
         self._put(hold)
         return replace(grant, held=True)
 
-    def _give(self, asked: Asked, grant: Grant) -> None:
+    def _give(self, asked: Pending, grant: Grant) -> None:
         """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
         if not asked.granted.done():
             asked.granted.set_result(grant)
@@ -304,7 +304,7 @@ class Accounts(PersonalData):
             for one, grant in granted:
                 self._give(one, grant)
 
-    def _granted(self) -> list[tuple[Asked, Grant]]:
+    def _granted(self) -> list[tuple[Pending, Grant]]:
         asked, self._asked = self._asked, []
         asked = [one for one in asked if not one.granted.done()]
         for one in asked:

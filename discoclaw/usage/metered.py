@@ -10,7 +10,7 @@ Knows nothing about prompts, vendors and where calls are written down.
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, get_args
 
 from discoclaw.core.budgets import SMALL_FROM, Less, Level, Wish, refusal_text
 from discoclaw.core.errors import EmbeddingUnavailable, ModelSpent, TranscriptionSpent
@@ -27,15 +27,13 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
-from discoclaw.core.usage import NOBODY, Call, Tally, counted_in, payer
+from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.grants import Grant, unused
 
 BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""
-CHARS_A_TOKEN: Final = 4
-"""The usual estimate for English, where a server doesn't count."""
-BACKGROUND: Final = frozenset[Purpose]({"summary", "extraction", "tidying", "suggestion", "title"})
+BACKGROUND: Final = frozenset[Purpose](get_args(Purpose)) - {"answer"}
 """What nobody waits for."""
 SECOND_BYTES: Final = 4_000
 """The bytes of a second of speech as phones record it. Servers don't say how long a recording was."""
