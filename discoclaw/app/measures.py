@@ -16,6 +16,7 @@ from prometheus_client.core import (
 )
 
 from discoclaw import __version__
+from discoclaw.app.mirror import Relays
 from discoclaw.core.budgets import Spent
 from discoclaw.core.counts import Counts, Ended, Histogram, Why
 from discoclaw.core.health import Finding, healthy
@@ -38,17 +39,6 @@ class Gateway:
     connected: int
     away: int
     latency_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Relays:
-    """The relays: connected or not, and what waits for them, the oldest for so long (s)."""
-
-    connected: int = 0
-    away: int = 0
-    waiting: int = 0
-    oldest_s: float = 0.0
-    refused: int = 0
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
@@ -192,7 +182,7 @@ def of_relays(relays: Relays) -> Iterator[Metric]:
     rows = [(["connected"], relays.connected), (["away"], relays.away)]
     yield gauges("relays", "Nostr relays, by whether they are connected.", ["state"], rows)
     yield gauge("outbox_waiting", "Events that the relay that lacks most doesn't have yet.", relays.waiting)
-    yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_s)
+    yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_ms / 1000)
     yield gauge("outbox_refused", "Events that a relay refused for good.", relays.refused)
 
 
