@@ -1,19 +1,22 @@
 """The accounts: each call of a model is asked for before it begins, and written down when it has ended.
 
-    begin    which model may make the call; what it may cost is put aside, on disk, before it begins
-    end      what it used and cost: into the sums at once, on disk a moment later
+    begin    which model may make the call; what it may cost is put aside
+    end      what it used and cost
 
-Both are lines of one log (`usage/log`), and one task writes them, all that wait at a time. In a store that
-processes share, a decision is made while nobody else writes, by sums that have what the others wrote. Without
-budgets nothing waits for the disk; with them a call waits as long as an answer waits for any disk. A disk
-that is full or hangs stops no answer: the sums in RAM decide, and what waits is written when it can be.
+Both are in the sums in RAM at once, and lines of one log (`usage/log`); one task writes them, all that wait
+at a time. Where one process alone has the store, its sums have everything, so no call waits for the disk. If
+it is killed, what is lost is what was put aside for calls that began since the last write did, which takes
+milliseconds. In a store that processes share a call waits, as an answer waits for any disk: a decision is
+made while nobody else writes, by sums that have what the others wrote, and is on disk before the call
+begins. A disk that is full or hangs stops no answer: the sums in RAM decide, and what waits is written when
+it can be.
 Knows nothing about models.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -127,7 +130,7 @@ class Accounts(PersonalData):
         asked = Pending(purpose, payer, wishes, background)
         if not self.rules.limits or not any(one.nano for one in wishes):
             return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
-        if self._lines is None or self._late:
+        if self._lines is None or self._late or not self._lines.shared:
             return self._grant(asked)
         self._asked.append(asked)
         self._worker.note(_LINES, first=True)
@@ -262,41 +265,30 @@ class Accounts(PersonalData):
 
     async def _write(self, _: str) -> None:
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
-        assert self._lines is not None
         async with self._alone:
             try:
-                if self._lines.shared:
-                    writing = await self._held(self._lines)
-                    self._take_in(writing, self._waiting)
-                    await self._append(lambda batch: in_thread(writing.end, batch))
-                else:
-                    await self._append(self._write_alone)
+                writing = await self._held()
+                self._take_in(writing)
+                await self._append(writing)
             finally:
                 self._late = False
 
-    async def _held(self, lines: UsageLog) -> Writing:
-        """The log, while no other process writes to it. Raises OSError and MemoryFault."""
+    async def _held(self) -> Writing:
+        """The log, while nobody else writes to it. Raises OSError and MemoryFault."""
+        assert self._lines is not None
         now = self.now()
         try:
-            return await in_thread(lines.hold, now, self._book.begin(now))
+            return await in_thread(self._lines.hold, now, self._book.begin(now))
         except (OSError, MemoryFault):
             for one, grant in self._granted():
                 self._give(one, grant)
             raise
 
-    async def _write_alone(self, batch: Collection[Record]) -> None:
-        """Write, where nobody else spends: what was decided holds, and one visit to a thread will do."""
-        assert self._lines is not None
-        now = self.now()
-        writing = await in_thread(self._lines.write, now, self._book.begin(now), batch)
-        self._take_in(writing, [*batch, *self._waiting])
-
-    async def _append(self, write: Callable[[Collection[Record]], Awaitable[None]]) -> None:
-        """Decide what is asked, and write what waits then."""
+    async def _append(self, writing: Writing) -> None:
         granted = self._granted()
         batch, self._waiting = self._waiting, deque(maxlen=MOST_WAITING)
         try:
-            await write(batch)
+            await in_thread(writing.end, batch)
         except BaseException:
             self._waiting = deque([*batch, *self._waiting], MOST_WAITING)
             raise
@@ -311,19 +303,17 @@ class Accounts(PersonalData):
             one.decided = self._grant(one)
         return [(one, one.decided) for one in asked if one.decided is not None]
 
-    def _take_in(self, writing: Writing, ours: Collection[Record]) -> None:
+    def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew.
 
-        `ours` waited meanwhile, and are counted. Those that arrived nevertheless wait no longer.
+        Of what waits, some may be there nevertheless: it is counted already, and not written again.
         """
-        there = set(map(key_of, writing.fresh))
+        there, counted = set(map(key_of, writing.fresh)), set(map(key_of, self._waiting))
         self._waiting = deque((one for one in self._waiting if key_of(one) not in there), MOST_WAITING)
-        counted = set(map(key_of, ours))
         if writing.anew:
             self._book, counted = Book(self.rules.limits, self.rules.zone), set()
-        for record in [*writing.fresh, *(ours if writing.anew else ())]:
-            if (key := key_of(record)) not in counted:
-                counted.add(key)
+        for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
+            if key_of(record) not in counted:
                 self._count(record)
 
     def _count(self, record: Record) -> None:

@@ -5,8 +5,7 @@ in the same transaction in which they write. A line that can't be read is skippe
 half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing about budgets.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -51,23 +50,19 @@ class UsageLog:
         """Whether other processes may write to it."""
         return self._disk.shared
 
-    def write(self, now_ms: int, since_ms: int | None, records: Collection[Record]) -> "Writing":
-        """Hold the log, append what it doesn't have and let go, in one step."""
-        with self._unless_it_fails():
-            writing = self.hold(now_ms, since_ms)
-            there = set(map(key_of, writing.fresh))
-            writing.end(one for one in records if key_of(one) not in there)
-            return writing
-
     def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
         """Begin to write: keep other processes from it, and read what they wrote since, each line once.
 
         If the log is not the one that was known, everything since `since_ms` is read again.
         """
-        with self._unless_it_fails():
-            return self._hold(now_ms, since_ms)
+        known = self._month, self._head, self._torn
+        try:
+            return self._held(now_ms, since_ms)
+        except BaseException:
+            self._month, self._head, self._torn = known  # nobody has what was read
+            raise
 
-    def _hold(self, now_ms: int, since_ms: int | None) -> "Writing":
+    def _held(self, now_ms: int, since_ms: int | None) -> "Writing":
         before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
@@ -84,16 +79,6 @@ class UsageLog:
         fresh = self._needed(content, since_ms) if anew else [*before, *_records(content)]
         self._head = head
         return Writing(self, held, held, head, fresh, anew=anew)
-
-    @contextmanager
-    def _unless_it_fails(self) -> Iterator[None]:
-        """Know the log as before if what is done in this block fails: nobody has what it read."""
-        known = self._month, self._head, self._torn
-        try:
-            yield
-        except BaseException:
-            self._month, self._head, self._torn = known
-            raise
 
     def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
         """The records since a time, in the present month's lines and in the month before it."""

@@ -44,6 +44,7 @@ async def main() -> None:
     accounts = Accounts(lines, clock=lambda: int(sys.argv[2]), rules=Rules((Limit("all", "day", 1000),)))
     await accounts.start()
     await accounts.begin("answer", Payer("1"), [Wish("usual", "big", 100)])
+    await accounts.settle()
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -196,15 +197,18 @@ class TestABudget:
             assert spent(accounts) == {"all": 100}
             assert await accounts.calls(0) == []
 
-    async def test_gets_back_what_was_put_aside_for_a_call_that_nobody_made(self, opened: Open) -> None:
-        async with opened("1000/day") as accounts:
+    async def test_gets_back_what_was_put_aside_for_a_call_that_nobody_made(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        disk = SharedDisk(tmp_path / "shared")
+        async with opened("1000/day", disk) as accounts:
             accounts.end(unused(await accounts.begin("answer", ANN, [ONE])))
             waiting = asyncio.create_task(accounts.begin("answer", ANN, [ONE]))
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
             await accounts.settle()
-        async with opened("1000/day") as accounts:
+        async with opened("1000/day", disk) as accounts:
             assert (spent(accounts), await accounts.calls(0)) == ({}, [])
 
     async def test_that_was_lowered_below_what_is_spent_holds_at_once(self, opened: Open) -> None:
@@ -327,6 +331,7 @@ class _HangingLog:
 class HangingDisk(FilesDisk):
     """A disk that hangs until `goes_on` is set."""
 
+    shared = True
     goes_on: threading.Event
 
     def log(self, name: str) -> Log:
@@ -412,6 +417,21 @@ class TestADiskThatFails:
         async with opened("1000/day") as accounts:
             assert spent(accounts) == {"all": 1000}
 
+    async def test_because_it_hangs_lets_no_call_wait_if_no_other_process_writes(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        disk = HangingDisk(tmp_path / "hanging")
+        disk.shared, disk.goes_on = False, threading.Event()
+        async with opened("1000/day", disk, wait_s=3600.0) as accounts:
+            try:
+                for _ in range(10):
+                    assert await call(accounts, 100)
+                assert not await call(accounts, 100)
+            finally:
+                disk.goes_on.set()
+            await accounts.settle()
+            assert len(await accounts.calls(0)) == 10
+
     async def test_because_it_hangs_lets_one_call_wait_and_the_others_go_on(
         self, opened: Open, tmp_path: Path
     ) -> None:
@@ -440,6 +460,7 @@ class TestSomebody:
             await call(accounts, 100, BOB)
             await accounts.settle()
             under_way = await accounts.begin("answer", ANN, [ONE])
+            await accounts.settle()
             erased["1"] = NOON + 1
             erasure = Erasure("user-1", NOON + 1)
             accounts.forget(erasure)
