@@ -1,12 +1,11 @@
 """The accounts on real stores: what is written, what still counts after a fault, and what calls may begin."""
 
 import asyncio
-import resource
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from discoclaw.memory.stores import Disks, disks
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.grants import Grant, unused
 from discoclaw.usage.log import UsageLog, month_of
+from tests.memory.child import full_at
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
 DAY_MS = 86_400_000
@@ -301,18 +301,6 @@ class TestTwoProcesses:
             await two.close()
 
 
-@contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """No file grows beyond `size` bytes."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class _HangingLog:
     """A log that takes no line before `goes_on` is set."""
 
@@ -331,7 +319,6 @@ class _HangingLog:
 class HangingDisk(FilesDisk):
     """A disk that hangs until `goes_on` is set."""
 
-    shared = True
     goes_on: threading.Event
 
     def log(self, name: str) -> Log:
@@ -408,7 +395,7 @@ class TestADiskThatFails:
 
     async def test_because_it_is_full_stops_no_call_and_gets_everything_later(self, opened: Open) -> None:
         async with opened("1000/day") as accounts:
-            with no_file_beyond(10):
+            with full_at(10):
                 for _ in range(10):
                     assert await call(accounts, 100)
                 assert not await call(accounts, 100)
@@ -417,27 +404,13 @@ class TestADiskThatFails:
         async with opened("1000/day") as accounts:
             assert spent(accounts) == {"all": 1000}
 
-    async def test_because_it_hangs_lets_no_call_wait_if_no_other_process_writes(
-        self, opened: Open, tmp_path: Path
+    @pytest.mark.parametrize(("shared", "wait_s"), [(False, 3600.0), (True, 0.05)])
+    async def test_because_it_hangs_lets_one_call_wait_at_most_and_that_in_a_shared_store(
+        self, opened: Open, tmp_path: Path, shared: bool, wait_s: float
     ) -> None:
         disk = HangingDisk(tmp_path / "hanging")
-        disk.shared, disk.goes_on = False, threading.Event()
-        async with opened("1000/day", disk, wait_s=3600.0) as accounts:
-            try:
-                for _ in range(10):
-                    assert await call(accounts, 100)
-                assert not await call(accounts, 100)
-            finally:
-                disk.goes_on.set()
-            await accounts.settle()
-            assert len(await accounts.calls(0)) == 10
-
-    async def test_because_it_hangs_lets_one_call_wait_and_the_others_go_on(
-        self, opened: Open, tmp_path: Path
-    ) -> None:
-        disk = HangingDisk(tmp_path / "hanging")
-        disk.goes_on = threading.Event()
-        async with opened("1000/day", disk, wait_s=0.05) as accounts:
+        disk.shared, disk.goes_on = shared, threading.Event()
+        async with opened("1000/day", disk, wait_s=wait_s) as accounts:
             try:
                 for _ in range(10):
                     assert await call(accounts, 100)
