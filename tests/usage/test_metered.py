@@ -1,6 +1,7 @@
 """The wrappers around models: whatever is asked, they pass it on, count it, and put enough aside for it."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.core.usage import DOLLAR, NOBODY, Payer, paid_by, payer, used
+from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer, paid_by, payer, used
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.metered import Metered, MeteredEmbedder, Rates
 from discoclaw.usage.price_table import prices
@@ -147,6 +148,16 @@ class TestWhoPays:
             with paid_by(Payer("1")):
                 await embedder.embed(["tea"], timeout_s=1)
         assert {one.limit.scope: one.nano for one in books.all_spent()} == {"person": 10_000, "all": 20_000}
+
+
+class TestABudgetThatIsAheadOfTime:
+    async def test_puts_off_what_nobody_waits_for_and_nothing_else(self) -> None:
+        books = accounts(Limit("all", "day", DOLLAR))
+        books.end(Call("1", NOON, "answer", MODEL, Usage(1), DOLLAR * 7 // 10))  # half of the day is over
+        model = metered(Counting(Usage(7, 3)), books)
+        with pytest.raises(ModelSpent):
+            await model.structured(**ASKED)
+        assert await heard(model, replace(REQUEST, purpose="title"))  # somebody tries another model
 
 
 class TestASpentBudget:
