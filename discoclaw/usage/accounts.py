@@ -29,7 +29,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.usage import Call, For, Hold, Payer, Record
+from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.usage.grants import Grant, Pending, new_id, unused
@@ -176,8 +176,13 @@ class Accounts(PersonalData):
         return self._book.spent(payer, self._clock())
 
     def all_spent(self) -> list[Spent]:
-        """What is spent under each budget, of every server, channel and person."""
-        return self._book.all_spent(self._clock())
+        """What is spent under each budget, of every server, channel and person, nearest to its limit first.
+
+        The budgets of everything are there also if nothing is spent.
+        """
+        found = {(one.limit, one.whose): one for one in self.spent(NOBODY)}
+        found |= {(one.limit, one.whose): one for one in self._book.all_spent(self._clock())}
+        return sorted(found.values(), key=lambda one: -one.percent)
 
     async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
         """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""

@@ -108,7 +108,7 @@ async def call(accounts: Accounts, nano: int, payer: Payer = ANN) -> bool:
 
 
 def spent(accounts: Accounts) -> dict[str, int]:
-    return {f"{one.limit.scope} {one.whose}".strip(): one.nano for one in accounts.all_spent()}
+    return {f"{one.limit.scope} {one.whose}".strip(): one.nano for one in accounts.all_spent() if one.nano}
 
 
 class TestALog:
