@@ -1,7 +1,7 @@
 """What accounting adds to a turn: from a message to the first word, beside a bot that counts nothing.
 
 The same bot three times, in turns: one whose answers bypass the accounts, one that counts them, and one with
-a budget, where what a call may cost is on disk before it begins. The model takes a quarter of a second to
+a budget, where what a call may cost is put aside before it begins. The model takes a quarter of a second to
 its first word, which is less than any real one needs. The files are on the disk of the system's temporary
 files, so that syncing them is real.
 """

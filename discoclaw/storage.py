@@ -196,20 +196,18 @@ def build(
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
-    indices = Indices(VectorCache(cache / "vectors.sqlite"), items)
-    withdrawals = Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared)
     storage = Storage(
         memory,
         used,
         summaries,
         people,
         conversations,
-        indices,
+        Indices(VectorCache(cache / "vectors.sqlite"), items),
         cursors,
         live,
         places,
         consent,
-        withdrawals,
+        Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared),
         processes,
     )
     _register(settings, storage)

@@ -16,12 +16,13 @@ from prometheus_client.core import (
 )
 
 from discoclaw import __version__
+from discoclaw.app.mirror import Relays
 from discoclaw.core.budgets import Spent
 from discoclaw.core.counts import Counts, Ended, Histogram, Why
 from discoclaw.core.health import Finding, healthy
-from discoclaw.core.model import Usage
 from discoclaw.core.seen import Last
 from discoclaw.core.usage import DOLLAR
+from discoclaw.core.usage_report import Total
 from discoclaw.jobs import Work
 from discoclaw.memory.disk.writes import Written
 
@@ -38,17 +39,6 @@ class Gateway:
     connected: int
     away: int
     latency_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Relays:
-    """The relays: connected or not, and what waits for them, the oldest for so long (s)."""
-
-    connected: int = 0
-    away: int = 0
-    waiting: int = 0
-    oldest_s: float = 0.0
-    refused: int = 0
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
@@ -192,7 +182,7 @@ def of_relays(relays: Relays) -> Iterator[Metric]:
     rows = [(["connected"], relays.connected), (["away"], relays.away)]
     yield gauges("relays", "Nostr relays, by whether they are connected.", ["state"], rows)
     yield gauge("outbox_waiting", "Events that the relay that lacks most doesn't have yet.", relays.waiting)
-    yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_s)
+    yield gauge("outbox_oldest_seconds", "How long the oldest of them has waited.", relays.oldest_ms / 1000)
     yield gauge("outbox_refused", "Events that a relay refused for good.", relays.refused)
 
 
@@ -201,24 +191,20 @@ def of_relays(relays: Relays) -> Iterator[Metric]:
 TOKENS: Final = ("input", "output", "cache_read", "cache_write")
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What calls used and cost (nanodollars) since the start, by purpose and model; and the budgets."""
+def of_usage(
+    ended: Mapping[tuple[str, str], Total], budgets: Iterable[Spent], label: Callable[[str], str]
+) -> Iterator[Metric]:
+    """Tokens and money of the calls that `ended`, by purpose and model, and what is spent of the budgets.
 
-    usage: Mapping[tuple[str, str], Usage]
-    cost: Mapping[tuple[str, str], int]
-    budgets: Sequence[Spent]
-
-
-def of_usage(used: Used, label: Callable[[str], str]) -> Iterator[Metric]:
-    """Tokens and money. `label` turns a model's name, which a server may have made up, into a known one."""
+    `label` turns a model's name, which a server may have made up, into a known one.
+    """
     tokens, searches, seconds, cost = (Counter[tuple[str, ...]]() for _ in range(4))
-    for (purpose, model), usage in used.usage.items():
+    for (purpose, model), total in ended.items():
         row = (purpose, label(model))
-        tokens.update({(*row, kind): getattr(usage, f"{kind}_tokens") for kind in TOKENS})
-        searches[row] += usage.searches
-        seconds[row] += usage.seconds
-        cost[row] += used.cost.get((purpose, model), 0)
+        tokens.update({(*row, kind): getattr(total.usage, f"{kind}_tokens") for kind in TOKENS})
+        searches[row] += total.usage.searches
+        seconds[row] += total.usage.seconds
+        cost[row] += total.nano
     labels = ["purpose", "model"]
     text = "Tokens that servers counted, or that are estimated where they don't."
     yield counters("tokens", text, [*labels, "kind"], tokens.items())
@@ -227,7 +213,7 @@ def of_usage(used: Used, label: Callable[[str], str]) -> Iterator[Metric]:
     dollars = [(row, nano / DOLLAR) for row, nano in cost.items()]
     yield counters("cost_dollars", "What calls cost, by the prices that are known.", labels, dollars)
     most: dict[tuple[str, ...], float] = {}
-    for one in used.budgets:
+    for one in budgets:
         row = (one.limit.scope, one.limit.period)
         most[row] = max(most.get(row, 0.0), one.percent / 100)
     text = "How much of a budget is spent, 1 for all; of several alike, the one that is spent most."

@@ -1,6 +1,7 @@
 """The mirror on Nostr relays, if the settings name any."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from discoclaw.app.basics import Basics
@@ -23,8 +24,38 @@ OLD_MS: Final = 3_600_000
 """An event that has been waiting for longer for a relay is a warning."""
 
 
+@dataclass(frozen=True, slots=True)
+class Relays:
+    """The relays: connected or not, and how many events wait for the one that lacks most.
+
+    The oldest of all has waited `oldest_ms`, and `refused` are those that a relay refused for good.
+    """
+
+    connected: int = 0
+    away: int = 0
+    waiting: int = 0
+    oldest_ms: int = 0
+    refused: int = 0
+
+    def finding(self) -> Finding:
+        """How they are. No answer depends on them."""
+        if not self.connected + self.away:
+            return Finding("relays", "good", "another process mirrors")
+        text = f"{self.connected} of {self.connected + self.away} connected, {self.waiting} events wait"
+        if self.oldest_ms > OLD_MS:
+            text += f", the oldest for {span(self.oldest_ms)}"
+        if self.refused:
+            text += f", {self.refused} were refused for good"
+        if self.away or self.refused or self.oldest_ms > OLD_MS:
+            return Finding("relays", "warning", text, "see `discoclaw nostr status`")
+        return Finding("relays", "good", text)
+
+
 class Mirror(Feature):
-    """`adapter` mirrors changes on disk; without relays there is none, and `report` says so."""
+    """`adapter` mirrors changes on disk; without relays there is none, and `report` says so.
+
+    `relays` tells how they are now.
+    """
 
     settings: ClassVar = (
         "nostr_mode",
@@ -44,6 +75,7 @@ class Mirror(Feature):
 
     def __init__(self, basics: Basics, keys: Keys | None, disk: OnDisk) -> None:
         self.adapter: MirrorControl = NoMirror()
+        self.relays: Callable[[], Relays] = Relays
         config = nostr_config(basics.settings, keys)
         if config is None:
             return
@@ -68,31 +100,19 @@ class Mirror(Feature):
             await adapter.start()
 
         self.adapter = adapter
-        self.health = (lambda: _relays(adapter.relays, adapter.known, basics.clock()),)
+        self.relays = lambda: _relays(adapter.relays, adapter.known, basics.clock())
+        self.health = (lambda: [self.relays().finding()],)
         self.services = (Sole("mirror", [Part(start, adapter.settle, adapter.close)], storage.processes),)
 
 
-def _relays(relays: Sequence[Relay], known: Sequence[RelayStatus], now_ms: int) -> Iterator[Finding]:
-    """How the relays are, and how long something has been waiting for them. No answer depends on them."""
-    if not relays:
-        yield Finding("relays", "good", "another process mirrors")
-        return
-    away = sum(not one.connected for one in relays)
-    waiting, oldest = waiting_for(known, now_ms)
-    refused = sum(count for one in known for _, count in one.queue.parked)
-    text = f"{len(relays) - away} of {len(relays)} connected, {waiting} events wait"
-    if oldest > OLD_MS:
-        text += f", the oldest for {span(oldest)}"
-    if refused:
-        text += f", {refused} were refused for good"
-    if away or refused or oldest > OLD_MS:
-        yield Finding("relays", "warning", text, "see `discoclaw nostr status`")
-    else:
-        yield Finding("relays", "good", text)
-
-
-def waiting_for(known: Sequence[RelayStatus], now_ms: int) -> tuple[int, int]:
-    """How many events wait for the relay that lacks most, and for how long (ms) the oldest one has."""
+def _relays(relays: Sequence[Relay], known: Sequence[RelayStatus], now_ms: int) -> Relays:
     queues = [one.queue for one in known]
     since = [one.since for one in queues if one.since is not None and one.depth]
-    return max((one.depth for one in queues), default=0), now_ms - min(since) if since else 0
+    connected = sum(one.connected for one in relays)
+    return Relays(
+        connected,
+        len(relays) - connected,
+        max((one.depth for one in queues), default=0),
+        max(now_ms - min(since), 0) if since else 0,
+        sum(count for one in queues for _, count in one.parked),
+    )

@@ -18,7 +18,7 @@ from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.lag import LoopLag
-from discoclaw.app.mirror import Mirror, waiting_for
+from discoclaw.app.mirror import Mirror
 from discoclaw.app.models import Models
 from discoclaw.app.talk import Talking
 from discoclaw.app.usage import Usage
@@ -29,7 +29,6 @@ from discoclaw.jobs import at_work
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
-from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.settings import Settings
 from discoclaw.show.words import count
 from discoclaw.web import monitor
@@ -61,7 +60,6 @@ class Monitoring(Feature, Listener):
         self.everything: Callable[[], list[Finding]] = list
         self.listener: HttpListener | None = None
         self.lag = LoopLag()
-        self._basics = basics
         self._client = client
         self._disk = disk
         self._mirror = mirror
@@ -92,9 +90,8 @@ class Monitoring(Feature, Listener):
         yield from measures.of_gateway(self._gateway())
         yield from measures.of_models(self._models.seen.last)
         accounts = self._accounts
-        used = measures.Used(accounts.ended, accounts.cost, accounts.all_spent())
-        yield from measures.of_usage(used, self._model)
-        yield from measures.of_relays(self._relays())
+        yield from measures.of_usage(accounts.ended, accounts.all_spent(), self._model)
+        yield from measures.of_relays(self._mirror.relays())
 
     def _gateway(self) -> measures.Gateway:
         client = self._client
@@ -102,17 +99,6 @@ class Monitoring(Feature, Listener):
         latency = client.latency if not away else math.nan
         ours = len(client.shards_served.ids)
         return measures.Gateway(ours - away, away, latency if math.isfinite(latency) else None)
-
-    def _relays(self) -> measures.Relays:
-        adapter = self._mirror.adapter
-        if not isinstance(adapter, NostrAdapter):
-            return measures.Relays()
-        waiting, oldest = waiting_for(adapter.known, self._basics.clock())
-        connected = sum(one.connected for one in adapter.relays)
-        refused = sum(count for one in adapter.known for _, count in one.queue.parked)
-        return measures.Relays(
-            connected, len(adapter.relays) - connected, waiting, max(oldest, 0) / 1000, refused
-        )
 
 
 def _models(settings: Settings) -> frozenset[str]:

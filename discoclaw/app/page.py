@@ -36,7 +36,7 @@ from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.pages import Pages
 from discoclaw.web.page.rendering import Templates
 from discoclaw.web.page.sources import Names, Sources
-from discoclaw.web.page.usage import budgets_of, usage_of
+from discoclaw.web.page.usage import usage_of
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Page(Feature):
             queues=doing.queues,
             under_way=doing.under_way,
             usage=lambda: usage_of(accounts),
-            budgets=lambda: budgets_of(accounts),
+            budgets=accounts.all_spent,
             people=lambda number: read_in_thread(people.page, number),
             own=_own(settings, storage),
             errors=troubles.errors,

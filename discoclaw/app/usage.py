@@ -14,6 +14,7 @@ from discoclaw.app.feature import Feature
 from discoclaw.bot.owners import tell_owner
 from discoclaw.core.budgets import SMALL_FROM
 from discoclaw.core.health import Finding
+from discoclaw.core.usage import NOBODY
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.metered import Rates
@@ -50,8 +51,8 @@ class Usage(Feature):
 
     def _health(self) -> Iterator[Finding]:
         """Whether the budgets of everything are nearly spent."""
-        for one in self.accounts.all_spent():
-            if one.limit.scope == "all" and one.percent >= SMALL_FROM:
+        for one in self.accounts.spent(NOBODY):  # and not of each person, who are many
+            if one.percent >= SMALL_FROM:
                 text = f"{one.percent} % of the budget of this {one.limit.period} is spent"
                 yield Finding("the budget", "warning", text, "see DISCOCLAW_BUDGET")
 

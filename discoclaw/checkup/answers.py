@@ -25,10 +25,10 @@ from discoclaw.core.errors import ModelBadRequest, ModelEmpty, ModelError, Setti
 from discoclaw.core.health import Finding
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
 from discoclaw.core.ports import Model
+from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.evals import reading, run
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
-from discoclaw.evals.meter import CHARS_PER_TOKEN
 from discoclaw.models.anthropic.known import ends
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.providers import open_models
@@ -217,7 +217,7 @@ def _failed_turn(error: ModelError, *, tools: bool) -> Finding:
 def _longest(first: Exchange, settings: Settings) -> int:
     """About the most tokens of a prompt: what is there always, and what may come to it."""
     more = settings.history_budget + settings.inject_max_chars + settings.summary_max_chars
-    return first.prompt_tokens + min(more, settings.prompt_budget) // CHARS_PER_TOKEN
+    return first.prompt_tokens + min(more, settings.prompt_budget) // CHARS_A_TOKEN
 
 
 def _room(longest: int, settings: Settings, context: int | None) -> Iterator[Finding]:

@@ -9,8 +9,7 @@ from typing import Any
 from discoclaw.core.errors import ModelError
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
 from discoclaw.core.ports import Model, Shape
-from discoclaw.core.usage import Tally, counted_in, used
-from discoclaw.evals import meter
+from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in, used
 
 
 @dataclass(slots=True)
@@ -53,7 +52,7 @@ class Exchange:
     @property
     def prompt_tokens(self) -> int:
         """The tokens of the prompt, estimated where the server counts none."""
-        return self.usage.prompt_tokens or size_of(self.request) // meter.CHARS_PER_TOKEN
+        return self.usage.prompt_tokens or size_of(self.request) // CHARS_A_TOKEN
 
 
 @dataclass(slots=True)

@@ -11,8 +11,7 @@ from discoclaw.core.errors import MemoryFault, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
 from discoclaw.core.prices import Prices
-from discoclaw.core.usage import Call
-from discoclaw.core.usage_report import money
+from discoclaw.core.usage import Call, dollars
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
@@ -28,11 +27,6 @@ def prices_of(settings: Settings) -> Prices:
     """The prices that apply here. Raises SettingsError for a file of prices that can't be used."""
     free = settings.model_provider == "offline" or is_own(settings.base_url)
     return prices(settings.prices, free=free)
-
-
-def dollars(nano: int) -> str:
-    """An amount for people: $0.012, $12.50."""
-    return money(nano) if nano else "$0.00"
 
 
 def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:

@@ -193,7 +193,13 @@ class Book:
 
     def forget(self, user_id: str) -> None:
         """Drop what counts for a person. It still counts for everything, servers and channels."""
-        self._drop([key for key in self._sums if key[0].scope == "person" and key[1] == user_id])
+
+        def theirs(key: _Key) -> bool:
+            return key[0].scope == "person" and key[1] == user_id
+
+        self._drop(list(filter(theirs, self._sums)))
+        for id, (nano, keys) in self._holds.items():  # else what they spend from now on would shrink with it
+            self._holds[id] = nano, [key for key in keys if not theirs(key)]
 
     def all_spent(self, now_ms: int) -> list[Spent]:
         """What is spent under each limit, for each of its kind, in the present periods."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from discoclaw.core.message import Inbound
@@ -28,14 +29,23 @@ DOLLAR: Final = 1_000_000_000
 MOST_COST: Final = 1_000_000 * DOLLAR
 """The most that a line may say. A larger number is damage, and would block every budget."""
 
+CHARS_A_TOKEN: Final = 4
+"""The usual estimate for English, where a server doesn't count; other scripts take more tokens."""
+
 _WHO: Final = ("user", "channel", "server")
 _SNOWFLAKE = re.compile(r"[0-9]{1,25}")
 _PURPOSES: Final = frozenset(one for part in get_args(For) for one in (get_args(part) or (part,)))
 
 
 def dollars(nano: int) -> str:
-    """An amount as people read it: `$4.02`; less than a cent with more digits."""
-    return f"${nano / DOLLAR:,.2f}" if nano >= DOLLAR // 100 or not nano else f"${nano / DOLLAR:.4f}"
+    """Nanodollars as text: `$3.40`, `$0.0012`. Below ten cents it has two digits that count."""
+    amount = Decimal(nano) / DOLLAR
+    if 0 < amount < Decimal("0.00001"):
+        return "under $0.00001"
+    # The exponent of the first digit that isn't 0: -3 in 0.0012, which needs four places.
+    places = max(2, 1 - amount.adjusted())
+    whole, _, part = f"{amount:,.{places}f}".partition(".")
+    return f"${whole}.{part.rstrip('0'):0<2}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ Knows nothing about where calls are written down, and about names of people and 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from decimal import Decimal
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from discoclaw.core.model import Usage
-from discoclaw.core.usage import DOLLAR, Call
+from discoclaw.core.usage import Call, dollars
 from discoclaw.core.zones import local
 
 By: TypeAlias = Literal["person", "channel", "server", "purpose", "model", "day"]
@@ -188,16 +187,8 @@ def _dearest(total: Total) -> tuple[int, int, int]:
 
 
 def money(nano: int) -> str:
-    """Nanodollars as text: `$3.40`, `$0.0012`, `free`. Below ten cents it has two digits that count."""
-    if not nano:
-        return "free"
-    dollars = Decimal(nano) / DOLLAR
-    if dollars < Decimal("0.00001"):
-        return "under $0.00001"
-    # The exponent of the first digit that isn't 0: -3 in 0.0012, which needs four places.
-    places = max(2, 1 - dollars.adjusted())
-    whole, _, part = f"{dollars:,.{places}f}".partition(".")
-    return f"${whole}.{part.rstrip('0'):0<2}"
+    """What calls cost, as text: `$3.40`, or `free`."""
+    return dollars(nano) if nano else "free"
 
 
 def amount(number: int) -> str:

@@ -20,10 +20,8 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.model import ModelRequest, StreamEvent, Usage
 from discoclaw.core.ports import Model, Shape
-from discoclaw.core.usage import Tally, counted_in
+from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in
 
-CHARS_PER_TOKEN = 4
-"""The usual estimate for English; other scripts take more tokens."""
 UNANSWERED = (
     ModelBadRequest,
     ModelKeyRejected,
@@ -77,13 +75,13 @@ class Call:
     @property
     def tokens_in(self) -> int:
         if not self.tokens_reported:
-            return self.asked_chars // CHARS_PER_TOKEN
+            return self.asked_chars // CHARS_A_TOKEN
         return self.tally.total.prompt_tokens
 
     @property
     def tokens_out(self) -> int:
         if not self.tokens_reported:
-            return self.answer_chars // CHARS_PER_TOKEN
+            return self.answer_chars // CHARS_A_TOKEN
         return self.tally.total.output_tokens
 
 

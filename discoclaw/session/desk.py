@@ -196,8 +196,11 @@ class Desk:
         await asyncio.wait([task], timeout=OTHERS_WAIT_S)
 
     async def _take(self, session_key: str, job: Job) -> None:
-        with self._jobs.counted():
-            await self._attempt(session_key, job.run)
+        async def run() -> None:
+            with self._jobs.counted():
+                await job.run()
+
+        await self._attempt(session_key, run)
 
     @staticmethod
     async def _attempt(session_key: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,12 +1,15 @@
 """The accounts: each call of a model is asked for before it begins, and written down when it has ended.
 
-    begin    which model may make the call; what it may cost is put aside, on disk, before it begins
-    end      what it used and cost: into the sums at once, on disk a moment later
+    begin    which model may make the call; what it may cost is put aside
+    end      what it used and cost
 
-Both are lines of one log (`usage/log`), and one task writes them, all that wait at a time. A decision is made
-while nobody else writes, by sums that have what other processes wrote. Without budgets nothing waits for the
-disk; with them a call waits as long as an answer waits for any disk. A disk that is full or hangs stops no
-answer: the sums in RAM decide, and what waits is written when it can be.
+Both are in the sums in RAM at once, and lines of one log (`usage/log`); one task writes them, all that wait
+at a time. Where one process alone has the store, its sums have everything, so no call waits for the disk. If
+it is killed, what is lost is what was put aside for calls that began since the last write did, which takes
+milliseconds. In a store that processes share a call waits, as an answer waits for any disk: a decision is
+made while nobody else writes, by sums that have what the others wrote, and is on disk before the call
+begins. A disk that is full or hangs stops no answer: the sums in RAM decide, and what waits is written when
+it can be.
 Knows nothing about models.
 """
 
@@ -23,14 +26,14 @@ from discoclaw.core.audit import Readable
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.usage import Call, For, Hold, Payer, Record
+from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
+from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.usage.grants import Asked, Grant, new_id, unused
-from discoclaw.usage.log import UsageLog, Writing
+from discoclaw.usage.grants import Grant, Pending, new_id, unused
+from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
@@ -79,15 +82,14 @@ class Accounts(PersonalData):
         self._consent = consent
         self._book = Book(rules.limits, rules.zone)
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
-        self._asked: list[Asked] = []
+        self._asked: list[Pending] = []
         self._alone = asyncio.Lock()
         self._reading = asyncio.Lock()
         self._wait_s = wait_s
         self._late = False
         """Whether the disk let a call wait too long: until it answers, nobody waits for it."""
         self._worker = Worker("usage", self._write, retry_s=REST_S, longest_s=REST_S)
-        self._ended: dict[tuple[str, str], Usage] = {}
-        self._cost: dict[tuple[str, str], int] = {}
+        self._ended: dict[tuple[str, str], Total] = {}
         self._unpriced: set[str] = set()
 
     # ------------------------------------------------------------------ the lifecycle
@@ -125,10 +127,10 @@ class Accounts(PersonalData):
 
         `background`: nobody waits for it, so it is put off before people's answers are.
         """
-        asked = Asked(purpose, payer, wishes, background)
+        asked = Pending(purpose, payer, wishes, background)
         if not self.rules.limits or not any(one.nano for one in wishes):
             return Grant(new_id(), self.now(), purpose, payer, Choice(wishes[0]))
-        if self._lines is None or self._late:
+        if self._lines is None or self._late or not self._lines.shared:
             return self._grant(asked)
         self._asked.append(asked)
         self._worker.note(_LINES, first=True)
@@ -161,8 +163,7 @@ class Accounts(PersonalData):
             )
         if call.requests:
             key = (call.purpose, call.model)
-            self._ended[key] = self._ended.get(key, Usage()) + call.usage
-            self._cost[key] = self._cost.get(key, 0) + call.nano
+            self._ended[key] = self._ended.get(key, NOTHING) + Total.of(call)
         for spent in self.spent(call.payer):
             self._tell(spent)
 
@@ -175,8 +176,13 @@ class Accounts(PersonalData):
         return self._book.spent(payer, self._clock())
 
     def all_spent(self) -> list[Spent]:
-        """What is spent under each budget, of every server, channel and person."""
-        return self._book.all_spent(self._clock())
+        """What is spent under each budget, of every server, channel and person, nearest to its limit first.
+
+        The budgets of everything are there also if nothing is spent.
+        """
+        found = {(one.limit, one.whose): one for one in self.spent(NOBODY)}
+        found |= {(one.limit, one.whose): one for one in self._book.all_spent(self._clock())}
+        return sorted(found.values(), key=lambda one: -one.percent)
 
     async def calls(self, since_ms: int, user_id: str | None = None) -> list[Call]:
         """The calls since a time (ms), all or those for one person, as they ended. Raises MemoryFault."""
@@ -192,14 +198,9 @@ class Accounts(PersonalData):
             raise MemoryFault(f"the usage log can't be read: {error}") from error
 
     @property
-    def ended(self) -> dict[tuple[str, str], Usage]:
-        """What was used since the start, by purpose and model."""
+    def ended(self) -> dict[tuple[str, str], Total]:
+        """The calls that ended since the start, by purpose and model."""
         return dict(self._ended)
-
-    @property
-    def cost(self) -> dict[tuple[str, str], int]:
-        """What that cost, in nanodollars."""
-        return dict(self._cost)
 
     # ------------------------------------------------------------------ personal data
 
@@ -245,7 +246,7 @@ class Accounts(PersonalData):
             self._waiting.append(record)
             self._worker.note(_LINES)
 
-    def _grant(self, asked: Asked) -> Grant:
+    def _grant(self, asked: Pending) -> Grant:
         """Decide about a call. What it may cost is put aside, and to be written down."""
         now = self.now()
         if asked.background:
@@ -260,7 +261,7 @@ class Accounts(PersonalData):
         self._put(hold)
         return replace(grant, held=True)
 
-    def _give(self, asked: Asked, grant: Grant) -> None:
+    def _give(self, asked: Pending, grant: Grant) -> None:
         """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
         if not asked.granted.done():
             asked.granted.set_result(grant)
@@ -272,11 +273,8 @@ class Accounts(PersonalData):
         async with self._alone:
             try:
                 writing = await self._held()
-                try:
-                    self._take_in(writing)
-                    await self._append(writing)
-                finally:
-                    await in_thread(writing.release)
+                self._take_in(writing)
+                await self._append(writing)
             finally:
                 self._late = False
 
@@ -287,7 +285,8 @@ class Accounts(PersonalData):
         try:
             return await in_thread(self._lines.hold, now, self._book.begin(now))
         except (OSError, MemoryFault):
-            self._decide()
+            for one, grant in self._granted():
+                self._give(one, grant)
             raise
 
     async def _append(self, writing: Writing) -> None:
@@ -302,12 +301,7 @@ class Accounts(PersonalData):
             for one, grant in granted:
                 self._give(one, grant)
 
-    def _decide(self) -> None:
-        """Decide what is asked by the sums in RAM."""
-        for one, grant in self._granted():
-            self._give(one, grant)
-
-    def _granted(self) -> list[tuple[Asked, Grant]]:
+    def _granted(self) -> list[tuple[Pending, Grant]]:
         asked, self._asked = self._asked, []
         asked = [one for one in asked if not one.granted.done()]
         for one in asked:
@@ -315,11 +309,17 @@ class Accounts(PersonalData):
         return [(one, one.decided) for one in asked if one.decided is not None]
 
     def _take_in(self, writing: Writing) -> None:
-        """Count what other processes wrote; everything, if the log is no longer the one we knew."""
+        """Count what other processes wrote; everything, if the log is no longer the one we knew.
+
+        Of what waits, some may be there nevertheless: it is counted already, and not written again.
+        """
+        there, counted = set(map(key_of, writing.fresh)), set(map(key_of, self._waiting))
+        self._waiting = deque((one for one in self._waiting if key_of(one) not in there), MOST_WAITING)
         if writing.anew:
-            self._book = Book(self.rules.limits, self.rules.zone)
+            self._book, counted = Book(self.rules.limits, self.rules.zone), set()
         for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
-            self._count(record)
+            if key_of(record) not in counted:
+                self._count(record)
 
     def _count(self, record: Record) -> None:
         if isinstance(record, Hold):

@@ -23,7 +23,7 @@ class Grant:
 
 
 @dataclass(slots=True)
-class Asked:
+class Pending:
     """A call that waits for a decision."""
 
     purpose: For

@@ -45,11 +45,24 @@ class UsageLog:
         self._purge(now_ms)
         return self._needed(content, since_ms)
 
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write to it."""
+        return self._disk.shared
+
     def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
-        """Begin to write: keep other processes from it, and read what they wrote since.
+        """Begin to write: keep other processes from it, and read what they wrote since, each line once.
 
         If the log is not the one that was known, everything since `since_ms` is read again.
         """
+        known = self._month, self._head, self._torn
+        try:
+            return self._held(now_ms, since_ms)
+        except BaseException:
+            self._month, self._head, self._torn = known  # nobody has what was read
+            raise
+
+    def _held(self, now_ms: int, since_ms: int | None) -> "Writing":
         before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
@@ -64,6 +77,7 @@ class UsageLog:
         anew = anew or not head.reaches(self._head)
         self._torn = _is_torn(content) if content else self._torn and bool(head.size)
         fresh = self._needed(content, since_ms) if anew else [*before, *_records(content)]
+        self._head = head
         return Writing(self, held, held, head, fresh, anew=anew)
 
     def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
@@ -144,7 +158,10 @@ class UsageLog:
 
 
 class Writing:
-    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`."""
+    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`.
+
+    Some of them may be ours: a write that failed for us, because a connection broke, can have arrived.
+    """
 
     def __init__(
         self,
@@ -177,6 +194,11 @@ class Writing:
         """Let others write again; may be called again."""
         if self._held is not None:
             self._held.release()
+
+
+def key_of(record: Record) -> tuple[type[Record], str]:
+    """What only one line of the log has."""
+    return type(record), record.id
 
 
 def _is_torn(content: bytes) -> bool:

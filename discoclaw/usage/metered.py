@@ -27,16 +27,12 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
-from discoclaw.core.usage import NOBODY, Call, Tally, counted_in, payer
+from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.grants import Grant, unused
 
 BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""
-CHARS_A_TOKEN: Final = 4
-"""The usual estimate for English, where a server doesn't count."""
-BACKGROUND: Final = frozenset[Purpose]({"summary", "extraction", "tidying", "suggestion", "title"})
-"""What nobody waits for."""
 SECOND_BYTES: Final = 4_000
 """The bytes of a second of speech as phones record it. Servers don't say how long a recording was."""
 
@@ -92,7 +88,8 @@ class StandIns:
 class Metered:
     """The port `Model`: each call of `model` is counted, and made within budgets.
 
-    `name` is the model that answers requests which name none, and structured ones.
+    `name` is the model that answers requests which name none, and structured ones. Somebody waits for what is
+    streamed; what is structured is work of the background.
     """
 
     def __init__(
@@ -124,9 +121,7 @@ class Metered:
             return offline.stream(request), None
         size, media = _size(request)
         wishes = self._wishes(request, size // BYTES_A_TOKEN + media)
-        grant = await self._accounts.begin(
-            request.purpose, payer(), wishes, background=request.purpose in BACKGROUND
-        )
+        grant = await self._accounts.begin(request.purpose, payer(), wishes)
         wish, less = grant.choice.wish, grant.choice.less
         if wish is not None:
             if wish.level == "small":
@@ -172,7 +167,7 @@ class Metered:
         size = _bytes(system, prompt)
         room = self._rates.room_of(self._name, purpose, max_tokens)
         wish = self._rates.wish("usual", self._name, size // BYTES_A_TOKEN, room)
-        grant = await self._accounts.begin(purpose, payer(), [wish], background=purpose in BACKGROUND)
+        grant = await self._accounts.begin(purpose, payer(), [wish], background=True)
         if grant.choice.wish is None:
             raise _spent(grant, self._accounts.now())
         tally, said = Tally(), 0

@@ -80,6 +80,7 @@ class Telling:
             except ChatError as error:
                 log.warning("the owner %s can't be told about a budget: %s", owner, error)
             self._left[key].remove(owner)
+        del self._left[key]
 
     async def _is_new(self, key: str, until: int) -> bool:
         """Whether nobody was told yet. Whoever finds that out first, in all processes, is to do it.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionSpent
+from discoclaw.core.errors import TranscriptionError, TranscriptionRefused
 from discoclaw.core.ports import Transcriber
 from discoclaw.core.seen import Seen
 from discoclaw.jobs import step
@@ -24,8 +24,6 @@ class SeenTranscriber:
             words = await self._transcriber.words(audio, name, type, timeout_s=timeout_s)
         except TranscriptionRefused:  # just this recording
             self._seen.answered(VOICE)
-            raise
-        except TranscriptionSpent:  # nobody asked it
             raise
         except TranscriptionError as error:
             self._seen.failed(VOICE, error)

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from discoclaw.app import build
 from discoclaw.app.lag import LoopLag
+from discoclaw.app.mirror import Relays
 from discoclaw.app.monitoring import Monitoring, hanging
 from discoclaw.core.errors import ModelOverloaded, ModelUnreachable, SettingsError
 from discoclaw.core.seen import NEWS_MS, Seen
@@ -265,3 +266,22 @@ class TestTheLog:
             watch.look()
         said = [one.getMessage() for one in caplog.records if one.name == "discoclaw.app.monitoring"]
         assert [one.split(": it")[0] for one in said] == ["not ready: the model", "ready again: the model"]
+
+
+class TestRelays:
+    @pytest.mark.parametrize(
+        ("relays", "state", "text"),
+        [
+            (Relays(), "good", "another process mirrors"),
+            (Relays(2, 0, 3, 60_000), "good", "2 of 2 connected, 3 events wait"),
+            (Relays(1, 1), "warning", "1 of 2 connected, 0 events wait"),
+            (
+                Relays(2, 0, 3, 2 * 3_600_000, 1),
+                "warning",
+                "2 of 2 connected, 3 events wait, the oldest for 2 h, 1 were refused for good",
+            ),
+        ],
+    )
+    def test_are_a_warning_if_something_does_not_arrive(self, relays: Relays, state: str, text: str) -> None:
+        found = relays.finding()
+        assert (found.state, found.text) == (state, text)

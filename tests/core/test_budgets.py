@@ -169,6 +169,14 @@ class TestSomebodyErased:
             ("channel", "10", 150),
         }
 
+    def test_has_a_sum_of_what_they_ask_for_afterwards(self) -> None:
+        made = book("person 1000/day")
+        made.hold("under way", NOON, 600, ANN)
+        made.forget("1")
+        made.hold("new", NOON, 300, ANN)
+        made.spend("under way", NOON, 50, ANN.without("1"))
+        assert [one.nano for one in made.all_spent(NOON)] == [300]
+
 
 class TestTheSentences:
     def test_say_what_answered_why_and_until_when(self) -> None:

@@ -128,7 +128,7 @@ async def acts(fleet: Fleet, by: random.Random, person: User, places: list[Chann
         await asyncio.sleep(by.uniform(0, 0.4))
     end = by.choice(("erase", "erase", "opt out", "stay"))
     if end != "stay":
-        # Nothing may be stored then that says that they wrote direct messages. So each is as a first one: if no
+        # Nothing may be stored then that says that they wrote direct messages. Each is as a first one: if no
         # process has its shard when it is said, or that is killed meanwhile, Discord tells nobody of it.
         places = [one for one in places if one.guild is not None]
     if end == "erase":

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from discoclaw.core.errors import ChatUnavailable
+from discoclaw.jobs import at_work
 from discoclaw.session.desk import WORD_S, Desk, Job
 from tests.session.scene import until
 
@@ -175,6 +176,8 @@ class TestFailures:
         await desk.settle()
         assert work.log == ["a begins", "b begins", "b ends"]
         assert "a fault nobody thought of" in caplog.text
+        [found] = at_work()
+        assert (found.done, found.failed) == (1, 1)
 
     async def test_it_gives_its_place_back(self) -> None:
         desk, work = Desk(running_limit=1), Work()

@@ -1,12 +1,11 @@
 """The accounts on real stores: what is written, what still counts after a fault, and what calls may begin."""
 
 import asyncio
-import resource
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import Disk, Head, Log
+from discoclaw.memory.disk.port import NO_LOG, Disk, Head, Held, Log
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.grants import Grant, unused
 from discoclaw.usage.log import UsageLog, month_of
+from tests.memory.child import full_at
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
 DAY_MS = 86_400_000
@@ -44,6 +44,7 @@ async def main() -> None:
     accounts = Accounts(lines, clock=lambda: int(sys.argv[2]), rules=Rules((Limit("all", "day", 1000),)))
     await accounts.start()
     await accounts.begin("answer", Payer("1"), [Wish("usual", "big", 100)])
+    await accounts.settle()
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -107,7 +108,7 @@ async def call(accounts: Accounts, nano: int, payer: Payer = ANN) -> bool:
 
 
 def spent(accounts: Accounts) -> dict[str, int]:
-    return {f"{one.limit.scope} {one.whose}".strip(): one.nano for one in accounts.all_spent()}
+    return {f"{one.limit.scope} {one.whose}".strip(): one.nano for one in accounts.all_spent() if one.nano}
 
 
 class TestALog:
@@ -196,15 +197,18 @@ class TestABudget:
             assert spent(accounts) == {"all": 100}
             assert await accounts.calls(0) == []
 
-    async def test_gets_back_what_was_put_aside_for_a_call_that_nobody_made(self, opened: Open) -> None:
-        async with opened("1000/day") as accounts:
+    async def test_gets_back_what_was_put_aside_for_a_call_that_nobody_made(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        disk = SharedDisk(tmp_path / "shared")
+        async with opened("1000/day", disk) as accounts:
             accounts.end(unused(await accounts.begin("answer", ANN, [ONE])))
             waiting = asyncio.create_task(accounts.begin("answer", ANN, [ONE]))
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
             await accounts.settle()
-        async with opened("1000/day") as accounts:
+        async with opened("1000/day", disk) as accounts:
             assert (spent(accounts), await accounts.calls(0)) == ({}, [])
 
     async def test_that_was_lowered_below_what_is_spent_holds_at_once(self, opened: Open) -> None:
@@ -297,18 +301,6 @@ class TestTwoProcesses:
             await two.close()
 
 
-@contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """No file grows beyond `size` bytes."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class _HangingLog:
     """A log that takes no line before `goes_on` is set."""
 
@@ -330,13 +322,80 @@ class HangingDisk(FilesDisk):
     goes_on: threading.Event
 
     def log(self, name: str) -> Log:
-        return _HangingLog(super().log(name), self.goes_on)  # type: ignore[return-value] # the rest is passed on
+        return _HangingLog(super().log(name), self.goes_on)
+
+
+class _LosingLog:
+    """A log that says of some lines that they failed, though they arrived or not."""
+
+    def __init__(self, log: Log, disk: "LosingDisk") -> None:
+        self._log = log
+        self._disk = disk
+
+    def append(self, content: bytes, *, after: Head) -> Head:
+        if self._disk.losing == "the answer":
+            self._log.append(content, after=after)
+        if self._disk.losing:
+            raise OSError("the connection broke")
+        return self._log.append(content, after=after)
+
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        _, content, head = self._log.hold(since)
+        return self, content, head
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+class LosingDisk(FilesDisk):
+    """A disk that loses what is written (`losing` "it"), or only the answer to that ("the answer")."""
+
+    losing = ""
+
+    def log(self, name: str) -> Log:
+        return _LosingLog(super().log(name), self)
+
+
+class SharedDisk(LosingDisk):
+    """The same, as a database that processes share."""
+
+    shared = True
 
 
 class TestADiskThatFails:
+    @pytest.mark.parametrize("kind", [LosingDisk, SharedDisk])
+    async def test_after_it_took_the_lines_has_each_of_them_once(
+        self, opened: Open, tmp_path: Path, kind: type[LosingDisk]
+    ) -> None:
+        disk = kind(tmp_path / "losing")
+        async with opened("1000/day", disk) as accounts:
+            disk.losing = "the answer"
+            assert await call(accounts, 300)
+            await accounts.settle()
+            disk.losing = ""
+            assert await call(accounts, 200)
+            await accounts.settle()
+            assert (spent(accounts), len(await accounts.calls(0))) == ({"all": 500}, 2)
+        async with opened("1000/day", disk) as accounts:
+            assert spent(accounts) == {"all": 500}
+
+    async def test_counts_what_others_spent_once(self, opened: Open, tmp_path: Path) -> None:
+        disk, others = SharedDisk(tmp_path / "shared"), SharedDisk(tmp_path / "shared")
+        async with opened("1000/day", disk) as accounts, opened("1000/day", others) as other:
+            assert await call(other, 100)
+            await other.settle()
+            disk.losing = "it"
+            for _ in range(3):
+                assert await call(accounts, 10)
+                await accounts.settle()
+            assert spent(accounts) == {"all": 130}
+            disk.losing = ""
+            await accounts.settle()
+            assert (spent(accounts), len(await other.calls(0))) == ({"all": 130}, 4)
+
     async def test_because_it_is_full_stops_no_call_and_gets_everything_later(self, opened: Open) -> None:
         async with opened("1000/day") as accounts:
-            with no_file_beyond(10):
+            with full_at(10):
                 for _ in range(10):
                     assert await call(accounts, 100)
                 assert not await call(accounts, 100)
@@ -345,12 +404,13 @@ class TestADiskThatFails:
         async with opened("1000/day") as accounts:
             assert spent(accounts) == {"all": 1000}
 
-    async def test_because_it_hangs_lets_one_call_wait_and_the_others_go_on(
-        self, opened: Open, tmp_path: Path
+    @pytest.mark.parametrize(("shared", "wait_s"), [(False, 3600.0), (True, 0.05)])
+    async def test_because_it_hangs_lets_one_call_wait_at_most_and_that_in_a_shared_store(
+        self, opened: Open, tmp_path: Path, shared: bool, wait_s: float
     ) -> None:
         disk = HangingDisk(tmp_path / "hanging")
-        disk.goes_on = threading.Event()
-        async with opened("1000/day", disk, wait_s=0.05) as accounts:
+        disk.shared, disk.goes_on = shared, threading.Event()
+        async with opened("1000/day", disk, wait_s=wait_s) as accounts:
             try:
                 for _ in range(10):
                     assert await call(accounts, 100)
@@ -373,6 +433,7 @@ class TestSomebody:
             await call(accounts, 100, BOB)
             await accounts.settle()
             under_way = await accounts.begin("answer", ANN, [ONE])
+            await accounts.settle()
             erased["1"] = NOON + 1
             erasure = Erasure("user-1", NOON + 1)
             accounts.forget(erasure)

@@ -1,6 +1,7 @@
 """The wrappers around models: whatever is asked, they pass it on, count it, and put enough aside for it."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.core.usage import DOLLAR, NOBODY, Payer, paid_by, payer, used
+from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer, paid_by, payer, used
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.metered import Metered, MeteredEmbedder, Rates
 from discoclaw.usage.price_table import prices
@@ -100,7 +101,7 @@ class TestACall:
         await model.structured(**ASKED)
         embedder = MeteredEmbedder(Counting(Usage(5)), books, Rates(prices()))
         await embedder.embed([HALF], timeout_s=1)
-        assert books.ended == {
+        assert {key: total.usage for key, total in books.ended.items()} == {
             ("answer", MODEL): Usage(7, 3),
             ("summary", MODEL): Usage(7, 3),
             ("embedding", MODEL): Usage(5),
@@ -109,7 +110,7 @@ class TestACall:
     async def test_is_estimated_where_nobody_counts(self) -> None:
         books = accounts()
         await heard(metered(Counting(), books))
-        usage = books.ended["answer", MODEL]
+        usage = books.ended["answer", MODEL].usage
         assert usage.output_tokens == 3 and usage.input_tokens > 10
 
     async def test_counts_what_was_reported_before_it_failed(self) -> None:
@@ -119,7 +120,7 @@ class TestACall:
             await heard(model)
         with pytest.raises(ModelUnreachable):
             await model.structured(**ASKED)
-        assert sum(usage.input_tokens for usage in books.ended.values()) == 14
+        assert sum(total.usage.input_tokens for total in books.ended.values()) == 14
 
     async def test_counts_nothing_of_what_others_use_at_the_same_time(self) -> None:
         books = accounts()
@@ -127,7 +128,7 @@ class TestACall:
         await anext(stream)
         used(MODEL, Usage(1_000, 1_000))  # between two steps the task is busy elsewhere
         await stream.aclose()
-        assert books.ended["answer", MODEL].output_tokens < 10
+        assert books.ended["answer", MODEL].usage.output_tokens < 10
 
 
 class TestWhoPays:
@@ -147,6 +148,16 @@ class TestWhoPays:
             with paid_by(Payer("1")):
                 await embedder.embed(["tea"], timeout_s=1)
         assert {one.limit.scope: one.nano for one in books.all_spent()} == {"person": 10_000, "all": 20_000}
+
+
+class TestABudgetThatIsAheadOfTime:
+    async def test_puts_off_what_nobody_waits_for_and_nothing_else(self) -> None:
+        books = accounts(Limit("all", "day", DOLLAR))
+        books.end(Call("1", NOON, "answer", MODEL, Usage(1), DOLLAR * 7 // 10))  # half of the day is over
+        model = metered(Counting(Usage(7, 3)), books)
+        with pytest.raises(ModelSpent):
+            await model.structured(**ASKED)
+        assert await heard(model, replace(REQUEST, purpose="title"))  # somebody tries another model
 
 
 class TestASpentBudget:

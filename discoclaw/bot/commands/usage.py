@@ -21,7 +21,6 @@ from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage import NOBODY, Payer
 from discoclaw.core.usage_report import By, Days, Report, Total, last_days, this_month
 from discoclaw.show.usage import cautions
 from discoclaw.show.usage_picture import png
@@ -85,10 +84,8 @@ def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
     """The budgets that calls count for, the one that is nearest to being spent first."""
     accounts = call.context.accounts
     if everybody:
-        found = {(one.limit, one.whose): one for one in (*accounts.spent(NOBODY), *accounts.all_spent())}
-        return sorted(found.values(), key=lambda one: -one.percent)
-    payer = Payer(call.user_id, call.place.group_id, call.place.guild_id)
-    return sorted(accounts.spent(payer), key=lambda one: -one.percent)
+        return accounts.all_spent()
+    return sorted(accounts.spent(call.payer), key=lambda one: -one.percent)
 
 
 def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:

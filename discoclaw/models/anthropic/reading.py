@@ -12,14 +12,12 @@ from anthropic.lib.streaming import AsyncMessageStream
 from discoclaw.core.errors import ModelError, ModelTimeout, ModelUnreachable
 from discoclaw.core.model import Finished, Usage
 from discoclaw.core.text import scrub
+from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.errors import translated
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
-
-CHARS_A_TOKEN = 4
-"""The usual estimate for English, for an answer that broke off before the server had counted it."""
 
 BYTES_A_TOKEN = 5
 """More than a token of Claude's has in any usual text, so that only what is clearly too long is cut off."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.budgets import Spent
-from discoclaw.core.usage import NOBODY as ALL
 from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, this_month
 from discoclaw.usage.accounts import Accounts
 
@@ -63,14 +62,8 @@ async def usage_of(accounts: Accounts) -> Usage:
     now, zone = accounts.now(), accounts.rules.zone
     recent, month = last_days(now, zone), this_month(now, zone)
     calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))
-    budgets = budgets_of(accounts)
+    budgets = accounts.all_spent()
     return await asyncio.to_thread(lambda: _added(Report.of(calls, zone), recent, month, budgets))
-
-
-def budgets_of(accounts: Accounts) -> list[Spent]:
-    """All budgets, the one that is nearest to being spent first. From RAM."""
-    found = {(one.limit, one.whose): one for one in (*accounts.spent(ALL), *accounts.all_spent())}
-    return sorted(found.values(), key=lambda one: -one.percent)
 
 
 def _added(report: Report, recent: Days, month: Days, budgets: Sequence[Spent]) -> Usage:
