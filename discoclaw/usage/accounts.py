@@ -12,6 +12,7 @@ Knows nothing about models.
 
 import asyncio
 import logging
+import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -77,7 +78,7 @@ class Accounts(PersonalData):
         self._news = news
         self._clock = clock
         self._consent = consent
-        self._book = Book(rules.limits, rules.zone)
+        self._book = Book(rules.limits, rules.zone, secrets.token_bytes(32))
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[Asked] = []
         self._alone = asyncio.Lock()
@@ -100,7 +101,7 @@ class Accounts(PersonalData):
         now = self._clock()
         try:
             for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
-                self._count(record)
+                self._count(self._book, record)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
         for spent in self.all_spent():
@@ -147,9 +148,10 @@ class Accounts(PersonalData):
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
         payer, user = call.payer, call.payer.user
+        self._count(self._book, call)
         if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
             call = replace(call, payer=payer.without(user))  # not even RAM may know
-        self._count(call)
+            self._book.forget(user)
         if call.requests or self.rules.limits:
             self._put(call)
         if not call.priced and call.model not in self._unpriced:
@@ -241,6 +243,7 @@ class Accounts(PersonalData):
             self.rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
         ):
             record = replace(record, payer=payer.without(user))
+            self._book.unnamed(user)
         if self._lines is not None:
             self._waiting.append(record)
             self._worker.note(_LINES)
@@ -256,7 +259,7 @@ class Accounts(PersonalData):
         if choice.wish is None or not choice.wish.nano:
             return grant
         hold = Hold(grant.id, now, choice.wish.nano, asked.payer)
-        self._count(hold)
+        self._count(self._book, hold)
         self._put(hold)
         return replace(grant, held=True)
 
@@ -316,16 +319,21 @@ class Accounts(PersonalData):
 
     def _take_in(self, writing: Writing) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew."""
-        if writing.anew:
-            self._book = Book(self.rules.limits, self.rules.zone)
-        for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
-            self._count(record)
 
-    def _count(self, record: Record) -> None:
-        if isinstance(record, Hold):
-            self._book.hold(record.id, record.at, record.nano, record.payer)
+        def count(book: Book) -> None:
+            for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
+                self._count(book, record)
+
+        if writing.anew:
+            self._book = self._book.anew(count)
         else:
-            self._book.spend(record.id, record.at, record.nano, record.payer)
+            count(self._book)
+
+    def _count(self, book: Book, record: Record) -> None:
+        if isinstance(record, Hold):
+            book.hold(record.id, record.at, record.nano, record.payer)
+        else:
+            book.spend(record.id, record.at, record.nano, record.payer)
 
     def _tell(self, spent: Spent) -> None:
         if spent.percent >= SMALL_FROM:
