@@ -295,11 +295,13 @@ class TestSecrets:
             "token": SecretStr(SECRET),
             "api_key": SecretStr(f"{SECRET}-key"),
             "transcribe_key": SecretStr(f"{SECRET}-transcribe"),
+            "embedding_url": "http://bot:pass%20word@127.0.0.1:9/v1",
         }
         async with visited(start, **secrets) as (_, me):
             for level in (logging.WARNING, logging.ERROR):
                 log = logging.getLogger("discoclaw")
                 log.log(level, "%s and %s are secret, nsec1%s too", SECRET, TOKEN, "q" * 58)
+            logging.getLogger("discoclaw").error("%s and %s", "pass%20word", "pass word")
             try:
                 raise ValueError(f"{SECRET}-key")
             except ValueError:
@@ -312,3 +314,4 @@ class TestSecrets:
             assert "… and … are secret" in await me.get("/errors")
             assert "a failure (ValueError: …" in me.text
             assert "nsec1q" not in me.text
+            assert "pass%20word" not in me.text and "pass word" not in me.text
