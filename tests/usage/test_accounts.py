@@ -396,6 +396,19 @@ class TestSomebody:
             assert not await call(accounts, 1)
             assert [one.payer for one in await accounts.calls(0)] == [ANN.without("1")]
 
+    async def test_who_is_erased_is_not_in_a_line_either_that_was_cut_in_half(self, tmp_path: Path) -> None:
+        path = tmp_path / "usage" / "2025-11.jsonl"
+        path.parent.mkdir()
+        path.write_text('{"id":"a","at":1763985600000,"user":"1","for":"ans')
+        accounts = Accounts(UsageLog(FilesDisk(tmp_path)), clock=lambda: NOON)
+        await accounts.start()
+        assert accounts.erase(Erasure("user-1", NOON)).count == 1
+        assert path.read_text() == ""
+        assert accounts.erase(Erasure("user-1", NOON)).count == 0
+        assert await call(accounts, 5)
+        assert [one.nano for one in await accounts.calls(0)] == [5]
+        await accounts.close()
+
     @pytest.mark.every_store
     async def test_gets_no_second_budget_by_having_their_memory_erased(self, opened: Open) -> None:
         erased: dict[str, int] = {}
