@@ -207,6 +207,19 @@ class TestAnOddRequest:
                 assert f"Error {status}." in said
                 assert "Traceback" not in said
 
+    @pytest.mark.parametrize(
+        ("charset", "token", "status"),
+        [("utf-8", b"\xff", 400), ("unicode_escape", b"\\ud800", 415), ("bogus", b"a", 415)],
+    )
+    async def test_with_a_form_in_another_encoding_is_no_error_of_ours(
+        self, start: Start, caplog: pytest.LogCaptureFixture, charset: str, token: bytes, status: int
+    ) -> None:
+        async with visited(start) as (_, me):
+            kind = f"application/x-www-form-urlencoded; charset={charset}"
+            await me.post("/enter", b"token=" + token, headers={"Content-Type": kind})
+            assert me.status == status
+        assert "Traceback" not in caplog.text
+
     async def test_that_is_no_http_says_and_keeps_nothing(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
