@@ -46,7 +46,7 @@ class Usage(Feature):
             news=telling.news,
         )
         self.services = (self.accounts, telling)
-        self.joins = (self.accounts,)
+        self.joins = (self.accounts, telling)
         self.health = (self._health,)
 
     def _health(self) -> Iterator[Finding]:

@@ -1,5 +1,7 @@
 """`discoclaw backup | restore`: the data folder and its store as one file, and back."""
 
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -95,6 +97,7 @@ def restore_(
             say(f"{file} is sound. It was made {local_time(contents.head.at)}, of {contents.head.store}.")
             say(f"In it: {_inside(contents)}. Nothing was changed.")
             return
+        _check_user(settings.data_dir)
 
         def work() -> Restored:
             _refuse(target, contents, replace)
@@ -107,6 +110,22 @@ def restore_(
 def _refuse(target: Target, contents: Contents, replace: bool) -> None:
     if (why := refusal(target, contents, replace=replace)) is not None:
         raise Refused(f"nothing was restored: {why}")
+
+
+def _check_user(data: Path) -> None:
+    """Raise Refused if root restores into somebody else's folder.
+
+    The bot could not read the files then, and whoever has the folder could have root move any others.
+    """
+    if os.name == "nt" or os.geteuid() != 0 or not data.is_dir() or (owner := data.stat().st_uid) == 0:
+        return
+    with tempfile.TemporaryFile(dir=data) as made:
+        if os.fstat(made.fileno()).st_uid == owner:  # a mount without owners
+            return
+    raise Refused(
+        f"nothing was restored: {data} belongs to another user (id {owner}), who runs the bot; restore as "
+        f"that user: sudo -u '#{owner}' discoclaw restore …"
+    )
 
 
 def _tell(settings: Settings, file: Path, contents: Contents, done: Restored) -> None:

@@ -69,7 +69,8 @@ def write(path: Path, text: str) -> None:
         raise MemoryFault(f"can't write {path}: {error.strerror or error}; nothing was changed") from None
     if os.name != "nt" and os.geteuid() == 0:
         with suppress(OSError):  # a mount without owners
-            os.chown(target, owner.st_uid, owner.st_gid)
+            # Whoever owns the folder may have put a link there by now.
+            os.chown(target, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _target(path: Path) -> Path:

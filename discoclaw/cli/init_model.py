@@ -124,7 +124,9 @@ class _Server:
     def _typed(self, terminal: Terminal | None) -> str:
         if (given := self._setup.flag("ANTHROPIC_BASE_URL")) or terminal is None:
             return given or self._address
-        return terminal.words("   Its address", offered=self._address or OLLAMA)
+        offered = shown(self._address or OLLAMA)
+        typed = terminal.words("   Its address", offered=offered)
+        return self._address if self._address and typed == offered else typed  # with its password
 
     def _checked(self, typed: str) -> ModelSeen | None:
         server = pasted.server_at(typed)

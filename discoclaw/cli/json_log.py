@@ -2,11 +2,15 @@
 
 import json
 import logging
+import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
 _KNOWN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 """The attributes of every record; others were given as `extra`."""
+_TRICKY: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What would move a terminal's cursor, end a line for some programs, turn the direction of what follows, or
+can't be written as UTF-8. JSON itself escapes only the control characters of ASCII."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -29,4 +33,5 @@ class JsonFormatter(logging.Formatter):
         if record.stack_info:
             found["stack"] = self.formatStack(record.stack_info)
         found |= {name: value for name, value in vars(record).items() if name not in _KNOWN | found.keys()}
-        return json.dumps(found, ensure_ascii=False, default=str)
+        text = json.dumps(found, ensure_ascii=False, default=str)
+        return _TRICKY.sub(lambda one: f"\\u{ord(one[0]):04x}", text)

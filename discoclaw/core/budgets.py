@@ -12,8 +12,9 @@ at most, and a call that was killed has spent what was put aside for it. A limit
 spent already holds from then on.
 """
 
+import hmac
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -152,17 +153,22 @@ class Spent:
 
 
 _Key: TypeAlias = tuple[Limit, str, Span]
+_MARK: Final = "~"
+"""How the mark of an erased person begins, unlike any id."""
 
 
 class Book:
     """The sums that limits look at: what was spent and put aside in each period.
 
-    Times are given, and never go back within `BACK_MS`.
+    Times are given, and never go back within `BACK_MS`. What an erased person had spent counts on for them,
+    under a mark that only `secret` connects with them: else erasing oneself would renew a budget.
     """
 
-    def __init__(self, limits: Collection[Limit] = (), zone: tzinfo = UTC) -> None:
+    def __init__(self, limits: Collection[Limit] = (), zone: tzinfo = UTC, secret: bytes = b"") -> None:
         self.limits = tuple(limits)
         self._zone = zone
+        self._secret = secret
+        self._unnamed: set[str] = set()
         self._sums: dict[_Key, int] = {}
         self._spans: dict[Period, Span] = {}
         self._holds: dict[str, tuple[int, list[_Key]]] = {}
@@ -187,28 +193,50 @@ class Book:
         """Count what the call `id` has cost; what was put aside for it is free again."""
         put_aside, keys = self._holds.pop(id, (0, ()))
         for key in keys:
-            if key in self._sums:  # else that person was erased meanwhile, or the period is over
+            if key in self._sums:  # else the period is over
                 self._sums[key] -= put_aside
         self._add(at, nano, payer)
 
     def forget(self, user_id: str) -> None:
-        """Drop what counts for a person. It still counts for everything, servers and channels."""
+        """Name a person no more. What counts for them goes on under their mark."""
+        mark = self._mark(user_id)
 
-        def theirs(key: _Key) -> bool:
-            return key[0].scope == "person" and key[1] == user_id
+        def marked(key: _Key) -> _Key:
+            return (key[0], mark, key[2]) if key[0].scope == "person" and key[1] == user_id else key
 
-        self._drop(list(filter(theirs, self._sums)))
-        for id, (nano, keys) in self._holds.items():  # else what they spend from now on would shrink with it
-            self._holds[id] = nano, [key for key in keys if not theirs(key)]
+        for key in [key for key in self._sums if marked(key) != key]:
+            self._sums[marked(key)] = self._sums.get(marked(key), 0) + self._sums.pop(key)
+        for id, (nano, keys) in self._holds.items():
+            self._holds[id] = nano, [marked(key) for key in keys]
+        self._unnamed.discard(user_id)
+
+    def unnamed(self, user_id: str) -> None:
+        """Note that what counts for a person is not written down as theirs; see `anew`."""
+        self._unnamed.add(user_id)
+
+    def anew(self, count: Callable[["Book"], None]) -> "Book":
+        """A book for which `count` counts everything that is written down.
+
+        It has from this one what no line says: what people spent who are named nowhere.
+        """
+        made = Book(self.limits, self._zone, self._secret)
+        count(made)
+        for key, nano in self._sums.items():
+            whose = key[1]
+            if key[0].scope == "person" and (whose in self._unnamed or key not in made._sums):
+                made._sums[key] = max(nano, made._sums.get(key, 0))
+        made._holds |= {id: hold for id, hold in self._holds.items() if id in made._holds}
+        made._unnamed = self._unnamed
+        return made
 
     def all_spent(self, now_ms: int) -> list[Spent]:
         """What is spent under each limit, for each of its kind, in the present periods."""
         at = self.time(now_ms)
         present = {self._span(limit.period, at) for limit in self.limits}
         return [
-            Spent(limit, whose, nano, span)
+            Spent(limit, whose, self._sum((limit, whose, span)), span)
             for (limit, whose, span), nano in self._sums.items()
-            if nano and span in present
+            if nano and span in present and not whose.startswith(_MARK)
         ]
 
     def spent(self, payer: Spender, now_ms: int) -> list[Spent]:
@@ -217,7 +245,7 @@ class Book:
         for limit in self.limits:
             if (whose := limit.whose(payer)) is not None:
                 span = self._span(limit.period, at)
-                found.append(Spent(limit, whose, self._sums.get((limit, whose, span), 0), span))
+                found.append(Spent(limit, whose, self._sum((limit, whose, span)), span))
         return found
 
     def choose(self, wishes: Sequence[Wish], payer: Spender, now_ms: int) -> Choice:
@@ -242,6 +270,15 @@ class Book:
         return Choice(wish)
 
     # ------------------------------------------------------------------ inside
+
+    def _sum(self, key: _Key) -> int:
+        """What counts under a limit; for a person also what they had spent before they were erased."""
+        limit, whose, span = key
+        former = (limit, self._mark(whose), span) if limit.scope == "person" else None
+        return self._sums.get(key, 0) + (self._sums.get(former, 0) if former is not None else 0)
+
+    def _mark(self, user_id: str) -> str:
+        return f"{_MARK}{hmac.digest(self._secret, user_id.encode(), 'sha256').hex()}"
 
     def _add(self, at: int, nano: int, payer: Spender) -> list[_Key]:
         """Add to the sums of a time. Returns their keys."""

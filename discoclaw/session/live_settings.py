@@ -146,7 +146,7 @@ class LiveSettings:
         if value == row.own:
             return False
         if name == "model" and isinstance(value, str) and value != row.effective.value:
-            with paid_by(Payer(by.id)):
+            with paid_by(Payer(by.id or None)):
                 await self._ask(value)
         try:
             await self._live.write(scope, {name: value}, self._lock)

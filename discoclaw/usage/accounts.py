@@ -15,8 +15,9 @@ Knows nothing about models.
 
 import asyncio
 import logging
+import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -80,7 +81,7 @@ class Accounts(PersonalData):
         self._news = news
         self._clock = clock
         self._consent = consent
-        self._book = Book(rules.limits, rules.zone)
+        self._book = Book(rules.limits, rules.zone, secrets.token_bytes(32))
         self._waiting: deque[Record] = deque(maxlen=MOST_WAITING)
         self._asked: list[Pending] = []
         self._alone = asyncio.Lock()
@@ -102,7 +103,7 @@ class Accounts(PersonalData):
         now = self._clock()
         try:
             for record in await read_in_thread(self._lines.load, now, self._book.begin(now)):
-                self._count(record)
+                self._count(self._book, record)
         except (OSError, MemoryFault) as error:
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
         for spent in self.all_spent():
@@ -149,9 +150,10 @@ class Accounts(PersonalData):
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""
         payer, user = call.payer, call.payer.user
+        self._count(self._book, call)
         if user is not None and payer.as_of(call.at) <= self._consent.erased_at(user):
             call = replace(call, payer=payer.without(user))  # not even RAM may know
-        self._count(call)
+            self._book.forget(user)
         if call.requests or self.rules.limits:
             self._put(call)
         if not call.priced and call.model not in self._unpriced:
@@ -242,6 +244,7 @@ class Accounts(PersonalData):
             self.rules.names_people and self._consent.may_keep(user, payer.as_of(record.at))
         ):
             record = replace(record, payer=payer.without(user))
+            self._book.unnamed(user)
         if self._lines is not None:
             self._waiting.append(record)
             self._worker.note(_LINES)
@@ -257,7 +260,7 @@ class Accounts(PersonalData):
         if choice.wish is None or not choice.wish.nano:
             return grant
         hold = Hold(grant.id, now, choice.wish.nano, asked.payer)
-        self._count(hold)
+        self._count(self._book, hold)
         self._put(hold)
         return replace(grant, held=True)
 
@@ -316,16 +319,21 @@ class Accounts(PersonalData):
         there, counted = set(map(key_of, writing.fresh)), set(map(key_of, self._waiting))
         self._waiting = deque((one for one in self._waiting if key_of(one) not in there), MOST_WAITING)
         if writing.anew:
-            self._book, counted = Book(self.rules.limits, self.rules.zone), set()
-        for record in [*writing.fresh, *(self._waiting if writing.anew else ())]:
-            if key_of(record) not in counted:
-                self._count(record)
-
-    def _count(self, record: Record) -> None:
-        if isinstance(record, Hold):
-            self._book.hold(record.id, record.at, record.nano, record.payer)
+            everything = [*writing.fresh, *self._waiting]
+            self._book = self._book.anew(lambda book: self._count_all(book, everything))
         else:
-            self._book.spend(record.id, record.at, record.nano, record.payer)
+            new = (one for one in writing.fresh if key_of(one) not in counted)
+            self._count_all(self._book, new)
+
+    def _count_all(self, book: Book, records: Iterable[Record]) -> None:
+        for record in records:
+            self._count(book, record)
+
+    def _count(self, book: Book, record: Record) -> None:
+        if isinstance(record, Hold):
+            book.hold(record.id, record.at, record.nano, record.payer)
+        else:
+            book.spend(record.id, record.at, record.nano, record.payer)
 
     def _tell(self, spent: Spent) -> None:
         if spent.percent >= SMALL_FROM:

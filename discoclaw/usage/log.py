@@ -113,12 +113,15 @@ class UsageLog:
         records, damaged = list[Record](), 0
         for content in self._contents(begin_ms):
             found = _records(content)
-            damaged += sum(bool(line.strip()) for line in content.splitlines()) - len(found)
+            damaged += _damaged(content, found)
             records += (one for one in found if one.at >= begin_ms)
         return records, damaged
 
     def change(self, what: Callable[[Record], Record]) -> int:
-        """Change lines in all months. Returns how many were different afterwards."""
+        """Change lines in all months. Returns how many were different afterwards.
+
+        What can't be read is dropped, because it may name anybody.
+        """
         changed = 0
         for month in self._months():
 
@@ -126,7 +129,7 @@ class UsageLog:
                 nonlocal changed
                 old = _records(before)
                 new = [what(one) for one in old]
-                different = sum(a != b for a, b in zip(old, new, strict=True))
+                different = sum(a != b for a, b in zip(old, new, strict=True)) + _damaged(before, old)
                 changed += different
                 return _lines(new) if different else before
 
@@ -207,6 +210,11 @@ def _is_torn(content: bytes) -> bool:
 
 def _records(content: bytes) -> list[Record]:
     return [record for record in map(record_of, values_in(content)) if record is not None]
+
+
+def _damaged(content: bytes, records: list[Record]) -> int:
+    """How many lines are none of the records that were read from them."""
+    return sum(bool(line.strip()) for line in content.splitlines()) - len(records)
 
 
 def _lines(records: Iterable[Record]) -> bytes:

@@ -7,6 +7,7 @@
 Knows nothing about prompts, vendors and where calls are written down.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -149,15 +150,21 @@ class Metered:
     async def _counted(
         self, request: ModelRequest, grant: Grant, prompt: int
     ) -> AsyncGenerator[StreamEvent, None]:
-        """The model's stream; what it used is counted however it ends."""
-        tally, said = Tally(), 0
+        """The model's stream; what it used is counted however it ends.
+
+        Who gives up before the server has said anything pays for the prompt, which it reads all the same.
+        """
+        tally, said, given_up = Tally(), 0, False
         try:
             async with aclosing(_tallied(self._model.stream(request), tally)) as events:
                 async for event in events:
                     said += len(event.text) if isinstance(event, TextDelta) else 0
                     yield event
+        except (asyncio.CancelledError, GeneratorExit):
+            given_up = True
+            raise
         finally:
-            guess = Usage(prompt, -(-said // CHARS_A_TOKEN)) if said else Usage()
+            guess = Usage(prompt, -(-said // CHARS_A_TOKEN)) if said or given_up else Usage()
             self._accounts.end(self._rates.call(grant, tally, guess))
 
     async def structured(
@@ -170,7 +177,7 @@ class Metered:
         grant = await self._accounts.begin(purpose, payer(), [wish], background=True)
         if grant.choice.wish is None:
             raise _spent(grant, self._accounts.now())
-        tally, said = Tally(), 0
+        tally, said, given_up = Tally(), 0, False
         try:
             with counted_in(tally):
                 answer = await self._model.structured(
@@ -178,8 +185,11 @@ class Metered:
                 )
             said = len(answer.model_dump_json(exclude_defaults=True))
             return answer
+        except asyncio.CancelledError:
+            given_up = True
+            raise
         finally:
-            guess = Usage(size // CHARS_A_TOKEN, -(-said // CHARS_A_TOKEN)) if said else Usage()
+            guess = Usage(size // CHARS_A_TOKEN, -(-said // CHARS_A_TOKEN)) if said or given_up else Usage()
             self._accounts.end(self._rates.call(grant, tally, guess))
 
     async def close(self) -> None:

@@ -11,7 +11,9 @@ from typing import Final
 
 from discoclaw.core.budgets import BACK_MS, Spent
 from discoclaw.core.errors import ChatError, ChatUnavailable
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import dollars
 from discoclaw.memory.disk.cursors import Cursors
@@ -27,8 +29,10 @@ Tell = Callable[[str, str], Awaitable[None]]
 """Sends an owner (user id) a text. Raises ChatError."""
 
 
-class Telling:
+class Telling(PersonalData):
     """Tells `owners` (user ids) with `tell`. It is a `core.service.Service`."""
+
+    name = "budget notices"
 
     def __init__(self, owners: Iterable[str], tell: Tell, cursors: Cursors, *, clock: Clock) -> None:
         self._owners = sorted(owners)
@@ -49,6 +53,13 @@ class Telling:
         self._news = {one: known for one, known in self._news.items() if known.until > now - BACK_MS}
         self._news[key] = spent
         self._worker.note(key)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Name somebody who was erased to nobody, also where an owner is still to be told."""
+        user_id = user_of(erasure.subject)
+        for key, spent in list(self._news.items()):
+            if spent.limit.scope == "person" and spent.whose == user_id:
+                del self._news[key]
 
     async def start(self) -> None:
         """What is written belongs to the process, whoever's call brought the news."""

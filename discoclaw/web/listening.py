@@ -3,6 +3,7 @@
 Knows nothing about what it serves.
 """
 
+import asyncio
 import errno
 import logging
 import os
@@ -16,6 +17,9 @@ from discoclaw.settings_types import Listen
 
 CLOSE_S = 1.0
 """How long closing waits for requests that are being answered."""
+MOST_CONNECTIONS: Final = 64
+"""The most connections at once. Each takes a file descriptor, which the bot needs for Discord and its disk,
+and nothing else ends one that never asks."""
 
 
 class _OnlyThatItFailed(logging.Filter):
@@ -39,18 +43,21 @@ class Listener:
         self._runner = web.AppRunner(app, access_log=None, logger=_requests, shutdown_timeout=CLOSE_S)
         self._at = at
         self._variable = variable
+        self._server: asyncio.Server | None = None
 
     @property
     def port(self) -> int:
         """The port that it listens at, once it does: another one than asked for if that was 0."""
-        address = self._runner.addresses[0]
-        return int(address[1])
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
         """Listen. Raises SettingsError if the address can't be used."""
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._at.host, self._at.port).start()
+            loop = asyncio.get_running_loop()
+            # What `web.TCPSite` does, which takes any number of connections.
+            self._server = await loop.create_server(self._connection, self._at.host, self._at.port)
         except OSError as error:
             await self._runner.cleanup()
             raise SettingsError(f"{self._variable}={self._at}: {_why_not(error)}") from None
@@ -60,7 +67,17 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening. May be called again."""
+        if self._server is not None:
+            self._server.close()
         await self._runner.cleanup()
+
+    def _connection(self) -> asyncio.Protocol:
+        """What a new connection talks to. The oldest ones make room for it."""
+        server = self._runner.server
+        assert server is not None  # while anybody can connect
+        for old in server.connections[: 1 - MOST_CONNECTIONS]:
+            old.force_close()
+        return server()
 
 
 def _why_not(error: OSError) -> str:

@@ -207,6 +207,19 @@ class TestAnOddRequest:
                 assert f"Error {status}." in said
                 assert "Traceback" not in said
 
+    @pytest.mark.parametrize(
+        ("charset", "token", "status"),
+        [("utf-8", b"\xff", 400), ("unicode_escape", b"\\ud800", 415), ("bogus", b"a", 415)],
+    )
+    async def test_with_a_form_in_another_encoding_is_no_error_of_ours(
+        self, start: Start, caplog: pytest.LogCaptureFixture, charset: str, token: bytes, status: int
+    ) -> None:
+        async with visited(start) as (_, me):
+            kind = f"application/x-www-form-urlencoded; charset={charset}"
+            await me.post("/enter", b"token=" + token, headers={"Content-Type": kind})
+            assert me.status == status
+        assert "Traceback" not in caplog.text
+
     async def test_that_is_no_http_says_and_keeps_nothing(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -295,11 +308,13 @@ class TestSecrets:
             "token": SecretStr(SECRET),
             "api_key": SecretStr(f"{SECRET}-key"),
             "transcribe_key": SecretStr(f"{SECRET}-transcribe"),
+            "embedding_url": "http://bot:pass%20word@127.0.0.1:9/v1",
         }
         async with visited(start, **secrets) as (_, me):
             for level in (logging.WARNING, logging.ERROR):
                 log = logging.getLogger("discoclaw")
                 log.log(level, "%s and %s are secret, nsec1%s too", SECRET, TOKEN, "q" * 58)
+            logging.getLogger("discoclaw").error("%s and %s", "pass%20word", "pass word")
             try:
                 raise ValueError(f"{SECRET}-key")
             except ValueError:
@@ -312,3 +327,4 @@ class TestSecrets:
             assert "… and … are secret" in await me.get("/errors")
             assert "a failure (ValueError: …" in me.text
             assert "nsec1q" not in me.text
+            assert "pass%20word" not in me.text and "pass word" not in me.text

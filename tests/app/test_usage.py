@@ -23,6 +23,7 @@ from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.app.test_menus import said
 from tests.app.test_voice import speak
+from tests.app.visiting import visited
 from tests.servers import messages_api as api
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.messages_api import Behaviour, Json, MessagesServer, Received
@@ -166,6 +167,17 @@ class TestWhatIsCounted:
             (found,) = await calls(world)
             assert (found.nano, found.counted, found.priced) == (0, False, True)
             assert found.usage.input_tokens and found.usage.output_tokens
+
+    async def test_is_for_nobody_where_somebody_unknown_tries_a_model_on_the_page(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        changes = at(server, tmp_path, budget=limits_of("100/day, person 10/day"), **QUIET)
+        async with visited(start, **changes) as (world, me):
+            await me.enter()
+            await me.get("/settings")
+            await me.sends("/settings", scope="global", field="model", value="haiku")
+            assert models(server) == [HAIKU]
+            assert [one.limit.scope for one in accounts(world).all_spent()] == ["all"]
 
     async def test_has_embeddings_as_the_server_counts_them(self, start: Start) -> None:
         async with EmbeddingsServer(same={}) as embeddings, start() as world:

@@ -36,7 +36,7 @@ class Visitor:
         """Open a page by its address, and return its text without markup."""
         return await self._asked("GET", path, {"Sec-Fetch-Site": "none"}, options)
 
-    async def post(self, path: str, data: dict[str, str], **options: Any) -> str:
+    async def post(self, path: str, data: dict[str, str] | bytes, **options: Any) -> str:
         """Send a form of the page."""
         own = {"Sec-Fetch-Site": "same-origin", "Origin": self.address}
         return await self._asked("POST", path, own, {"data": data, **options})

@@ -133,6 +133,18 @@ class TestRestore:
             assert content(new / "memory" / name) == content(shell.memory_folder / name)
         assert "no problems" in shell.says("verify", DISCOCLAW_DATA_DIR=str(new))
 
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+    def test_as_root_leaves_the_folder_of_another_user_alone(self, shell: Shell, file: str) -> None:
+        theirs, prey = shell.folder / "theirs", shell.folder / "prey"
+        prey.write_text("root's")
+        (theirs / ".restore").mkdir(parents=True)
+        moves = {"phase": 2, "aside": [], "new": [["../prey", "taken"]]}
+        (theirs / ".restore" / "moves.json").write_text(json.dumps(moves))
+        os.chown(theirs, 12345, 12345)
+        said = refuses(shell, "restore", file, "--into", str(theirs), "--replace")
+        assert "belongs to another user (id 12345)" in said and "sudo -u '#12345' discoclaw restore" in said
+        assert prey.read_text() == "root's" and not (theirs / "memory").exists()
+
     def test_never_overwrites_and_with_replace_keeps_what_was_there(self, shell: Shell, file: str) -> None:
         shell.says("undo", BOB)
         before = fingerprint(shell.memory_folder / "ledger")

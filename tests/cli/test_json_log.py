@@ -28,6 +28,14 @@ def test_a_line_has_time_level_logger_message_and_process() -> None:
     assert found["time"][-5] == "." and found["time"].endswith("Z")
 
 
+def test_nothing_in_it_can_act_on_a_terminal_and_all_of_it_comes_back() -> None:
+    said = "für\x1b[2J\x9b2J\x85\u2028\u202egnp.exe \ud83d"
+    record = logging.makeLogRecord({"msg": said})
+    line = JsonFormatter().format(record)
+    assert "für" in line and json.loads(line)["message"] == said
+    assert line.isprintable() and line.splitlines() == [line] and line.encode("utf-8")
+
+
 def test_an_exception_is_in_it_and_on_the_same_line() -> None:
     try:
         raise ValueError("no")

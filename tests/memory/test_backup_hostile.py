@@ -97,6 +97,19 @@ def test_an_entry_that_is_no_regular_file(kind: bytes) -> None:
     assert "no regular file" in refused(packed([head(), link, listing(link)]))
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        {"GNU.sparse.map": "no,numbers", "GNU.sparse.size": "1"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "none"},
+    ],
+)
+def test_a_header_that_lies_about_a_sparse_file(says: dict[str, str]) -> None:
+    info = tarfile.TarInfo("backup.json")
+    info.pax_headers = says
+    assert "it is damaged" in refused(packed([(info, b"{}")]))
+
+
 def test_a_name_that_is_there_twice() -> None:
     assert f"{NAME} is in it twice" in refused(packed([head(), GOOD, GOOD, listing(GOOD)]))
     assert "names a file twice" in refused(packed([head(), GOOD, listing(GOOD, GOOD)]))

@@ -278,3 +278,13 @@ class TestTheKey:
     def test_a_key_of_any_form_is_taken_out(self) -> None:
         error = translate(anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password")
         assert str(error) == "AnthropicError: [key] is wrong"
+
+
+async def test_a_server_that_sends_us_elsewhere_is_not_followed_with_the_key_and_the_prompt(
+    server: MessagesServer, model: AnthropicModel
+) -> None:
+    async with MessagesServer() as elsewhere:
+        server.script(api.failure(307, location=f"{elsewhere.base_url}/v1/messages"))
+        with pytest.raises(ModelError):
+            await text_of(model)
+        assert not elsewhere.requests

@@ -324,7 +324,8 @@ async def test_a_server_that_is_no_models_server_is_named(newcomer: Newcomer) ->
 
 class TestAgain:
     async def test_enter_keeps_what_is_set_and_changes_no_other_line(self, newcomer: Newcomer) -> None:
-        old = OLD.format(token=TOKEN, ann=newcomer.ann.id, address=newcomer.model.base_url)
+        with_password = newcomer.model.base_url.replace("//", f"//ann:{LOCAL_KEY}@")  # which is not shown
+        old = OLD.format(token=TOKEN, ann=newcomer.ann.id, address=with_password)
         newcomer.file.write_text(old)
         newcomer.file.chmod(0o644)
         screen = await newcomer.begins()

@@ -457,6 +457,71 @@ class TestSomebody:
             assert not await call(accounts, 1)
             assert [one.payer for one in await accounts.calls(0)] == [ANN.without("1")]
 
+    async def test_who_is_erased_is_not_in_a_line_either_that_was_cut_in_half(self, tmp_path: Path) -> None:
+        path = tmp_path / "usage" / "2025-11.jsonl"
+        path.parent.mkdir()
+        path.write_text('{"id":"a","at":1763985600000,"user":"1","for":"ans')
+        accounts = Accounts(UsageLog(FilesDisk(tmp_path)), clock=lambda: NOON)
+        await accounts.start()
+        assert accounts.erase(Erasure("user-1", NOON)).count == 1
+        assert path.read_text() == ""
+        assert accounts.erase(Erasure("user-1", NOON)).count == 0
+        assert await call(accounts, 5)
+        assert [one.nano for one in await accounts.calls(0)] == [5]
+        await accounts.close()
+
+    @pytest.mark.every_store
+    async def test_gets_no_second_budget_by_having_their_memory_erased(self, opened: Open) -> None:
+        erased: dict[str, int] = {}
+        consent = Consent(erased_at=lambda user_id: erased.get(user_id, -1))
+
+        async def erase(accounts: Accounts) -> None:
+            erased["1"] = NOON - 1
+            erasure = Erasure("user-1", NOON - 1)
+            accounts.forget(erasure)
+            async with accounts.exclusive(erasure):
+                await asyncio.to_thread(accounts.erase, erasure)
+
+        said_before = Payer("1", "10", "100", said_at=NOON - 2)
+        async with opened("person 300/day", consent=consent) as accounts:
+            assert await call(accounts, 80)
+            under_way = await accounts.begin("answer", said_before, [ONE])
+            await accounts.settle()
+            await erase(accounts)
+            accounts.end(ended(under_way, 70))  # settled exactly, though nobody is named
+            assert await call(accounts, 50, said_before)
+            await accounts.settle()
+            assert "1" not in repr(spent(accounts))
+            assert [one.payer.user for one in await accounts.calls(0)] == [None] * 3
+            assert await call(accounts, 60)
+            assert spent(accounts) == {"person 1": 260}
+            await erase(accounts)
+            assert await call(accounts, 40)
+            assert not await call(accounts, 1)
+            assert await call(accounts, 1, BOB)
+
+    @pytest.mark.every_store
+    async def test_who_wants_no_memory_gets_no_second_budget_when_somebody_else_is_erased(
+        self, opened: Open
+    ) -> None:
+        refused = {"1": -1}
+        consent = Consent(refused_until=lambda user_id: refused.get(user_id, -1))
+        async with opened("person 200/day", consent=consent) as accounts:
+            await call(accounts, 60)
+            refused["1"] = 1 << 62
+            await call(accounts, 70)
+            refused["1"] = -1
+            under_way = await accounts.begin("answer", ANN, [ONE])
+            await call(accounts, 10, BOB)
+            await accounts.settle()
+            erasure = Erasure("user-2", NOON)
+            accounts.forget(erasure)
+            async with accounts.exclusive(erasure):
+                await asyncio.to_thread(accounts.erase, erasure)
+            assert not await call(accounts, 1)  # as much as is left is put aside
+            accounts.end(ended(under_way, 20))
+            assert spent(accounts) == {"person 1": 150}
+
     async def test_is_in_no_line_where_nobody_is_remembered(self, tmp_path: Path, clock: Clock) -> None:
         accounts = Accounts(UsageLog(FilesDisk(tmp_path)), clock=clock, rules=Rules(names_people=False))
         await call(accounts, 5)

@@ -1,5 +1,6 @@
 """The wrappers around models: whatever is asked, they pass it on, count it, and put enough aside for it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,6 +77,25 @@ class Counting:
 
     async def close(self) -> None:
         pass
+
+
+class Silent(Counting):
+    """A model whose server reads the prompt and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = asyncio.Event()
+
+    async def _wait(self) -> None:
+        self.reads.set()
+        await asyncio.Event().wait()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        await self._wait()
+        yield TextDelta("never")
+
+    async def structured(self, **asked: Any) -> Any:
+        await self._wait()
 
 
 def accounts(*limits: Limit) -> Accounts:
@@ -174,3 +194,23 @@ class TestASpentBudget:
         with pytest.raises(EmbeddingUnavailable) as unavailable:
             await MeteredEmbedder(Counting(), books, Rates(prices())).embed(["tea"], timeout_s=1)
         assert unavailable.value.after_s == 43_200
+
+
+@pytest.mark.parametrize("how", ["stream", "structured"])
+async def test_who_stops_an_answer_before_its_first_word_pays_for_the_prompt(how: str) -> None:
+    books, model, prompt = accounts(Limit("person", "day", DOLLAR)), Silent(), "tea " * 1000
+    asking = metered(model, books)
+    with paid_by(Payer("1")):
+        call = (
+            heard(asking, ModelRequest((), (UserTurn(prompt),)))
+            if how == "stream"
+            else asking.structured(purpose="answer", system="", prompt=prompt, shape=Answer)
+        )
+        task = asyncio.create_task(call)
+    await model.reads.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ((whole, spent),) = [(one.limit.nano, one.nano) for one in books.all_spent()]
+    tokens = len(prompt) // 4
+    assert spent == prices().of(MODEL)[0].cost(Usage(tokens)) and spent < whole

@@ -8,6 +8,7 @@ import pytest
 
 from discoclaw.core.budgets import Book, Limit, Spent
 from discoclaw.core.errors import ChatForbidden, ChatUnavailable
+from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, Payer
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.plain import FilesDisk
@@ -102,6 +103,18 @@ class TestOwners:
         made._worker.hurry()
         await made.settle()
         assert len(discord.sent) == 1
+
+    async def test_are_not_told_of_somebody_who_was_erased_meanwhile(
+        self, telling: Callable[..., Telling]
+    ) -> None:
+        discord = Discord(ChatUnavailable("away"))
+        made = telling(discord)
+        made.news(spent(8, Limit("person", "day", 10 * DOLLAR)))
+        await made.settle()
+        made.forget(Erasure("user-1", NOON))
+        made._worker.hurry()
+        await made.settle()
+        assert discord.sent == []
 
     async def test_who_take_no_messages_keep_nobody_else_from_it(
         self, telling: Callable[..., Telling], caplog: pytest.LogCaptureFixture

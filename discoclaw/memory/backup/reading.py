@@ -28,7 +28,8 @@ MOST_LIST = 256 << 20
 MOST_HEADER = 128 << 10
 """The most bytes of a header, of the padding around it, and of what is read ahead."""
 _AT_ONCE = 32 << 10
-_BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, UnicodeDecodeError)
+_BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError)
+"""ValueError: `tarfile` takes what a header says of a sparse file for numbers, before we can look at it."""
 
 Sink = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens the file that the member of this name is written to."""

@@ -92,7 +92,8 @@ class AnthropicProvider:
                 api_key=key,
                 base_url=base_url or ANTHROPIC_URL,
                 max_retries=max_retries,
-                http_client=DefaultAsyncHttpxClient(verify=_trusted()),
+                # A server that sends us elsewhere would have our key go there, and what people said.
+                http_client=DefaultAsyncHttpxClient(verify=_trusted(), follow_redirects=False),
                 # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
                 default_headers={"Authorization": f"Bearer {key}"},
                 # Off, because environment variables could otherwise make the SDK export prompts.
