@@ -135,7 +135,11 @@ class TestWhatIsWrong:
                 "has no model 'gpt'; it has qwen3:8b, llama3.2:3b (name one with --model)",
             ),
             ((), {}, "has several models; it has qwen3:8b, llama3.2:3b (name one with --model)"),
-            (("--base-url", "sk-proj-1"), {}, "ANTHROPIC_BASE_URL=…: is a key or a token; an address looks like"),
+            (
+                ("--base-url", "sk-proj-1"),
+                {},
+                "ANTHROPIC_BASE_URL=…: is a key or a token; an address looks like",
+            ),
             (
                 ("--no-check", "--allow-users", "1"),
                 {},
