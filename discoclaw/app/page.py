@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final
 
 import discord
-from pydantic import SecretStr
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
@@ -29,6 +28,7 @@ from discoclaw.memory.people.known import KnownPeople
 from discoclaw.memory.status import status_of
 from discoclaw.session.live_settings import By
 from discoclaw.settings import Settings
+from discoclaw.settings_secrets import hiding
 from discoclaw.storage import Storage
 from discoclaw.web.listening import Listener
 from discoclaw.web.page.access import Access
@@ -41,8 +41,6 @@ from discoclaw.web.page.usage import budgets_of, usage_of
 log = logging.getLogger(__name__)
 
 VARIABLE: Final = "DISCOCLAW_PAGE"
-LEAST_HIDDEN: Final = 4
-"""Shorter secrets are no secrets, and would be found inside words."""
 SOMEBODY: Final = By("", "somebody on the admin's page")
 """Who changes settings, where there is not exactly one owner."""
 
@@ -57,14 +55,8 @@ class Troubles(Feature):
         settings = basics.settings
         chosen = settings.page_token
         self.token = chosen.get_secret_value() if chosen is not None else secrets.token_urlsafe(24)
-        hidden = sorted({self.token, *_secrets_of(settings)}, key=len, reverse=True)
-
-        def clean(text: str) -> str:
-            for secret in hidden:
-                text = text.replace(secret, "…")
-            return basics.redactor.clean(text)
-
-        self.errors = RecentErrors(clean)
+        hide = hiding(settings, self.token)
+        self.errors = RecentErrors(lambda text: basics.redactor.clean(hide(text)))
         if settings.page is not None:
             self.services = (self.errors,)
         self.joins = (self.errors,)
@@ -144,13 +136,6 @@ def _say_where(settings: Settings, token: str, port: int) -> None:
         return
     level = max(logging.INFO, logging.getLevelNamesMapping()[settings.log_level])
     log.log(level, "the way into the admin's page, until this process ends: %s?token=%s", address, token)
-
-
-def _secrets_of(settings: Settings) -> list[str]:
-    values = (getattr(settings, name) for name in Settings.model_fields)
-    found = {one.get_secret_value() for one in values if isinstance(one, SecretStr)}
-    found -= {"files", "sqlite", "none"}  # of the store, which may also be an address with a password
-    return [one for one in found if len(one) >= LEAST_HIDDEN]
 
 
 def _by(settings: Settings) -> By:
