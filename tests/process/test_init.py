@@ -394,6 +394,7 @@ class TestWithoutDiscord:
         await answered(screen, ADDRESS, NOWHERE)
         await screen.shows(ANYWAY)
         screen.type("y")
+        await answered(screen, "   The name of the model there", "  ")
         await answered(screen, "   The name of the model there", "qwen3:8b")
         await screen.shows("1. Invite the bot; `discoclaw init` prints the link once Discord can be asked.")
         assert await newcomer.leaves(screen) == 0
