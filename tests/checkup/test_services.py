@@ -202,7 +202,7 @@ class TestCosts:
         good = (await self.asked(desk, DISCOCLAW_BUDGET="person 0.50/day")).lines("costs", "good")
         assert good == [
             "prices: a model on this network costs nothing; its tokens are counted",
-            "budget: $0.5000 a day for each person",
+            "budget: $0.50 a day for each person",
         ]
 
     @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.live import GLOBAL, Scope, overrides_json, parse_scope
-from discoclaw.core.live_fields import FIELDS
+from discoclaw.core.live_fields import FIELDS, Field
 from discoclaw.core.live_words import changed_words, has_lines, longest, options, typed_value, value_words
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
@@ -23,9 +23,7 @@ class Setting:
     `by` is the id of whoever set it and `at` when (ms), if that is known.
     """
 
-    name: str
-    title: str
-    about: str
+    field: Field
     value: str
     origin: str
     own: str
@@ -33,7 +31,6 @@ class Setting:
     options: Sequence[tuple[str, str]]
     lines: bool
     longest: int
-    allowed: str
     by: str = ""
     at: int | None = None
 
@@ -98,9 +95,7 @@ class Configuration:
         if isinstance(row.own, bool):
             own = value_words(field, row.own)  # which is how it is chosen
         return Setting(
-            name=field.name,
-            title=field.title,
-            about=field.about,
+            field=field,
             value=self._value(scope, row),
             origin=self._origin(scope, row),
             own=own,
@@ -108,7 +103,6 @@ class Configuration:
             options=options(field),
             lines=has_lines(field),
             longest=longest(field),
-            allowed=field.type.allowed,
             by=changed.by if changed is not None else "",
             at=changed.at if changed is not None else None,
         )
