@@ -18,6 +18,7 @@ WORDS: Mapping[object, str] = {
     types.Address: "an address that starts with http:// or https://",
     types.Budget: "dollars for each day or month, such as 5/day, 60/month, person 0.50/day",
     types.ChannelPersonas: "channel=persona, separated by commas, such as dev=coding",
+    types.File: "a file",
     types.Folder: "a folder",
     types.Gateway: "an address that starts with ws:// or wss://",
     types.GroupIds: "channel=group with the id of a Discord channel, separated by commas",
