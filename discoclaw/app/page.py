@@ -35,8 +35,7 @@ from discoclaw.web.page.access import Access
 from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.pages import Pages
 from discoclaw.web.page.rendering import Templates
-from discoclaw.web.page.sources import Names, Sources
-from discoclaw.web.page.usage import budgets_of, usage_of
+from discoclaw.web.page.sources import Live, Names, Sources
 
 log = logging.getLogger(__name__)
 
@@ -81,32 +80,28 @@ class Page(Feature):
     ) -> None:
         self.everything: Callable[[], Sequence[Finding]] = list
         self.listener: Listener | None = None
-        settings, storage, accounts = basics.settings, disk.storage, context.accounts
+        settings, storage = basics.settings, disk.storage
         people = KnownPeople(storage.memory.disk, storage.consent.opted_out)
         self.joins = (people,)
         if settings.page is None:
             return
         sources = Sources(
             bot=lambda: client.user.display_name if client.user is not None else "",
-            clock=basics.clock,
             health=lambda: self.everything(),
             connected=lambda number: whereabouts(client, number),
             store=lambda: read_in_thread(status_of, storage.memory.disks),
             queues=doing.queues,
             under_way=doing.under_way,
-            usage=lambda: usage_of(accounts),
-            budgets=lambda: budgets_of(accounts),
+            accounts=context.accounts,
             people=lambda number: read_in_thread(people.page, number),
             own=_own(settings, storage),
             errors=troubles.errors,
-            settings=context.settings,
-            place=lambda scope: _place(client, scope),
             names=Names(
                 lambda channel_id: _name(client.get_channel(int(channel_id))),
                 lambda server_id: _name(client.get_guild(int(server_id))),
                 lambda ids: read_in_thread(people.names, ids),
             ),
-            by=_by(settings),
+            live=Live(context.settings, lambda scope: _place(client, scope), _by(settings)),
         )
         templates = Templates(basics.clock, settings.zone)
         access = Access(troubles.token, time.monotonic)

@@ -52,7 +52,7 @@ class Configuration:
 
     @property
     def _settings(self) -> LiveSettings:
-        return self._sources.settings
+        return self._sources.live.settings
 
     async def settings(self, scope: Scope) -> list[Setting]:
         """Every field that makes sense at a scope."""
@@ -76,7 +76,7 @@ class Configuration:
         await self._settings.refresh()
         field = self._settings.row(scope, form["field"]).field
         value = None if "unset" in form else typed_value(field, form["value"])
-        if not await self._settings.change(scope, field.name, value, self._sources.by):
+        if not await self._settings.change(scope, field.name, value, self._sources.live.by):
             return f"{field.title} was that already."
         return f"{field.title} {changed_words(field, value)}."
 
@@ -110,7 +110,7 @@ class Configuration:
     def _value(self, scope: Scope, row: Row) -> str:
         value = row.effective.value
         if value is None and row.field.by_place:
-            if scope.kind != "group" or (place := self._sources.place(scope)) is None:
+            if scope.kind != "group" or (place := self._sources.live.place(scope)) is None:
                 return f"as {row.field.variable} says"
             value = self._settings.listed(row.field.name, place)
         return value_words(row.field, value)
