@@ -34,6 +34,7 @@ from discoclaw.settings_types import (
     Address,
     Budget,
     ChannelPersonas,
+    File,
     Folder,
     Gateway,
     GroupIds,
@@ -51,7 +52,6 @@ from discoclaw.settings_types import (
     Secret,
     ShardSet,
     Store,
-    TextFile,
     Zone,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
@@ -226,7 +226,7 @@ class Settings(BaseSettings):
     log_format: LogFormat = _env("DISCOCLAW_LOG_FORMAT", "text")
     metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
     budget: Budget = _env("DISCOCLAW_BUDGET", ())
-    prices: TextFile = _env("DISCOCLAW_PRICES", None)
+    prices: File = _env("DISCOCLAW_PRICES", None)
     page: ListenHere = _env("DISCOCLAW_PAGE", None)
     page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
 

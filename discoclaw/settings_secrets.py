@@ -1,15 +1,34 @@
-"""The secrets among the settings, which no text for people may have. Knows nothing about those texts."""
+"""Takes every secret of the settings out of texts: servers repeat what they were sent, and logs repeat that.
 
-from collections.abc import Iterator
+Knows nothing about where texts come from or go.
+"""
+
+from collections.abc import Callable, Iterator
 from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
 from discoclaw.settings import Settings
 
+HIDDEN = "[secret]"
+SHORTEST = 4
+"""A shorter one would be found in ordinary words."""
 
-def secrets_of(settings: Settings) -> Iterator[str]:
-    """Every secret, also the passwords in addresses. A short one may be a part of ordinary words."""
+
+def hiding(settings: Settings, *more: str) -> Callable[[str], str]:
+    """A function that replaces in a text every secret of the settings, and `more` of them."""
+    found = {one for one in (*_secrets(settings), *more) if len(one) >= SHORTEST}
+    secrets = sorted(found, key=len, reverse=True)
+
+    def hide(text: str) -> str:
+        for one in secrets:
+            text = text.replace(one, HIDDEN)
+        return text
+
+    return hide
+
+
+def _secrets(settings: Settings) -> Iterator[str]:
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if name == "store":

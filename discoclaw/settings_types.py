@@ -25,6 +25,8 @@ from discoclaw.core.zones import zone_named
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LEAST_TOKEN = 16
 """Characters of a token that people choose: fewer could be guessed."""
+LONGEST_NAME = 24
+"""The longest word that is shown again where an id belongs."""
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
 
@@ -38,7 +40,9 @@ def ids_in(text: str) -> frozenset[str]:
     found = text.replace(",", " ").split()
     wrong = [word for word in found if not (word.isascii() and word.isdigit() and len(word) <= 20)]
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is not a Discord id; use numbers, separated by commas or spaces")
+        # What is longer than a name of somebody may be a secret that was pasted here.
+        shown = repr(wrong[0]) if len(wrong[0]) <= LONGEST_NAME else f"a text of {len(wrong[0])} characters"
+        raise ValueError(f"{shown} is not a Discord id; use numbers, separated by commas or spaces")
     return frozenset(found)
 
 
@@ -226,7 +230,7 @@ ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 PageToken = Annotated[Secret, AfterValidator(_page_token)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
-TextFile = Annotated[Folder, "a file"]
+File = Annotated[Path | None, BeforeValidator(_blank_is_none), "a file"]  # else it would equal Folder
 Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]

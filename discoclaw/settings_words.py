@@ -18,6 +18,7 @@ WORDS: Mapping[object, str] = {
     types.Address: "an address that starts with http:// or https://",
     types.Budget: "dollars for each day or month, such as 5/day, 60/month, person 0.50/day",
     types.ChannelPersonas: "channel=persona, separated by commas, such as dev=coding",
+    types.File: "a file",
     types.Folder: "a folder",
     types.Gateway: "an address that starts with ws:// or wss://",
     types.GroupIds: "channel=group with the id of a Discord channel, separated by commas",
@@ -32,7 +33,6 @@ WORDS: Mapping[object, str] = {
     types.Secret: "a secret, which is never shown",
     types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/operating.md",
     types.Store: "files, sqlite, none, or postgresql://user:password@host/database",
-    types.TextFile: "a file",
     types.Zone: "a name of the IANA database, such as Europe/Berlin",
 }
 """What each type takes. Numbers and choices say it themselves."""

@@ -28,21 +28,18 @@ from discoclaw.memory.people.known import KnownPeople
 from discoclaw.memory.status import status_of
 from discoclaw.session.live_settings import By
 from discoclaw.settings import Settings
-from discoclaw.settings_secrets import secrets_of
+from discoclaw.settings_secrets import hiding
 from discoclaw.storage import Storage
 from discoclaw.web.listening import Listener
 from discoclaw.web.page.access import Access
 from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.pages import Pages
 from discoclaw.web.page.rendering import Templates
-from discoclaw.web.page.sources import Names, Sources
-from discoclaw.web.page.usage import usage_of
+from discoclaw.web.page.sources import Live, Names, Sources
 
 log = logging.getLogger(__name__)
 
 VARIABLE: Final = "DISCOCLAW_PAGE"
-LEAST_HIDDEN: Final = 4
-"""Shorter secrets are no secrets, and would be found inside words."""
 SOMEBODY: Final = By("", "somebody on the admin's page")
 """Who changes settings, where there is not exactly one owner."""
 
@@ -57,15 +54,8 @@ class Troubles(Feature):
         settings = basics.settings
         chosen = settings.page_token
         self.token = chosen.get_secret_value() if chosen is not None else secrets.token_urlsafe(24)
-        secret_ones = {self.token, *secrets_of(settings)}
-        hidden = sorted((one for one in secret_ones if len(one) >= LEAST_HIDDEN), key=len, reverse=True)
-
-        def clean(text: str) -> str:
-            for secret in hidden:
-                text = text.replace(secret, "…")
-            return basics.redactor.clean(text)
-
-        self.errors = RecentErrors(clean)
+        hide = hiding(settings, self.token)
+        self.errors = RecentErrors(lambda text: basics.redactor.clean(hide(text)))
         if settings.page is not None:
             self.services = (self.errors,)
         self.joins = (self.errors,)
@@ -90,32 +80,28 @@ class Page(Feature):
     ) -> None:
         self.everything: Callable[[], Sequence[Finding]] = list
         self.listener: Listener | None = None
-        settings, storage, accounts = basics.settings, disk.storage, context.accounts
+        settings, storage = basics.settings, disk.storage
         people = KnownPeople(storage.memory.disk, storage.consent.opted_out)
         self.joins = (people,)
         if settings.page is None:
             return
         sources = Sources(
             bot=lambda: client.user.display_name if client.user is not None else "",
-            clock=basics.clock,
             health=lambda: self.everything(),
             connected=lambda number: whereabouts(client, number),
             store=lambda: read_in_thread(status_of, storage.memory.disks),
             queues=doing.queues,
             under_way=doing.under_way,
-            usage=lambda: usage_of(accounts),
-            budgets=accounts.all_spent,
+            accounts=context.accounts,
             people=lambda number: read_in_thread(people.page, number),
             own=_own(settings, storage),
             errors=troubles.errors,
-            settings=context.settings,
-            place=lambda scope: _place(client, scope),
             names=Names(
                 lambda channel_id: _name(client.get_channel(int(channel_id))),
                 lambda server_id: _name(client.get_guild(int(server_id))),
                 lambda ids: read_in_thread(people.names, ids),
             ),
-            by=_by(settings),
+            live=Live(context.settings, lambda scope: _place(client, scope), _by(settings)),
         )
         templates = Templates(basics.clock, settings.zone)
         access = Access(troubles.token, time.monotonic)

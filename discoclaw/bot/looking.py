@@ -35,7 +35,6 @@ MOST_GUILDS = 200
 """So many servers are listed: one page of Discord's answer."""
 _NAMES = {"read_messages": "view channels"}
 """What Discord calls a permission today, where discord.py has its old name."""
-_QUOTES = "\"'`“”„‘’«»"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def lacking(has: discord.Permissions) -> tuple[str, ...]:
 async def look(token: str, *, api: str | None) -> Bot:
     """Ask Discord who the bot is and where. `api`: the address of another REST API than Discord's.
 
-    Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
+    Raises SettingsError for a token that Discord refuses, and ChatError otherwise.
     """
     async with logged_in(token, api=api) as session:
         return await session.bot()
@@ -129,9 +128,8 @@ class Session:
 async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S) -> AsyncIterator[Session]:
     """A session, closed after the block, which has at most `within_s`; else this raises ChatUnavailable.
 
-    Raises SettingsError for a token that can't be right or that Discord refuses, and ChatError otherwise.
+    Raises SettingsError for a token that Discord refuses, and ChatError otherwise.
     """
-    check_token(token)
     dates = _Dates()
     client = discord.Client(intents=discord.Intents(guilds=True), http_trace=dates.trace())
     with _at(api):
@@ -144,21 +142,6 @@ async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S
             raise ChatUnavailable(f"{_where(api)} doesn't answer within {within_s:.0f} s") from None
         finally:
             await client.close()
-
-
-def check_token(token: str) -> None:
-    """Raise SettingsError for a text that can't be a token. No message shows any of it."""
-    plain = token.strip()
-    if not plain:
-        raise SettingsError("DISCORD_TOKEN is empty; copy the token from the developer portal, under Bot")
-    if plain.lower().startswith("bot "):
-        raise SettingsError("DISCORD_TOKEN=…: begins with “Bot”; leave that word out")
-    if plain[0] in _QUOTES or plain[-1] in _QUOTES:
-        raise SettingsError("DISCORD_TOKEN=…: has quotation marks around it; leave them out")
-    if any(letter.isspace() for letter in plain):
-        raise SettingsError("DISCORD_TOKEN=…: has spaces or line breaks in it; copy the token once more")
-    if not (plain.isascii() and plain.isprintable()):
-        raise SettingsError("DISCORD_TOKEN=…: has letters that no token has; copy the token once more")
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from PIL import Image
 
 from discoclaw.app.models import config_of
 from discoclaw.app.usage import is_own
-from discoclaw.checkup import pasted
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.context import context_of
 from discoclaw.checkup.costs import cost_of
@@ -21,7 +20,7 @@ from discoclaw.checkup.model import ANTHROPIC, QUESTION, address_of, check_key, 
 from discoclaw.checkup.topic import finding
 from discoclaw.checkup.turn import Turn, take_turn
 from discoclaw.core.attached import Encoded
-from discoclaw.core.errors import ModelBadRequest, ModelEmpty, ModelError, SettingsError
+from discoclaw.core.errors import ModelBadRequest, ModelError, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
 from discoclaw.core.ports import Model
@@ -90,7 +89,6 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
             yield one
         try:
             check_key(seen.config)
-            pasted.check_key(seen.config.key or "")
             models = open_models(seen.config)
         except SettingsError as error:
             yield finding("model", error)
@@ -104,7 +102,7 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
 
 async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIterator[Finding]:
     settings, config = seen.settings, seen.config
-    first = await _stream(chat, QUESTION)
+    first = await chat.exchange(QUESTION)
     if first.error is not None:
         yield finding("model", plainly(first.error, config))
         return
@@ -129,19 +127,6 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield one
     if settings.files_enabled:
         yield await _picture(chat)
-
-
-async def _stream(chat: Listening, request: ModelRequest) -> Exchange:
-    """One request. Its failure is in the exchange; so is an answer without a word."""
-    try:
-        async for _ in chat.stream(request):
-            pass
-    except ModelError:
-        pass  # it is in the exchange
-    done = chat.exchanges[-1]
-    if done.error is None and not done.said.strip():
-        done.error = ModelEmpty("it answered without a word")
-    return done
 
 
 def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
@@ -326,7 +311,7 @@ async def _picture(chat: Listening) -> Finding:
     shown = Encoded("yellow.png", "image/png", data, tokens=2, label="Picture 1")
     (turn,) = LOOK.turns
     assert isinstance(turn, UserTurn)
-    done = await _stream(chat, replace(LOOK, turns=(replace(turn, media=(shown,)),)))
+    done = await chat.exchange(replace(LOOK, turns=(replace(turn, media=(shown,)),)))
     if done.unseen:
         text = "the model takes no pictures; people who send one are told so"
         return Finding("pictures", "warning", text, "use a model that sees, or set DISCOCLAW_FILES=0")

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from discoclaw.core.errors import ModelError
+from discoclaw.core.errors import ModelEmpty, ModelError
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in, used
@@ -37,8 +37,9 @@ class Asked:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request that was streamed, with the seconds to its first piece and to its end."""
+    """One request that was streamed to a model, with the seconds to its first piece and to its end."""
 
+    model: str
     request: ModelRequest
     said: str = ""
     first_s: float = 0.0
@@ -70,7 +71,7 @@ class Listening:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The other model's stream, timed. Raises ModelError."""
-        one, began = Exchange(request), time.monotonic()
+        one, began = Exchange(self.name, request), time.monotonic()
         self.exchanges.append(one)
         try:
             async with aclosing(self.model.stream(request)) as events:
@@ -88,6 +89,16 @@ class Listening:
             raise
         finally:
             one.whole_s = time.monotonic() - began
+
+    async def exchange(self, request: ModelRequest) -> Exchange:
+        """One request. Its failure is in the exchange; so is an answer without a word."""
+        with suppress(ModelError):
+            async for _ in self.stream(request):
+                pass
+        done = self.exchanges[-1]
+        if done.error is None and not done.said.strip():
+            done.error = ModelEmpty("it answered without a word")
+        return done
 
     async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
         """The other model's answer, counted here and by whoever counts around it. Raises ModelError."""

@@ -14,7 +14,7 @@ import aiohttp
 
 from discoclaw.http import IDENTITY, Failed, content, within
 
-PATIENCE_S = 5.0
+PATIENCE_S = 10.0
 MOST = 2_000_000
 """Longest answer that is read, in bytes: Ollama's has the model's licence in it."""
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)

@@ -6,7 +6,7 @@ from time import time
 from discoclaw.app.models import config_of
 from discoclaw.app.usage import is_own
 from discoclaw.checkup.store import has_tables, in_database
-from discoclaw.core.budgets import SMALL_FROM, Limit, Span
+from discoclaw.core.budgets import SMALL_FROM, Limit, Span, Spent
 from discoclaw.core.errors import MemoryFault, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
@@ -19,8 +19,6 @@ from discoclaw.show.words import line
 from discoclaw.storage import disks_of
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.price_table import prices
-
-WHOSE: Mapping[str, str] = {"all": "everything", "server": "each server", "channel": "each channel"}
 
 
 def prices_of(settings: Settings) -> Prices:
@@ -74,23 +72,23 @@ async def _prices(settings: Settings, table: Prices) -> AsyncIterator[Finding]:
         yield Finding("prices", "good", f"known for {', '.join(map(line, dict.fromkeys(names)))}")
 
 
-def _budget(limit: Limit, spent: int | None) -> Finding:
+def _budget(limit: Limit, spent: Spent | None) -> Finding:
     """One budget, and how much of it is spent, if that is one number."""
-    name = f"{dollars(limit.nano)} a {limit.period} for {WHOSE.get(limit.scope, 'each ' + limit.scope)}"
+    whose = "everything" if limit.scope == "all" else f"each {limit.scope}"
+    name = f"{dollars(limit.nano)} a {limit.period} for {whose}"
     if spent is None:
         return Finding("budget", "good", name)
-    share = spent * 100 // limit.nano if limit.nano else 100
-    text = f"{name}: {dollars(spent)} spent ({share} %)"
-    if share >= 100:
+    text = f"{name}: {dollars(spent.nano)} spent ({spent.percent} %)"
+    if spent.percent >= 100:
         text += f"; memory alone answers until the {limit.period} is over"
         return Finding("budget", "warning", text, "raise DISCOCLAW_BUDGET, or wait")
-    if share >= SMALL_FROM:
+    if spent.percent >= SMALL_FROM:
         text += "; the small model answers"
         return Finding("budget", "warning", text, "raise DISCOCLAW_BUDGET, or wait")
     return Finding("budget", "good", text)
 
 
-async def _spent(settings: Settings) -> Mapping[Limit, int]:
+async def _spent(settings: Settings) -> Mapping[Limit, Spent]:
     """What was spent of each budget of everything; none if the log can't be read."""
     if in_database(settings) and not await has_tables(settings):
         return {}
@@ -100,13 +98,14 @@ async def _spent(settings: Settings) -> Mapping[Limit, int]:
         return {}  # the store's own topic says that
 
 
-def _sums(settings: Settings) -> Iterator[tuple[Limit, int]]:
+def _sums(settings: Settings) -> Iterator[tuple[Limit, Spent]]:
     now = int(time() * 1000)
     with disks_of(settings) as stores:
         if not stores.used.remembers:
             return
         for limit in settings.budget:
             if limit.scope == "all":
-                begin = Span.at(now, limit.period, settings.zone).begin
-                records = UsageLog(stores.used).load(now, begin)
-                yield limit, sum(one.nano for one in records if isinstance(one, Call) and one.at >= begin)
+                span = Span.at(now, limit.period, settings.zone)
+                records = UsageLog(stores.used).load(now, span.begin)
+                nano = sum(one.nano for one in records if isinstance(one, Call) and one.at >= span.begin)
+                yield limit, Spent(limit, "", nano, span)

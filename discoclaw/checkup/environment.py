@@ -39,7 +39,7 @@ def _file() -> Finding:
     except OSError as error:
         return Finding(".env", "bad", f"can't be read: {error.strerror or error}", "see who owns it")
     if not os.access(FILE, os.R_OK):
-        return Finding(".env", "bad", "this user may not read it", f"run: chown {os.getuid()} .env")
+        return Finding(".env", "bad", "this user may not read it", "let the bot's user own it (chown)")
     if os.name != "nt" and mode & _OTHERS:
         text = f"other users of this machine can read it (mode {stat.S_IMODE(mode):04o}), and it has secrets"
         return Finding(".env", "warning", text, "run: chmod 600 .env")

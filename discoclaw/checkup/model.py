@@ -4,10 +4,10 @@ Knows nothing about settings files or terminals.
 """
 
 import re
-import time
-from dataclasses import dataclass
 from typing import Final
 
+from discoclaw.checkup import pasted
+from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.core.errors import (
     ModelBadRequest,
     ModelEmpty,
@@ -19,10 +19,8 @@ from discoclaw.core.errors import (
     ModelTimeout,
     ModelTooLong,
     ModelUnreachable,
-    SettingsError,
 )
-from discoclaw.core.model import Finished, ModelRequest, SystemBlock, TextDelta, Usage, UserTurn
-from discoclaw.core.ports import Model
+from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.providers import open_models
 
@@ -31,37 +29,13 @@ QUESTION: Final = ModelRequest(
     (UserTurn("Say hello."),),
     max_tokens=64,
 )
-OTHER_VENDORS: Final = (
-    ("sk-or-", "OpenRouter"),
-    ("sk-proj-", "OpenAI"),
-    ("sk-svcacct-", "OpenAI"),
-    ("AIza", "Google"),
-    ("gsk_", "Groq"),
-    ("xai-", "xAI"),
-    ("hf_", "Hugging Face"),
-    ("r8_", "Replicate"),
-    ("pplx-", "Perplexity"),
-    ("nvapi-", "NVIDIA"),
-)
-"""How keys of other vendors begin."""
 ANTHROPIC: Final = "https://api.anthropic.com"
 _PAGE = re.compile(r"web page|<html|<!doctype html|<body", re.IGNORECASE)
 _LOGIN = re.compile(r"//[^/@]*@")
 """A name and a password in an address."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSeen:
-    """How a model answered: its words, the seconds to the first of them and to the last, and its tokens."""
-
-    model: str
-    said: str
-    first_word_s: float
-    whole_s: float
-    usage: Usage
-
-
-async def ask(config: ModelConfig) -> ModelSeen:
+async def ask(config: ModelConfig) -> Exchange:
     """Ask the model that answers people one small question, within the configuration's time.
 
     Raises SettingsError for what the configuration alone shows to be wrong, and otherwise ModelError, with
@@ -70,55 +44,18 @@ async def ask(config: ModelConfig) -> ModelSeen:
     check_key(config)
     models = open_models(config)
     try:
-        return await _asked(models.chat, config.chat)
-    except ModelError as error:
-        raise plainly(error, config) from None
+        done = await Listening(models.chat, Asked()).exchange(QUESTION)
     finally:
         await models.close()
-
-
-async def _asked(model: Model, configured: str) -> ModelSeen:
-    began, first, said, usage = time.monotonic(), 0.0, list[str](), Usage()
-    async for event in model.stream(QUESTION):
-        if isinstance(event, TextDelta):
-            first = first or time.monotonic() - began
-            said.append(event.text)
-        elif isinstance(event, Finished):
-            usage = event.usage
-    if not "".join(said).strip():
-        raise ModelEmpty("it answered without a word")
-    name = str(getattr(model, "name", configured))  # what an alias such as "sonnet" stands for
-    return ModelSeen(name, "".join(said).strip(), first, time.monotonic() - began, usage)
+    if done.error is not None:
+        raise plainly(done.error, config)
+    return done
 
 
 def check_key(config: ModelConfig) -> None:
-    """Raise SettingsError for a key that Anthropic can't have given out, if Anthropic is asked."""
-    if config.provider != "anthropic" or config.key is None or not _is_anthropic(config):
-        return
-    key = config.key.strip()
-    if key != config.key or any(letter.isspace() for letter in key):
-        raise SettingsError("ANTHROPIC_API_KEY=…: has spaces or line breaks in it; copy the key once more")
-    if key[0] in "\"'`“”" or key[-1] in "\"'`“”":
-        raise SettingsError("ANTHROPIC_API_KEY=…: has quotation marks around it; leave them out")
-    if not key.isascii():
-        raise SettingsError("ANTHROPIC_API_KEY=…: has letters that no key has; copy the key once more")
-    if key.startswith("sk-ant-admin"):
-        raise SettingsError(
-            "ANTHROPIC_API_KEY=…: is an admin key, which can't ask models; make an API key in the console"
-        )
-    if (vendor := vendor_of(key)) is not None:
-        raise SettingsError(
-            f"ANTHROPIC_API_KEY=…: is a key of {vendor}, and Anthropic is asked; use a key of Anthropic's "
-            "(sk-ant-…), or set ANTHROPIC_BASE_URL to a server that takes this one"
-        )
-
-
-def vendor_of(key: str) -> str | None:
-    """The other vendor whose key this is, by its first letters; None if it may be Anthropic's."""
-    if key.startswith("sk-ant-"):
-        return None
-    found = next((vendor for start, vendor in OTHER_VENDORS if key.startswith(start)), None)
-    return found or ("OpenAI or of another vendor" if key.startswith("sk-") else None)
+    """Raise SettingsError for a key that can't be one of those who are asked."""
+    if config.provider == "anthropic" and config.key is not None:
+        pasted.check_key(config.key, of_anthropic=_is_anthropic(config))
 
 
 def plainly(

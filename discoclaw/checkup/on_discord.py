@@ -29,7 +29,7 @@ async def on_discord(settings: Settings) -> AsyncIterator[Finding]:
         return
     try:
         token = settings.token.get_secret_value()
-        pasted.check_token(token.strip())
+        pasted.check_token(token)
         async with logged_in(token, api=settings.discord_api, within_s=WITHIN_S) as session:
             async for one in _seen(session, settings):
                 yield one

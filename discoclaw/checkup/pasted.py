@@ -1,4 +1,4 @@
-"""What somebody pasted where a token or an address belongs: what it is instead, and what was meant.
+"""What somebody pasted where a token, a key or an address belongs: what it is instead, and what was meant.
 
 Goes by the published forms of secrets and addresses. No text of it has any part of a secret. Knows nothing
 about who asks.
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from discoclaw.checkup.model import vendor_of
 from discoclaw.core.errors import SettingsError
 
 PORTAL: Final = "https://discord.com/developers/applications"
@@ -17,7 +16,7 @@ PORTAL: Final = "https://discord.com/developers/applications"
 TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """A bot's token: its id, a time and a signature."""
 _NOT_TOKENS: Final = (
-    (re.compile(r"sk-ant-\S+"), "a key of Anthropic's, which is asked for later"),
+    (re.compile(r"sk-ant-\S+"), "a key of Anthropic's"),
     (re.compile(r"https?://\S+/api/webhooks/\S+"), "the address of a webhook"),
     (re.compile(r"(?:https?://|discord\.gg/)\S+"), "an address"),
     (re.compile(r"\d{15,20}"), "an id"),
@@ -25,15 +24,37 @@ _NOT_TOKENS: Final = (
     (re.compile(r"mfa\.\S+"), "the token of a person's account, which Discord doesn't let bots use"),
     (re.compile(r"[A-Za-z0-9_-]{32}"), "the application's client secret, from the page OAuth2"),
 )
+_OTHER_VENDORS: Final = (
+    ("sk-or-", "OpenRouter"),
+    ("sk-proj-", "OpenAI"),
+    ("sk-svcacct-", "OpenAI"),
+    ("AIza", "Google"),
+    ("gsk_", "Groq"),
+    ("xai-", "xAI"),
+    ("hf_", "Hugging Face"),
+    ("r8_", "Replicate"),
+    ("pplx-", "Perplexity"),
+    ("nvapi-", "NVIDIA"),
+)
+"""How keys of other vendors begin."""
+_SECRET: Final = re.compile(r"(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9_-]{32}")
+"""A client secret, and hardly the name of a machine."""
+_QUOTES: Final = tuple("\"'`“”„‘’«»")
 _ADDRESS: Final = re.compile(r"[^\s\"'<>?#]+")
 _APPENDED: Final = re.compile(r"(?:/v1(?:/[a-z/_]+)?|/api(?:/[a-z]+)?)/*")
 """Pages of model servers, which other programs want as a part of the address."""
 
 
 def check_token(text: str) -> None:
-    """Raise SettingsError for what is not a token but something else that we know."""
-    vendor = vendor_of(text)
-    known = (what for form, what in _NOT_TOKENS if form.fullmatch(text))
+    """Raise SettingsError for what can't be a bot's token. Blanks around it don't matter."""
+    token = text.strip()
+    if not token:
+        raise SettingsError("DISCORD_TOKEN is empty; copy the token from the developer portal, under Bot")
+    if token.lower().startswith("bot "):
+        raise SettingsError("DISCORD_TOKEN=…: begins with “Bot”; leave that word out")
+    _check_copied("DISCORD_TOKEN", token, "token")
+    vendor = vendor_of(token)
+    known = (what for form, what in _NOT_TOKENS if form.fullmatch(token))
     what = next(known, f"a key of {vendor}" if vendor else None)
     if what is not None:
         raise SettingsError(
@@ -41,12 +62,42 @@ def check_token(text: str) -> None:
         )
 
 
-def check_key(text: str) -> None:
-    """Raise SettingsError for a bot's token in place of a model's key."""
+def check_key(text: str, *, of_anthropic: bool) -> None:
+    """Raise SettingsError for what can't be a model's key, or one of Anthropic's if it is asked."""
     if TOKEN.fullmatch(text):
         raise SettingsError(
             "ANTHROPIC_API_KEY=…: is the token of a Discord bot; use a key of Anthropic's (sk-ant-…)"
         )
+    if not of_anthropic:
+        return
+    _check_copied("ANTHROPIC_API_KEY", text, "key")
+    if text.startswith("sk-ant-admin"):
+        raise SettingsError(
+            "ANTHROPIC_API_KEY=…: is an admin key, which can't ask models; make an API key in the console"
+        )
+    if (vendor := vendor_of(text)) is not None:
+        raise SettingsError(
+            f"ANTHROPIC_API_KEY=…: is a key of {vendor}, and Anthropic is asked; use a key of Anthropic's "
+            "(sk-ant-…), or set ANTHROPIC_BASE_URL to a server that takes this one"
+        )
+
+
+def _check_copied(variable: str, text: str, what: str) -> None:
+    """Raise SettingsError for a secret with something in it that came from around it."""
+    if text.startswith(_QUOTES) or text.endswith(_QUOTES):
+        raise SettingsError(f"{variable}=…: has quotation marks around it; leave them out")
+    if any(letter.isspace() for letter in text):
+        raise SettingsError(f"{variable}=…: has spaces or line breaks in it; copy the {what} once more")
+    if not (text.isascii() and text.isprintable()):
+        raise SettingsError(f"{variable}=…: has letters that no {what} has; copy the {what} once more")
+
+
+def vendor_of(key: str) -> str | None:
+    """The other vendor whose key this is, by its first letters; None if it may be Anthropic's."""
+    if key.startswith("sk-ant-"):
+        return None
+    found = next((vendor for start, vendor in _OTHER_VENDORS if key.startswith(start)), None)
+    return found or ("OpenAI or of another vendor" if key.startswith("sk-") else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +111,10 @@ class Server:
 def server_at(text: str) -> Server:
     """The server that was meant. Raises SettingsError, which does not repeat what was typed."""
     typed = text.strip().strip("\"'")
-    if typed.startswith("sk-") or vendor_of(typed) is not None:
-        raise SettingsError("ANTHROPIC_BASE_URL=…: is a key; an address looks like http://127.0.0.1:11434")
+    if typed.startswith("sk-") or vendor_of(typed) or TOKEN.fullmatch(typed) or _SECRET.fullmatch(typed):
+        raise SettingsError(
+            "ANTHROPIC_BASE_URL=…: is a key or a token; an address looks like http://127.0.0.1:11434"
+        )
     if typed.isdigit():
         typed = f"127.0.0.1:{typed}"
     try:

@@ -48,7 +48,9 @@ class Terminal:
 
     def words(self, question: str, *, offered: str = "") -> str:
         """What they type, without blanks around it; `offered` for nothing. Asks again while it is empty."""
-        return str(typer.prompt(question, default=offered or None)).strip()
+        while not (typed := str(typer.prompt(question, default=offered or None)).strip()):
+            pass  # blanks alone
+        return typed
 
     def one_of(self, question: str, named: Sequence[str], *, offered: int, most: int = 20) -> int:
         """The index of one of several. The first ones are shown with numbers; each can be named."""

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ from discoclaw.cli.common import AsJson, say, say_json
 from discoclaw.cli.ready import asked
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.health import Finding, State, healthy
+from discoclaw.core.redact import redact
+from discoclaw.settings import Settings
+from discoclaw.settings_secrets import hiding
 from discoclaw.show.words import count, line
 
 if TYPE_CHECKING:  # slow imports, as below
@@ -81,10 +85,9 @@ async def _look(
     chosen: "Sequence[Topic]", seen: "Examined | None", tell: "Callable[[Looked, Sequence[str]], None]"
 ) -> "list[Looked]":
     """What all topics find, in the order in which they are listed. `tell` gets each as soon as it is done."""
-    from discoclaw.checkup.secrets import without_secrets
     from discoclaw.checkup.topic import Looked, examine
 
-    clean = without_secrets(seen.settings) if seen is not None else _unchanged
+    clean = _without_secrets(seen.settings if seen is not None else None)
     done: dict[str, Looked] = {}
     async for looked in examine(chosen):
         looked = Looked(looked.topic, tuple(map(clean, looked.findings)))
@@ -93,9 +96,14 @@ async def _look(
     return [done[one.name] for one in chosen]
 
 
-def _unchanged(found: Finding) -> Finding:
-    """For lines about settings that can't be read: they show no secret."""
-    return found
+def _without_secrets(settings: Settings | None) -> Callable[[Finding], Finding]:
+    """What to put a finding through before anybody sees it."""
+    hide = hiding(settings) if settings is not None else str
+
+    def clean(text: str) -> str:
+        return redact(hide(text)).text
+
+    return lambda found: replace(found, text=clean(found.text), way_out=clean(found.way_out))
 
 
 # ---------------------------------------------------------------------- showing

@@ -5,6 +5,7 @@ python-dotenv, which reads the file, gets them back whatever is in them. Knows n
 """
 
 import io
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,7 @@ _TO_ESCAPE = re.compile(r"\\|\"|\n|\r|\$\{")
 
 def read(path: Path) -> str:
     """The file's text, "" if there is no file. Raises SettingsError with the reason if it can't be read."""
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # what is wrong with a line, `changed` says
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:

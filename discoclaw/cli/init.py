@@ -3,7 +3,6 @@
 Everything is written at the end, so whoever leaves before has changed nothing. No secret is shown.
 """
 
-import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,12 +75,10 @@ def init(
             "DISCOCLAW_MODEL": model,
         }
     )
-    logging.getLogger("dotenv").setLevel(logging.ERROR)  # what is wrong with the file, we say ourselves
     text = env_file.read(FILE)
     env_file.check_writable(FILE)
     terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not yes else None
     setup = Setup(flags, settings_module.given(), terminal, checks=not no_check, takes_offered=yes)
-    setup.check_complete()
     try:
         values, bot = _asked(setup)
     except (typer.Abort, KeyboardInterrupt):
@@ -100,6 +97,7 @@ def _without_blanks(flags: dict[str, Flag]) -> dict[str, str]:
 
 def _asked(setup: Setup) -> tuple[dict[str, str], "Bot | None"]:
     """All answers by the name of their setting, and what Discord says about the bot, if it was asked."""
+    setup.check_complete()
     from discoclaw.cli.init_discord import ask_people, ask_token  # slow imports, which others don't need
     from discoclaw.cli.init_model import ask_model
 

@@ -6,7 +6,7 @@ Knows nothing about models or files.
 import asyncio
 from collections.abc import Iterable
 
-from discoclaw.bot.looking import Bot, check_token, look
+from discoclaw.bot.looking import Bot, look
 from discoclaw.bot.looking_people import Person, people
 from discoclaw.checkup import pasted
 from discoclaw.cli.asking import WRONG, Terminal, clean, right, wrong
@@ -31,7 +31,6 @@ def ask_token(setup: Setup) -> tuple[str, Bot | None]:
         return terminal.secret(question) or known
 
     def check(token: str) -> Bot | None:
-        check_token(token)
         pasted.check_token(token)
         return asyncio.run(look(token, api=setup.api)) if setup.checks else None
 

@@ -7,9 +7,10 @@ import asyncio
 from dataclasses import replace
 
 from discoclaw.checkup import pasted
+from discoclaw.checkup.asked import Exchange
 from discoclaw.checkup.listing import models_at
-from discoclaw.checkup.model import ModelSeen, check_key, shown
 from discoclaw.checkup.model import ask as ask_model_there
+from discoclaw.checkup.model import check_key, shown
 from discoclaw.cli.asking import Terminal, clean, right
 from discoclaw.cli.common import say
 from discoclaw.cli.setup import Setup
@@ -75,10 +76,9 @@ def _anthropic(setup: Setup) -> dict[str, str]:
         question = "   Key (one is set; Enter keeps it)" if known else "   Key (it is not shown)"
         return terminal.secret(question) or known
 
-    def check(key: str) -> ModelSeen | None:
+    def check(key: str) -> Exchange | None:
         if not key:
             raise SettingsError("ANTHROPIC_API_KEY is empty; paste a key")
-        pasted.check_key(key)
         check_key(replace(config, key=key))
         return _seen(replace(config, key=key)) if setup.checks else None
 
@@ -128,7 +128,7 @@ class _Server:
         typed = terminal.words("   Its address", offered=offered)
         return self._address if self._address and typed == offered else typed  # with its password
 
-    def _checked(self, typed: str) -> ModelSeen | None:
+    def _checked(self, typed: str) -> Exchange | None:
         server = pasted.server_at(typed)
         if server.remark:
             say(f"   {server.remark}")
@@ -145,7 +145,7 @@ class _Server:
                 raise ModelKeyRejected(f"{error}; give it with --api-key-file") from None
             raise
 
-    def _answered(self) -> ModelSeen | None:
+    def _answered(self) -> Exchange | None:
         terminal, checks = self._setup.terminal, self._setup.checks
         names = asyncio.run(models_at(self._address, self._key or None)) if checks else None
         self._model = self._known = self._chosen(terminal, names)
@@ -191,10 +191,10 @@ def _of(names: tuple[str, ...] | None, name: str, where: str) -> str:
     raise SettingsError(f"DISCOCLAW_MODEL: {where} {missing}; it has {listed} (name one with --model)")
 
 
-def _seen(config: ModelConfig) -> ModelSeen:
+def _seen(config: ModelConfig) -> Exchange:
     return asyncio.run(ask_model_there(config))
 
 
-def _say(seen: ModelSeen | None) -> None:
+def _say(seen: Exchange | None) -> None:
     if seen is not None:
         say(f"   {clean(seen.model)} answers, in {seen.whole_s:.1f} s.")

@@ -119,9 +119,10 @@ def count(number: int, thing: str) -> str:
     """A number with a noun in singular or plural: `1 item`, `2 items`, `2 branches`, `2 replies`."""
     if number == 1:
         return f"1 {thing}"
-    # Enough for the nouns used here: memory, branch, reply, item.
-    many = f"{thing[:-1]}ie" if thing.endswith("y") else f"{thing}e" if thing.endswith("ch") else thing
-    return f"{number} {many}s"
+    # Enough for the nouns used here: memory, branch, reply, relay, item.
+    if thing.endswith("y") and not thing.endswith(("ay", "ey")):
+        return f"{number} {thing[:-1]}ies"
+    return f"{number} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def memories(items: Collection[Item]) -> str:

@@ -307,8 +307,9 @@ class TestSecrets:
         secrets = {
             "token": SecretStr(SECRET),
             "api_key": SecretStr(f"{SECRET}-key"),
-            "transcribe_key": SecretStr(f"{SECRET}-transcribe"),
+            "openai_key": SecretStr(f"{SECRET}-openai"),
             "embedding_url": "http://bot:pass%20word@127.0.0.1:9/v1",
+            "transcribe_url": "http://ann:horse-battery@127.0.0.1:1",
         }
         async with visited(start, **secrets) as (_, me):
             for level in (logging.WARNING, logging.ERROR):
@@ -319,12 +320,13 @@ class TestSecrets:
                 raise ValueError(f"{SECRET}-key")
             except ValueError:
                 log.exception("a failure")
+            log.warning("http://ann:horse-battery@127.0.0.1:1 can't be reached")
             await me.enter()
             for path in PATHS:
                 await me.get(path)
-                assert SECRET not in me.source
+                assert SECRET not in me.source and "horse-battery" not in me.source
                 assert TOKEN not in me.source
-            assert "… and … are secret" in await me.get("/errors")
-            assert "a failure (ValueError: …" in me.text
+            assert "[secret] and [secret] are secret" in await me.get("/errors")
+            assert "a failure (ValueError: [secret]" in me.text
             assert "nsec1q" not in me.text
             assert "pass%20word" not in me.text and "pass word" not in me.text

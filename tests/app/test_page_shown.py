@@ -148,7 +148,7 @@ class TestQueues:
             await model.asked.wait()
             await me.enter()
             assert re.search(r" answers \d done 0 1 ", await me.get("/queues"))
-            assert re.search(r" inboxes \d+ done \d 0 good ", me.text)
+            assert re.search(r" inboxes \d+ done \d \d good ", me.text)  # one may be written just now
             assert "questions 0" in me.text
             model.hold.set()
             await talking

@@ -1,6 +1,5 @@
 """What Discord says about the bot, and what can be wrong with a token, over the loopback Discord."""
 
-import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -86,24 +85,9 @@ def test_the_link_for_inviting_has_the_scopes_and_permissions_of_the_readme() ->
     ]
 
 
-@pytest.mark.parametrize(
-    ("token", "why"),
-    [
-        (" ", "is empty"),
-        (f'"{TOKEN}"', "has quotation marks around it; leave them out"),
-        (f"“{TOKEN}”", "has quotation marks around it; leave them out"),
-        (f"Bot {TOKEN}", "begins with “Bot”; leave that word out"),
-        (TOKEN.replace(".", " ", 1), "has spaces or line breaks in it"),
-        (TOKEN.replace(".", "\n", 1), "has spaces or line breaks in it"),
-        (f"{TOKEN}ü", "has letters that no token has"),
-        (f"{TOKEN}X", "Discord does not accept this token"),
-    ],
-)
-async def test_a_wrong_token_is_one_line_without_the_token(
-    discord: DiscordServer, token: str, why: str
-) -> None:
-    with pytest.raises(SettingsError, match=re.escape(why)) as raised:
-        await look(token, api=discord.rest_base)
+async def test_a_token_that_discord_refuses_is_one_line_without_the_token(discord: DiscordServer) -> None:
+    with pytest.raises(SettingsError, match="Discord does not accept this token") as raised:
+        await look(f"{TOKEN}X", api=discord.rest_base)
     assert raised.value.__cause__ is None
     assert not any(part in str(raised.value) for part in TOKEN.split("."))
 

@@ -39,7 +39,7 @@ async def test_an_answer_comes_with_its_times_and_tokens(server: MessagesServer)
     server.script(text("Hel", "lo."))
     seen = await ask(config(server))
     assert (seen.model, seen.said) == ("llama-test", "Hello.")
-    assert 0 < seen.first_word_s <= seen.whole_s
+    assert 0 < seen.first_s <= seen.whole_s
     assert (seen.usage.input_tokens, seen.usage.output_tokens) == (10, 5)
     assert len(server.requests) == 1
 

@@ -20,6 +20,7 @@ async def asked(desk: Desk, **changes: str | None) -> Found:
         (f"'{TOKEN}'", "token: DISCORD_TOKEN=…: has quotation marks around it; leave them out"),
         (f"{TOKEN[:10]} {TOKEN[10:]}", "has spaces or line breaks in it; copy the token once more"),
         ("sk-ant-api03-abcdef", "token: DISCORD_TOKEN=…: is a key of Anthropic's"),
+        ("0123456789abcdefABCDEF0123456789", "token: DISCORD_TOKEN=…: is the application's client secret"),
         (f"{TOKEN}x", "token: DISCORD_TOKEN=…: Discord does not accept this token; copy it again"),
     ],
 )

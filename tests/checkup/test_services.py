@@ -42,7 +42,8 @@ class TestEmbeddings:
     async def test_that_tell_nothing_apart(self, desk: Desk) -> None:
         async with EmbeddingsServer(related=()) as server:
             server.default = Shaped(lambda vectors: [[1.0, 0.0] for _ in vectors])
-            line = (await self.asked(desk, server)).only("embeddings", "warning")
+            warnings = (await self.asked(desk, server)).lines("embeddings", "warning")
+        (line,) = [one for one in warnings if not one.startswith("speed")]  # of a busy machine
         assert line.startswith("meaning: its vectors don't tell what belongs together")
 
     async def test_of_an_unknown_provider(self, desk: Desk) -> None:
@@ -66,17 +67,21 @@ class TestTranscription:
 
 
 class TestRelays:
-    async def test_that_can_be_read_and_one_that_is_not_there(self, desk: Desk) -> None:
+    async def test_that_can_be_read(self, desk: Desk) -> None:
         async with LyingRelay() as relay:
-            told = {"NOSTR_SECRET_KEY": ME.secret_hex(), "NOSTR_TIMEOUT_S": "0.5", "NOSTR_MIN_ACKS": "2"}
-            told["NOSTR_RELAYS"] = f"{relay.url},ws://127.0.0.1:1"
+            told = {"NOSTR_SECRET_KEY": ME.secret_hex(), "NOSTR_RELAYS": relay.url}
             found = await desk.found("--only", "mirror", **told)
             assert relay.requests and relay.sent == []
         key, readable = found.lines("mirror", "good")
         assert key == f"key: the mirror's key is {ME.npub}"
         assert readable.endswith("can be read, and says nothing against writing")
+        assert found.exit_code == 0
+
+    async def test_one_that_is_not_there(self, desk: Desk) -> None:
+        told = {"NOSTR_SECRET_KEY": ME.secret_hex(), "NOSTR_RELAYS": "ws://127.0.0.1:1"}
+        found = await desk.found("--only", "mirror", **told, NOSTR_TIMEOUT_S="0.3", NOSTR_MIN_ACKS="1")
         assert "can't be reached" in found.only("mirror", "warning")
-        too_few = "relays: 1 relay can be used, and NOSTR_MIN_ACKS=2 are needed"
+        too_few = "relays: 0 relays can be used, and NOSTR_MIN_ACKS=1 are needed"
         assert found.only("mirror", "bad") == f"{too_few}; add relays, or lower NOSTR_MIN_ACKS"
 
     async def test_without_a_key(self, desk: Desk) -> None:

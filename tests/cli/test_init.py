@@ -135,7 +135,11 @@ class TestWhatIsWrong:
                 "has no model 'gpt'; it has qwen3:8b, llama3.2:3b (name one with --model)",
             ),
             ((), {}, "has several models; it has qwen3:8b, llama3.2:3b (name one with --model)"),
-            (("--base-url", "sk-proj-1"), {}, "ANTHROPIC_BASE_URL=…: is a key; an address looks like"),
+            (
+                ("--base-url", "sk-proj-1"),
+                {},
+                "ANTHROPIC_BASE_URL=…: is a key or a token; an address looks like",
+            ),
             (
                 ("--no-check", "--allow-users", "1"),
                 {},
@@ -228,7 +232,7 @@ class TestTheFile:
         script.file.write_text(before)
         out = await script.does("--no-check")
         assert script.file.read_text() == before
-        assert "nobody may use /hatch" in out
+        assert "no owner for /hatch" in out
 
     async def test_is_not_used_as_long_as_something_else_wins_or_is_wrong(self, script: Script) -> None:
         script.file.write_text("DISCOCLAW_MAX_TOKENS=many\n")

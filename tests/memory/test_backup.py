@@ -1,4 +1,4 @@
-"""Backups: whole, of one moment, and the same in every store, whoever writes, is erased or is killed."""
+"""Backups: whole, of one moment, and the same in every store, whoever writes or is erased meanwhile."""
 
 import asyncio
 import json
@@ -6,8 +6,6 @@ import random
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -27,18 +25,13 @@ from discoclaw.search.archive_rows import Put
 from tests.memory.archives import archive_at, sound
 from tests.memory.archives import texts as archived
 from tests.memory.backups import backed_up, members, restored, texts_in
-from tests.memory.kills import chosen
 from tests.memory.kit import ANN as WRITER
 from tests.memory.kit import (
     NOW,
-    REPOSITORY,
     Clock,
     Doomed,
     check_picture,
-    fingerprint,
-    remember,
     start_child,
-    texts,
 )
 from tests.memory.leftovers import ANN, CANARY, Shelves, fill, templates_of, traces
 from tests.memory.test_archive import ANN as TALKER
@@ -95,6 +88,10 @@ class TestABackup:
         assert done.contents.ledgers == len(full.memory.ledgers.by_age())
         unknown = {name.rpartition("/")[2] for name in done.skipped}
         assert all("~" in name or "#" in name for name in unknown)  # what editors leave
+
+    def test_names_a_folder_that_it_does_not_know(self, full: Shelves, tmp_path: Path) -> None:
+        full.memory.disk.documents("novelties").write("x.json", b"{}")
+        assert "memory/novelties" in backed_up(full.data, full.store, tmp_path / "a.tar.gz").skipped
 
     def test_is_closed_to_others_and_replaces_nothing(self, full: Shelves, tmp_path: Path) -> None:
         target = tmp_path / "a.tar.gz"
@@ -274,119 +271,3 @@ class TestWhileAProcessWrites:
                 restored(path, data, "files")
                 assert inspect.held(data / "memory", WRITER).damage == ()
                 assert acknowledged <= set(inspect.held(data / "memory", WRITER).view.items)
-
-
-# ---------------------------------------------------------------------- kills and full disks
-
-
-class Forge:
-    """Backups and restores in processes that are killed at a given step."""
-
-    def __enter__(self) -> "Forge":
-        self._child = child("forge")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._child.kill()
-        self._child.communicate()
-
-    def run(self, step: int, what: str, store: Store, folder: Path) -> Any:
-        assert self._child.stdin is not None and self._child.stdout is not None
-        self._child.stdin.write(json.dumps([step, what, store, str(folder)]) + "\n")
-        self._child.stdin.flush()
-        said = json.loads(self._child.stdout.readline())
-        if step == 0:
-            self._child.stdout.readline()
-        return said
-
-
-def child(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.backup_child", *arguments],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def scene(folder: Path, store: Store) -> None:
-    """A data folder with one memory, a backup of another one, and files to be kept."""
-    for name, text in (("new", "User likes tea"), ("data", "User likes coffee")):
-        memory = Memory(disks(store, folder / name / "memory"), clock=Clock())
-        memory.open()
-        asyncio.run(memory.change(WRITER, "why", remember(text)))
-        memory.close()
-    backed_up(folder / "new", store, folder / "new.tar.gz")
-    shutil.rmtree(folder / "new")
-
-
-def remembered(data: Path, store: Store) -> list[str]:
-    """What the next start finds."""
-    memory = Memory(disks(store, data / "memory"), clock=Clock())
-    memory.open()
-    found = asyncio.run(texts(memory, WRITER))
-    memory.close()
-    return found
-
-
-@pytest.mark.own_store
-class TestKilledInTheMiddle:
-    @pytest.mark.parametrize("what", ["backup", "restore"])
-    def test_leaves_the_old_state_or_the_new_one_and_a_second_try_works(
-        self, what: str, store: Store, tmp_path: Path
-    ) -> None:
-        scene(tmp_path / "template", store)
-        with Forge() as forge:
-            shutil.copytree(tmp_path / "template", tmp_path / "0")
-            kinds = forge.run(0, what, store, tmp_path / "0")
-            outcomes = set()
-            for step in chosen(kinds):
-                folder = tmp_path / str(step)
-                shutil.copytree(tmp_path / "template", folder)
-                lived = forge.run(step, what, store, folder)
-                assert lived == (step > len(kinds))
-                outcomes.add(self.check(what, folder, store))
-        assert outcomes == ({True, False} if what == "backup" else {"User likes tea", "User likes coffee"})
-
-    def check(self, what: str, folder: Path, store: Store) -> object:
-        if what == "backup":
-            if there := (folder / "made.tar.gz").exists():
-                assert read_file(folder / "made.tar.gz").ledgers == 1
-            backed_up(folder / "data", store, folder / "again.tar.gz")
-            assert [path.name for path in folder.iterdir() if path.name.endswith(".tmp")] == []
-            assert remembered(folder / "data", store) == ["User likes coffee"]
-            return there
-        (found,) = remembered(folder / "data", store)
-        assert not (folder / "data" / ".restore").exists()
-        restored(folder / "new.tar.gz", folder / "data", store)
-        assert remembered(folder / "data", store) == ["User likes tea"]
-        return found
-
-
-@pytest.mark.own_store
-class TestAFullDisk:
-    @pytest.mark.parametrize("room", [10, 600])
-    def test_leaves_nothing_of_a_backup_and_one_line(self, room: int, store: Store, tmp_path: Path) -> None:
-        scene(tmp_path, store)
-        before = fingerprint(tmp_path)
-        told = self.run("backup", store, tmp_path, room)
-        assert told.startswith(f"no backup was written to {tmp_path}/made.tar.gz: ")
-        assert told.endswith("; nothing is left of it")
-        assert fingerprint(tmp_path) == before
-
-    @pytest.mark.parametrize("room", [10, 600])
-    def test_leaves_everything_as_it_was_before_a_restore(
-        self, room: int, store: Store, tmp_path: Path
-    ) -> None:
-        scene(tmp_path, store)
-        assert "can't be unpacked: File too large" in self.run("restore", store, tmp_path, room)
-        assert remembered(tmp_path / "data", store) == ["User likes coffee"]
-        assert not (tmp_path / "data" / ".restore").exists()
-
-    def run(self, what: str, store: Store, folder: Path, room: int) -> str:
-        """The fault of a process whose files cannot grow beyond `room` bytes."""
-        with child("full", what, store, str(folder), str(room)) as process:
-            printed, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        return str(json.loads(printed))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import FolderInUse
-from discoclaw.memory.disk.lock_holder import ANOTHER, who
+from discoclaw.memory.disk.lock_holder import ANOTHER, is_in, locked, who
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, start_child
 
@@ -57,6 +57,33 @@ class TestInUse:
         assert (root / ".holder").exists()
         memory.close()
         assert not (root / ".holder").exists()
+
+
+class TestTheListOfLocks:
+    LOCKS = (
+        "1: FLOCK  ADVISORY  WRITE 4242 00:1f:77 0 EOF\n2: POSIX  ADVISORY  READ 9 fe:00:2247349 128 128\n"
+    )
+
+    @pytest.mark.parametrize(
+        ("minor", "inode", "pid", "held"),
+        [
+            (0x1F, 77, None, True),
+            (0x2A, 77, 4242, True),  # btrfs names a device of its own in `stat`
+            (0x2A, 77, 4243, False),
+            (0x2A, 77, None, False),
+            (0x1F, 7, 4242, False),
+        ],
+    )
+    def test_names_a_file_by_device_or_process(
+        self, minor: int, inode: int, pid: int | None, held: bool
+    ) -> None:
+        assert is_in(self.LOCKS, os.makedev(0, minor), inode, pid) is held
+
+    @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux says who has a lock")
+    def test_has_the_folder_while_it_is_open(self, memory: Memory, root: Path) -> None:
+        assert locked(root) is True
+        memory.close()
+        assert locked(root) is False
 
 
 class TestWhatIsSaid:

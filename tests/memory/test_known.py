@@ -1,12 +1,15 @@
 """Whom the bot knows, for its admin: counts, page by page, on every store."""
 
+from collections.abc import Callable
+from typing import cast
+
 import pytest
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure
-from discoclaw.memory.people import known
-from discoclaw.memory.people.known import MOST_SHOWN, KnownPeople
+from discoclaw.memory.disk.port import Disk, Log
+from discoclaw.memory.people.known import MOST_BYTES, MOST_SHOWN, KnownPeople
 from discoclaw.memory.subjects.store import Memory
 
 
@@ -17,6 +20,26 @@ async def remembered(memory: Memory, user_id: int, *texts: str) -> None:
 
 def add(draft: Draft, text: str) -> None:
     draft.upsert("fact", text, Origin("stated"))
+
+
+def no(user_id: str) -> bool:
+    return False
+
+
+class Late:
+    """A store, and its ledgers; something happens whenever one of them is about to be read."""
+
+    def __init__(self, disk: Disk, then: Callable[[], None]) -> None:
+        self.documents, self.by_age = disk.documents, disk.ledgers.by_age
+        self._disk, self._then = disk, then
+
+    @property
+    def ledgers(self) -> "Late":
+        return self
+
+    def log(self, subject: str) -> Log:
+        self._then()
+        return self._disk.ledgers.log(subject)
 
 
 @pytest.mark.every_store
@@ -47,11 +70,10 @@ class TestPeople:
 
 
 class TestAPerson:
-    async def test_whose_history_is_very_long_is_listed_without_counts(
-        self, memory: Memory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_whose_history_is_very_long_is_listed_without_counts(self, memory: Memory) -> None:
         await remembered(memory, 1, "a")
-        monkeypatch.setattr(known, "MOST_BYTES", 10)
+        with (memory.ledger_folder / "user-1.jsonl").open("ab") as ledger:
+            ledger.write(b" " * MOST_BYTES)
         (one,) = KnownPeople(memory.disk, lambda user_id: False).page(1).shown
         assert (one.id, one.memories, one.changed) == ("1", None, None)
 
@@ -67,6 +89,12 @@ class TestAPerson:
         people = KnownPeople(memory.disk, lambda user_id: False)
         people.page(1)
         people.forget(Erasure("user-1", 0))
+        assert "user-1" not in repr(vars(people))
+
+    async def test_who_is_erased_while_their_ledger_is_read_leaves_ram_too(self, memory: Memory) -> None:
+        await remembered(memory, 1, "a")
+        people = KnownPeople(cast(Disk, Late(memory.disk, lambda: people.forget(Erasure("user-1", 0)))), no)
+        people.page(1)
         assert "user-1" not in repr(vars(people))
 
     async def test_with_a_broken_profile_has_no_name(self, memory: Memory) -> None:

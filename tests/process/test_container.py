@@ -114,12 +114,14 @@ async def test_it_is_healthy_while_the_bot_is_connected_and_only_then(
     lobby = house.discord.add_channel("lobby")
     assert (await container.health())[0] is False
     bot = await container.start()
-    await container.becomes(healthy=True)
+    # Each health check is a process of its own, so it waits until there is something to see.
+    await house.discord.wait_for_gateway("identify", timeout=START_S)
     await house.answered_to(house.ann, lobby, "hello")
+    await container.becomes(healthy=True)
     async with house.discord.outage():
         assert "Discord: not connected" in await container.becomes(healthy=False)
-    await container.becomes(healthy=True)
     await house.answered_to(house.ann, lobby, "hello again")
+    await container.becomes(healthy=True)
     bot.terminate()
     assert await bot.ended() == 0
     assert (await container.health())[0] is False

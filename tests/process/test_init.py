@@ -204,7 +204,7 @@ async def test_what_is_not_the_bots_token_is_named_and_asked_for_again(newcomer:
         f"Bot {TOKEN}": "begins with “Bot”; leave that word out",
         TOKEN.replace(".", " . "): "has spaces or line breaks in it; copy the token once more",
         CLIENT_SECRET: "is the application's client secret, from the page OAuth2; the token is in",
-        KEY: "is a key of Anthropic's, which is asked for later",
+        KEY: "is a key of Anthropic's; the token is in",
         OPENAI: "is a key of OpenAI; the token is in the developer portal, under Bot (Reset Token)",
         "0" * 64: "is the application's public key",
         str(newcomer.discord.application_id): "is an id",
@@ -244,7 +244,8 @@ async def test_people_are_looked_up_by_their_ids(newcomer: Newcomer) -> None:
         str(newcomer.discord.guild_id): "is nobody's id; copy a person's, not a server's or channel's",
         f"{newcomer.ann.id} {newcomer.discord.bot.id}": "is the bot Disco, and bots get no answer",
         ",": "the bot would answer nobody; name at least one person by their id",
-        TOKEN[:-1] + "y": "DISCORD_ALLOW_USER_IDS: '[REDACTED Discord token]' is not a Discord id",
+        TOKEN[:-1] + "y": "DISCORD_ALLOW_USER_IDS: a text of 59 characters is not a Discord id",
+        CLIENT_SECRET[:-1] + "y": "DISCORD_ALLOW_USER_IDS: a text of 32 characters is not a Discord id",
     }
     await refused(screen, IDS, wrong)
     await answered(screen, IDS, str(newcomer.ann.id))
@@ -396,6 +397,7 @@ class TestWithoutDiscord:
         await answered(screen, ADDRESS, NOWHERE)
         await screen.shows(ANYWAY)
         screen.type("y")
+        await answered(screen, "   The name of the model there", "  ")
         await answered(screen, "   The name of the model there", "qwen3:8b")
         await screen.shows("1. Invite the bot; `discoclaw init` prints the link once Discord can be asked.")
         assert await newcomer.leaves(screen) == 0

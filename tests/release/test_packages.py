@@ -30,6 +30,8 @@ def test_what_the_program_reads_from_its_own_folder_is_in_the_wheel(built: Built
         "discoclaw/embed/minilm/vocab.txt",
         "discoclaw/evals/cases/filler.json",
         "discoclaw/usage/prices.toml",
+        "discoclaw/web/page/static/style.css",
+        "discoclaw/web/page/templates/layout.html",
     } <= packages.in_wheel(built.wheel)
 
 

@@ -70,5 +70,5 @@ class TestFigures:
         assert when("2026-02-09T15:03:01.234+01:00") == "2026-02-09 14:03Z"
 
     def test_one_is_no_plural(self) -> None:
-        said = [count(1, "item"), count(2, "item"), count(0, "branch"), count(2, "entry")]
-        assert said == ["1 item", "2 items", "0 branches", "2 entries"]
+        said = [count(1, "item"), count(2, "item"), count(0, "branch"), count(2, "entry"), count(3, "relay")]
+        assert said == ["1 item", "2 items", "0 branches", "2 entries", "3 relays"]

@@ -31,6 +31,7 @@ from discoclaw.memory.disk.files import Linked, free_bytes, read_plain
 from discoclaw.memory.disk.new_file import new_file
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import (
+    CHOICES,
     CURSORS,
     GROUPS,
     INTENTS,
@@ -60,10 +61,10 @@ PACKED = 4
 """What is packed is at most this part of what it was, for the space that has to be free. Ledgers: a tenth."""
 LEVEL = 6
 _ELSEWHERE = frozenset(
-    {*layout.FOLDERS, "archive.sqlite", "outbox", upgrades.FILE}
+    {*layout.FOLDERS, CHOICES, "archive.sqlite", "outbox", upgrades.FILE}
     | {f"{name}{end}" for name in ("archive.sqlite", SQLITE) for end in ("", *database.BESIDE)}
 )
-"""What lies beside the texts of a store: written by other means, or of a store that isn't used."""
+"""What is written by other means than as a text of a store, or is of a store that isn't used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,12 +72,25 @@ def locked(root: Path) -> bool | None:
     """
     try:
         status = os.stat(root / ".lock")
-        inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-        return any(inode in line.split() for line in Path("/proc/locks").read_text().splitlines())
+        locks = Path("/proc/locks").read_text()
     except FileNotFoundError:
         return None if (root / ".lock").exists() else False
     except OSError:
         return None
+    holder = recorded(root)
+    return is_in(locks, status.st_dev, status.st_ino, holder.pid if holder is not None else None)
+
+
+def is_in(locks: str, device: int, inode: int, pid: int | None) -> bool:
+    """Whether a file is in the list of all locks. `pid` is of the process that says it has it.
+
+    Some file systems, as btrfs, state another device there than in `stat`. Of them the process counts.
+    """
+    exact, alike = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}", f":{inode}"
+    rows = [row.split() for row in locks.splitlines()]
+    return any(
+        exact in row or (str(pid) in row and any(word.endswith(alike) for word in row)) for row in rows
+    )
 
 
 def who(root: Path, now_ms: int) -> str:

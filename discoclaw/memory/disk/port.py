@@ -155,7 +155,7 @@ class Documents(Protocol):
         ...
 
     def names(self) -> list[str]:
-        """Return all names in the folder, sorted, including copies and leftovers."""
+        """Return all names in the folder, sorted, including folders in it, copies and leftovers."""
         ...
 
     def read(self, name: str) -> bytes:

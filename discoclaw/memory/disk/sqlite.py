@@ -304,7 +304,7 @@ class _Documents:
                 if db
                 else []
             )
-        return sorted(name for name in found if "/" not in name)
+        return sorted({name.partition("/")[0] for name in found})
 
     def read(self, name: str) -> bytes:
         with self.disk.reading() as db:

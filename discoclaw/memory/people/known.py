@@ -5,6 +5,7 @@ Blocking: for a thread. A ledger that has not changed is not read again, and onl
 
 import json
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class KnownPeople(PersonalData):
         self._disk = disk
         self._opted_out = opted_out
         self._kept: OrderedDict[str, _Counts] = OrderedDict()
+        self._forgotten = 0
+        self._lock = threading.Lock()
 
     def page(self, number: int) -> People:
         """One page of them, from 1 on; the nearest if there is none of that number. Raises MemoryFault."""
@@ -66,7 +69,9 @@ class KnownPeople(PersonalData):
         return {one: name for one in user_ids if (name := self._called(one))}
 
     def forget(self, erasure: Erasure) -> None:
-        self._kept.pop(erasure.subject, None)
+        with self._lock:
+            self._forgotten += 1
+            self._kept.pop(erasure.subject, None)
 
     def _known(self, subject: str, size: int) -> Known:
         user_id = user_of(subject) or ""
@@ -92,6 +97,7 @@ class KnownPeople(PersonalData):
             return known
         if size > MOST_BYTES:
             return None
+        forgotten = self._forgotten
         loaded = read(self._disk.ledgers.log(subject))
         view, history = loaded.history.shown(), loaded.history
         active = len(view.active())
@@ -104,9 +110,11 @@ class KnownPeople(PersonalData):
             view.updated_at if history.commits else None,
             bool(loaded.damage),
         )
-        self._kept[subject] = counts
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+        with self._lock:
+            if forgotten == self._forgotten:  # else it may be of somebody who was erased since
+                self._kept[subject] = counts
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
         return counts
 
     def _called(self, user_id: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.live import GLOBAL, Scope, overrides_json, parse_scope
-from discoclaw.core.live_fields import FIELDS
+from discoclaw.core.live_fields import FIELDS, Field
 from discoclaw.core.live_words import changed_words, has_lines, longest, options, typed_value, value_words
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
@@ -23,9 +23,7 @@ class Setting:
     `by` is the id of whoever set it and `at` when (ms), if that is known.
     """
 
-    name: str
-    title: str
-    about: str
+    field: Field
     value: str
     origin: str
     own: str
@@ -33,7 +31,6 @@ class Setting:
     options: Sequence[tuple[str, str]]
     lines: bool
     longest: int
-    allowed: str
     by: str = ""
     at: int | None = None
 
@@ -55,7 +52,7 @@ class Configuration:
 
     @property
     def _settings(self) -> LiveSettings:
-        return self._sources.settings
+        return self._sources.live.settings
 
     async def settings(self, scope: Scope) -> list[Setting]:
         """Every field that makes sense at a scope."""
@@ -79,7 +76,7 @@ class Configuration:
         await self._settings.refresh()
         field = self._settings.row(scope, form["field"]).field
         value = None if "unset" in form else typed_value(field, form["value"])
-        if not await self._settings.change(scope, field.name, value, self._sources.by):
+        if not await self._settings.change(scope, field.name, value, self._sources.live.by):
             return f"{field.title} was that already."
         return f"{field.title} {changed_words(field, value)}."
 
@@ -98,9 +95,7 @@ class Configuration:
         if isinstance(row.own, bool):
             own = value_words(field, row.own)  # which is how it is chosen
         return Setting(
-            name=field.name,
-            title=field.title,
-            about=field.about,
+            field=field,
             value=self._value(scope, row),
             origin=self._origin(scope, row),
             own=own,
@@ -108,7 +103,6 @@ class Configuration:
             options=options(field),
             lines=has_lines(field),
             longest=longest(field),
-            allowed=field.type.allowed,
             by=changed.by if changed is not None else "",
             at=changed.at if changed is not None else None,
         )
@@ -116,7 +110,7 @@ class Configuration:
     def _value(self, scope: Scope, row: Row) -> str:
         value = row.effective.value
         if value is None and row.field.by_place:
-            if scope.kind != "group" or (place := self._sources.place(scope)) is None:
+            if scope.kind != "group" or (place := self._sources.live.place(scope)) is None:
                 return f"as {row.field.variable} says"
             value = self._settings.listed(row.field.name, place)
         return value_words(row.field, value)

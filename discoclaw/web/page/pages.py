@@ -1,6 +1,7 @@
 """The pages: what is read for each of them, the ways in and out, and the form of the settings."""
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -17,7 +18,7 @@ from discoclaw.web.page.guard import ENTER, MOST_BYTES, Guard, see
 from discoclaw.web.page.reading import Reading
 from discoclaw.web.page.rendering import STATIC, Templates
 from discoclaw.web.page.sources import Sources
-from discoclaw.web.page.usage import MOST_GROUPS, NOBODY
+from discoclaw.web.page.usage import MOST_GROUPS, NOBODY, usage_of
 
 NAVIGATION: Final = (
     ("/", "Overview"),
@@ -53,7 +54,7 @@ class Pages(PersonalData):
         self._configuration = Configuration(sources)
         self._connected = Reading("where the bot is", sources.connected)
         self._store = Reading("the state of the store", sources.store, fresh_s=STORE_FRESH_S)
-        self._usage = Reading("the usage", sources.usage, fresh_s=USAGE_FRESH_S)
+        self._usage = Reading("the usage", partial(usage_of, sources.accounts), fresh_s=USAGE_FRESH_S)
         self._queues = Reading("the queues", sources.queues)
         self._people = Reading("the people", sources.people)
         self._names = Reading("names", sources.names.people)
@@ -110,7 +111,7 @@ class Pages(PersonalData):
             people=people,
             queues=queues,
             errors=sources.errors.newest(),
-            budget=next(iter(sources.budgets()), None),
+            budget=next(iter(sources.accounts.all_spent()), None),
             renew=RENEW_S,
         )
 
@@ -239,10 +240,10 @@ class Pages(PersonalData):
             status=status,
             scope=scope,
             titled=configuration.titled(scope),
-            unknown=scope.kind == "group" and self._sources.place(scope) is None,
+            unknown=scope.kind == "group" and self._sources.live.place(scope) is None,
             settings=settings,
             overrides=configuration.overrides(),
-            models=self._sources.settings.models,
+            models=self._sources.live.settings.models,
             people=people.value or {},
             fixed=OWN_SIGNATURE,
             said=self._here(request).heard(),

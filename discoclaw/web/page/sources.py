@@ -3,17 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.budgets import Spent
 from discoclaw.core.health import Finding
 from discoclaw.core.live import Scope
 from discoclaw.core.message import Place
 from discoclaw.core.overview import Connected, People, Queue, UnderWay
-from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import By, LiveSettings
+from discoclaw.usage.accounts import Accounts
 from discoclaw.web.page.errors import RecentErrors
-from discoclaw.web.page.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +24,34 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class Live:
+    """The live settings. A change has the name of `by`.
+
+    `place` is the channel of a scope, None if it is not known here.
+    """
+
+    settings: LiveSettings
+    place: Callable[[Scope], Place | None]
+    by: By
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """Where everything on the page comes from.
 
     `bot` is the bot's name, "" before it has logged in. `connected` and `people` take the number of a page.
-    `own` is the memory of the admin, None if it isn't known who that is. `place` is the channel of a scope,
-    None if it is not known here. `budgets` begin with the one that is nearest to being spent. `by` is whose
-    name a change of the settings has.
+    `own` is the memory of the admin, None if it isn't known who that is.
     """
 
     bot: Callable[[], str]
-    clock: Clock
     health: Callable[[], Sequence[Finding]]
     connected: Callable[[int], Awaitable[Connected]]
     store: Callable[[], Awaitable[Status]]
     queues: Callable[[], Awaitable[Sequence[Queue]]]
     under_way: Callable[[], Sequence[UnderWay]]
-    usage: Callable[[], Awaitable[Usage]]
-    budgets: Callable[[], Sequence[Spent]]
+    accounts: Accounts
     people: Callable[[int], Awaitable[People]]
     own: Callable[[], Awaitable[View]] | None
     errors: RecentErrors
-    settings: LiveSettings
-    place: Callable[[Scope], Place | None]
     names: Names
-    by: By
+    live: Live

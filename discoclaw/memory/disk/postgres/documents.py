@@ -52,8 +52,7 @@ class PostgresDocuments:
         query += f" UNION {query.replace('documents', 'logs')}"
         about = {"p": self.prefix, "e": end_of(self.prefix)}
         found = self.tables.read(lambda db: db.execute(query, about).fetchall())
-        names = (name.removeprefix(self.prefix) for (name,) in found)
-        return sorted(name for name in names if "/" not in name)
+        return sorted({name.removeprefix(self.prefix).partition("/")[0] for (name,) in found})
 
     def read(self, name: str) -> bytes:
         full = self.prefix + name
