@@ -15,6 +15,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import sys
 import termios
 from asyncio.subprocess import Process
@@ -51,6 +52,8 @@ class Screen:
 
         def prepare() -> None:
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+            # As at a terminal, also where these tests were started by a shell in the background, with `&`.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             before()
 
         try:
