@@ -171,12 +171,6 @@ class Postgres:
         assert self._process
         self._process.wait()
         self._paused = False
-        while self._listens():  # the kernel closes a killed process's sockets a moment after it is gone
-            time.sleep(0.002)
-
-    def _listens(self) -> bool:
-        with socket.socket() as line:
-            return line.connect_ex((HOST, self.port)) == 0
 
     def pause(self) -> None:
         """Stop all processes by SIGSTOP: connections stay open, and nothing answers."""

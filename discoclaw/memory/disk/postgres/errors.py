@@ -53,6 +53,7 @@ _WORDS = (
     ("translate host name", "its host name is unknown; see DISCOCLAW_STORE"),
     ("resolve host", "its host name is unknown; see DISCOCLAW_STORE"),
     ("Connection refused", "nothing listens there; start the database server, or see DISCOCLAW_STORE"),
+    ("closed the connection unexpectedly", "it closes new connections; see whether the database server runs"),
     ("timeout", "it doesn't answer"),
     ("timed out", "it doesn't answer"),
 )
