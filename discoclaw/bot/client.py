@@ -15,7 +15,7 @@ from typing import Any, cast
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, gateway, modals, proposals, wire
+from discoclaw.bot import buttons, gateway, modals, proposals, wire, words
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer import Answer
 from discoclaw.bot.below import controls
@@ -280,11 +280,14 @@ class DiscoClaw(commands.Bot):
             return  # an edit is found by the message's id alone, and might change somebody's words
         before = before if before is not None and wire.is_talk(before) else None
         old = self._said(before).text if before is not None else None
-        if message.edited_at is None and (before is None or old == self._said(message).text):
-            return  # Discord added a preview
+        now, key = self._said(message), wire.session_key(message)
+        same = before is not None and words.written(before) == words.written(message)
+        if message.edited_at is None or same:  # Discord added a preview or votes: nobody took anything back
+            if old != now.text:
+                self.talk.listener.amend(now, key)
+            return
         place = wire.place_of(message.channel, self.redactor)
-        allowed = partial(self._hears, message)
-        self.retractions.edited(Edited(self._said(message), place, wire.session_key(message), allowed), old)
+        self.retractions.edited(Edited(now, place, key, partial(self._hears, message)), old)
 
     async def _hears(self, message: discord.Message) -> bool:
         return self.listens(message.channel) and await self.access.may_say(message)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, cast
 
 import discord
 
+from discoclaw.bot import words
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
 from discoclaw.bot.buttons import PersonalButton
 from discoclaw.bot.errors import discord_errors
@@ -154,7 +155,9 @@ async def taken(press: Press, known: Sequence[type[PersonalModal]]) -> None:
     custom_id = str(data.get("custom_id", ""))
     for kind in known:
         if (found := kind.template.fullmatch(custom_id)) is not None:
-            await kind(found.groupdict(), dict(_values(data.get("components", ())))).take(press)
+            typed, named = _values(data.get("components", ())), words.names_of(press)
+            values = {name: words.resolved(text, named) for name, text in typed}
+            await kind(found.groupdict(), values).take(press)
             return
     log.warning("a modal was sent that nothing here knows: %s", custom_id)
 

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import discord
 
-from discoclaw.bot import wire
+from discoclaw.bot import wire, words
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE
@@ -75,7 +75,7 @@ class Past:
         A voice message that is still being listened to is heard as soon as it has words.
         """
         me, clean = self._me(), self._redactor
-        commands = {message.id for message in messages if wire.is_command(wire.text_of(message, me))}
+        commands = {message.id for message in messages if wire.is_command(words.text_of(message, me))}
         talk = [
             message
             for message in messages

@@ -1,6 +1,6 @@
-"""Discord becomes values: the only place that reads a discord.py message. Secrets are redacted here, first.
+"""Discord becomes values: who said what, and where. Secrets are redacted here, first.
 
-Knows discord.py and core's values; decides nothing.
+What a message says is read by `words`. Knows discord.py and core's values; decides nothing.
 """
 
 import re
@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import discord
 
-from discoclaw.bot.cards.reading import words_of
-from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.words import TALK, text_of
 from discoclaw.core.attached import FileRef
 from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
-from discoclaw.core.own_words import as_mention
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
+from discoclaw.show.words import quoted
 
 if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
-_TALK = (discord.MessageType.default, discord.MessageType.reply)
 TEXT_ROOTS = ("memory", "hatch", "nostr")
 """What text commands begin with, behind `!`."""
 _COMMAND = re.compile(rf"!(?:{'|'.join(TEXT_ROOTS)})(\s|$)", re.IGNORECASE)
 UNKNOWN = "unknown"
 """The name of a place that we can't see."""
-_MAX_TEXT = 16_000
-"""Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 
 
 def is_talk(message: discord.Message) -> bool:
@@ -34,7 +30,7 @@ def is_talk(message: discord.Message) -> bool:
 
     A malformed message has no text: it says nothing, and must not cost the others of its event.
     """
-    return message.type in _TALK and isinstance(message.content, str)
+    return message.type in TALK and isinstance(message.content, str)
 
 
 def is_webhook(message: discord.Message) -> bool:
@@ -72,6 +68,7 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             private=channel.is_private() or parent is None or _hidden(parent),
             group_name=named(parent.name) if parent is not None else "",
             topic=named(getattr(parent, "topic", None)),
+            tags=tuple(named(one.name) for one in channel.applied_tags),
             guild_id=str(channel.guild.id),
             closed=channel.is_private(),
         )
@@ -160,7 +157,7 @@ def supposed(
         author=Author(whose, name, is_owner=whose in owners),
         place=place,
         session_key=place.session_key(whose),
-        text=_cleaned(text, redactor),
+        text=redactor.clean(scrub(text)),
         sent_at=sent_at,
         mentions_us=True,
     )
@@ -182,9 +179,7 @@ def said(
         id=str(message.id),
         author_id=whose,
         name=me.name if by_us else redactor.clean(scrub(message.author.display_name)),
-        text=with_attachments(
-            words or _talk(text_of(message, me, redactor), by_us=by_us), _attached(message, redactor)
-        ),
+        text=with_attachments(words or text_of(message, me, redactor), _attached(message, redactor)),
         sent_at=_ms(message),
         is_owner=whose in owners,
         by_us=by_us,
@@ -195,41 +190,9 @@ def said(
     )
 
 
-def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:
-    """What was said: mentions as names, ours at the front left out, secrets gone. A forward is quoted."""
-    text = message.clean_content
-    ours = {me.name, message.guild.me.display_name if message.guild is not None else me.name}
-    for name in sorted(ours, key=len, reverse=True):
-        if text.startswith(f"@{name}"):
-            text = text[len(name) + 1 :].lstrip(" ,:\n")
-            break
-    for mention in _mentioned(message):
-        text = text.replace(mention, as_mention(mention))
-    clean = _cleaned(text, redactor)
-    forwarded = [f"(forwarded: {_cleaned(one.content, redactor)})" for one in message.message_snapshots]
-    return "\n".join(filter(None, [clean, *forwarded]))
-
-
-def _mentioned(message: discord.Message) -> list[str]:
-    """How people, roles and channels are shown that a message mentions. A malformed one lacks the lists."""
-    people = [f"@{one.display_name}" for one in getattr(message, "mentions", ())]
-    roles = [f"@{one.name}" for one in getattr(message, "role_mentions", ())]
-    return [*people, *roles, *(f"#{one.name}" for one in message.channel_mentions)]
-
-
-def _cleaned(text: str, redactor: Redactor) -> str:
-    """A text without secrets; it is cut behind that, so that no half of one is left."""
-    return redactor.clean(scrub(text))[:_MAX_TEXT]
-
-
 def _attached(message: discord.Message, redactor: Redactor) -> tuple[str, ...]:
-    """What came with a message besides its text, in a few words each; the contents are not read."""
-    notes = [file_note(one) for one in attachments(message)]
-    notes += [f"sticker “{sticker.name}”" for sticker in message.stickers]
-    if message.poll is not None:
-        answers = ", ".join(answer.text for answer in message.poll.answers)
-        notes.append(f"poll “{message.poll.question}” with the answers {answers}")
-    return tuple(redactor.clean(scrub(note)) for note in notes)
+    """The files that came with a message, in a few words each; the contents are not read."""
+    return tuple(redactor.clean(scrub(file_note(one))) for one in attachments(message))
 
 
 def file_note(file: discord.Attachment) -> str:
@@ -237,7 +200,8 @@ def file_note(file: discord.Attachment) -> str:
     if file.is_voice_message():
         return f"voice message, {max(1, round(file.duration or 0))} s"
     kind = (file.content_type or "file").split(";")[0]
-    return f"{file.filename}, {kind}, {max(1, file.size // 1024)} kB"
+    about = f", described as {quoted(file.description)}" if file.description else ""
+    return f"{file.filename}, {kind}, {max(1, file.size // 1024)} kB{about}"
 
 
 def attachments(message: discord.Message) -> list[discord.Attachment]:
@@ -290,22 +254,10 @@ def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor
 
 def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
     """A message as somebody quotes it who replies to it."""
+    ours = Me(str(me.id), me.display_name)
+    itself = said(original, ours, owners=frozenset(), guest=False, redactor=redactor)
     name = redactor.clean(scrub(original.author.display_name))
-    content = original.clean_content
-    text = _cleaned(content or words_of(original), redactor)
-    itself = said(
-        original, Me(str(me.id), me.display_name), owners=frozenset(), guest=False, redactor=redactor
-    )
-    text = _talk(text, by_us=itself.by_us) if content else text  # a card has small print, and no talk
-    return Quoted(name, text, by_us=itself.by_us, said=itself)
-
-
-def _talk(text: str, *, by_us: bool) -> str:
-    """What was said in a message: of ours without the small print below, which is no talk."""
-    lines = text.split("\n")
-    while by_us and len(lines) > 1 and (lines[-1].startswith(NOTE) or not lines[-1].strip()):
-        lines.pop()
-    return "\n".join(lines)
+    return Quoted(name, itself.text, by_us=itself.by_us, said=itself)
 
 
 def _answered(message: discord.Message) -> str:

@@ -54,6 +54,8 @@ class Place:
     private: bool
     group_name: str = ""
     topic: str = ""
+    tags: tuple[str, ...] = ()
+    """What a forum's post is tagged with."""
     guild_id: str | None = None
     closed: bool = False
     """A private thread: only people who were added to it can read it."""

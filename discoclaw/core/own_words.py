@@ -1,9 +1,10 @@
 """What a message says in its author's own words, and whether a model's quotation is copied from them.
 
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
-">", forwards and attachments (which `bot/wire` puts behind the text), code blocks, and passages of three
-words or more in quotation marks or backticks. Whatever looks like one of these counts as one: it is safer not
-to learn. The words of a link or of a mentioned name (`as_mention`) are nobody's, and may stand among others.
+">", what a message shows besides its text (a forward, an embed, a poll, files: `added` puts it behind), code
+blocks, and passages of three words or more in quotation marks or backticks. Whatever looks like one of these
+counts as one: it is safer not to learn. The words of a link or of a mentioned name (`as_mention`) are
+nobody's, and may stand among others.
 Pure. Knows nothing about models.
 """
 
@@ -22,7 +23,8 @@ FEWEST_LETTERS = 4
 
 Span = tuple[int, int]
 
-_ADDED = re.compile(r"^[^\S\n]*\((?:forwarded|attached):", re.MULTILINE)
+_KINDS = ("forwarded", "attached", "embed", "components", "poll", "sticker", "Discord says")
+_ADDED = re.compile(rf"^[^\S\n]*\((?:{'|'.join(_KINDS)}):", re.MULTILINE)
 # A block ends with the marks it began with, so that what merely looks like its end stays inside. As Discord
 # shows it, it doesn't end before there is anything in it.
 _BLOCK = re.compile(
@@ -90,8 +92,17 @@ def holds_others(text: str) -> bool:
     return bool(_of_others(_plain(text)))
 
 
+def added(kind: str, text: str) -> str:
+    """What a message shows besides its author's words, one of `_KINDS`, as it stands behind these.
+
+    Its other lines are indented, so that none looks like the author's, or like something else that is shown.
+    """
+    assert kind in _KINDS
+    return f"({kind}: " + "\n  ".join(text.splitlines()) + ")"
+
+
 def split_added(text: str) -> tuple[str, str]:
-    """What a message says itself, and the forwards and attachments behind that."""
+    """What a message says itself, and all that is `added` behind that."""
     begins = _ADDED.search(text)
     at = begins.start() if begins else len(text)
     return text[:at], text[at:]

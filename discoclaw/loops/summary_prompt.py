@@ -36,7 +36,8 @@ before.
 can't be done, keep the words.
 - Names, numbers and links exactly as they were said. Add nothing that nobody said. Jokes, irony and "if I \
 ever …" are no plans, and a question or a wish is no decision. What people claim about others begins with \
-"Ben says". Text that is quoted (>), forwarded or attached isn't its sender's own.
+"Ben says". Text that is quoted (>), forwarded, attached or in "(embed: …)" and the like isn't its \
+sender's own.
 - "Anna (now Anni)" has changed her name; go on calling her Anna.
 - Leave out greetings and filler. Leave out health, family and other personal matters too, unless they are \
 what the talk is about.

@@ -158,11 +158,13 @@ def instructions(text: str) -> str:
 
 
 def notes_about(place: Place, group: str) -> str:
-    """What people wrote about a place: a thread's name, the topic, the notes; "" if there is nothing.
+    """What people wrote about a place: a thread's name, tags, topic and notes; "" if there is nothing.
 
     Admins choose the names of channels, which are in the system prompt; anybody may name a thread.
     """
     lines = [f"Thread: {speaker(place.name)}"] if place.kind == "thread" else []
+    if place.tags:
+        lines.append(f"Tags: {', '.join(map(speaker, place.tags))}")
     if topic := clip(collapse(one_line(place.topic)), TOPIC_MAX):
         lines.append(f"Topic: {topic}")
     return "\n".join([*lines, *filter(None, [quote(group)])])

@@ -19,6 +19,14 @@ def words_of(message: discord.Message) -> str:
     return unmarked("\n".join([message.content, *(one.content for one in _texts(message))]))
 
 
+def parts_of(components: Sequence[Any]) -> Iterator[Any]:
+    """Components, and all that are in them."""
+    for part in components:
+        yield part
+        yield from parts_of(getattr(part, "children", ()))
+        yield from parts_of([one for one in [getattr(part, "accessory", None)] if one is not None])
+
+
 def can_be_pressed(message: discord.Message) -> bool:
     """Whether a message has buttons or menus."""
     return any(isinstance(one, discord.Button | discord.SelectMenu) for one in _parts(message))
@@ -41,11 +49,4 @@ def _texts(message: discord.Message | None) -> list[discord.TextDisplay]:
 
 
 def _parts(message: discord.Message | None) -> Iterator[Any]:
-    return _walk(message.components if message is not None else [])
-
-
-def _walk(parts: Sequence[Any]) -> Iterator[Any]:
-    for part in parts:
-        yield part
-        yield from _walk(getattr(part, "children", ()))
-        yield from _walk([one for one in [getattr(part, "accessory", None)] if one is not None])
+    return parts_of(message.components if message is not None else [])

@@ -69,7 +69,7 @@ def _question(call: Call, text: str, quoted: Quoted | None, file: discord.Attach
         owners=client.settings.owners,
         redactor=client.redactor,
     )
-    place = replace(call.place, topic="").aside()
+    place = replace(call.place, topic="", tags=()).aside()
     asked = replace(asked, place=place, session_key=place.session_key(call.user_id), quoted=quoted)
     if file is None:
         return asked

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import discord
 
-from discoclaw.bot import wire
+from discoclaw.bot import wire, words
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.spec import Command, Values
 from discoclaw.bot.links import source_words
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
@@ -92,6 +93,12 @@ class Call:
         if isinstance(self.source, discord.Interaction) and self.source.context.private_channel:
             return wire.unknown_place(self.channel.id, None)
         return wire.place_of(self.channel, self.client.redactor)
+
+    def worded(self, command: Command, values: Values) -> Values:
+        """Its values, with the texts as people read them; an id is a value of its own, and stays."""
+        named = words.names_of(self.source)
+        texts = {one.name for one in command.params if one.kind == "text" and values.get(one.name)}
+        return values | {name: words.resolved(values[name], named) for name in texts}
 
     @property
     def session_key(self) -> str:

@@ -97,7 +97,7 @@ class Commands:
         found = resolve(self._catalogue, root, text)
         if isinstance(found, Found):
             try:
-                values = values_of(found.command, found.rest, call.files)
+                values = call.worded(found.command, values_of(found.command, found.rest, call.files))
             except Misused as misused:
                 await self._answer(call, _usage(found, misused))
                 return
@@ -111,7 +111,7 @@ class Commands:
         # Discord waits 3 s for a sign of life, and everything below may take longer.
         begun = await self._begun(call, interaction.response.defer(ephemeral=True))
         if begun and await self._client.claims(interaction):
-            await self._run(call, command, values)
+            await self._run(call, command, call.worded(command, values))
 
     async def _menu(self, command: Command, interaction: Interaction, message: discord.Message) -> None:
         if not command.params:

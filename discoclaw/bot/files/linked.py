@@ -88,8 +88,6 @@ class Links:
             await self._check(channel, guild_id, message)
         with discord_errors():
             found = await channel.fetch_message(int(message_id))
-        if not wire.is_talk(found):
-            raise _Refused(_GONE)
         said = await meant.said(self._client, found)
         return Quoted(said.name, said.text, by_us=said.by_us, said=said)
 

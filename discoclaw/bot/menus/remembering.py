@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import discord
 
-from discoclaw.bot import wire
+from discoclaw.bot import wire, words
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.offers import undo
@@ -20,6 +20,7 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.item import MAX_TEXT, Sensitivity, Source
 from discoclaw.core.message import Place
+from discoclaw.core.own_words import split_added
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, speaker
 
@@ -30,11 +31,12 @@ EVIDENCE = 200
 
 async def remember(call: Call, message: discord.Message) -> Answer:
     text = await _text(call, message)
-    # What one forwards are somebody else's words.
-    own = wire.author_id(message) == call.user_id and not message.message_snapshots
+    said, _ = split_added(text)
+    # What one forwards are somebody else's words, and so is what Discord shows about a link.
+    own = wire.author_id(message) == call.user_id and bool(said.strip())
     if not own:
         _check_consent(call, message)
-    said = text if own else _reported(call, message, text)
+    said = collapse(said if own else _reported(call, message, collapse(text)))
     if len(said) > MAX_TEXT:
         raise Refused(texts.too_long(len(said), MAX_TEXT))
     origin = _own(call, message) if own else _of_others(call, message, text)
@@ -45,7 +47,7 @@ async def remember(call: Call, message: discord.Message) -> Answer:
 
 
 async def _text(call: Call, message: discord.Message) -> str:
-    """What a message says, as one line. Raises Refused if there is nothing to remember."""
+    """What a message says. Raises Refused if there is nothing to remember."""
     client = call.client
     if client.user is not None and message.author.id == client.user.id:
         raise Refused(texts.MY_OWN)
@@ -55,8 +57,8 @@ async def _text(call: Call, message: discord.Message) -> str:
         spoken = await meant.words_below(message, client.user)
     except ChatError:
         spoken = ""  # where we aren't, we have not listened either
-    text = collapse(spoken or wire.text_of(message, client.me(), client.redactor))
-    if not text:
+    text = spoken or words.text_of(message, client.me(), client.redactor)
+    if not text.strip():
         raise Refused(texts.NO_TEXT)
     if wire.is_command(text) and not spoken:
         raise Refused(texts.A_COMMAND)

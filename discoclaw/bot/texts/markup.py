@@ -1,8 +1,9 @@
 """Discord's markup: text that stays as it is, times that Discord renders, and small print."""
 
 import re
+from datetime import UTC
 
-from discoclaw.core.times import iso_ms
+from discoclaw.core.zones import minute
 from discoclaw.show.words import LONGEST, line, quoted, word
 
 NOTE = "-# "
@@ -55,11 +56,11 @@ def ago(time_ms: int) -> str:
     return f"<t:{time_ms // 1000}:R>"
 
 
+def clock(seconds: int) -> str:
+    """A time (s since 1970) where Discord renders none: "Mon 2026-02-09 14:03 UTC"."""
+    return f"{minute(seconds * 1000, UTC)} UTC"
+
+
 def without_times(text: str) -> str:
-    """Text for a file, where Discord renders no times: they become `2026-02-09 14:03Z`."""
-
-    def spelled_out(found: re.Match[str]) -> str:
-        iso = iso_ms(int(found[1]) * 1000)
-        return f"{iso[:10]} {iso[11:16]}Z"
-
-    return _TIME.sub(spelled_out, text)
+    """Text for a file, in which times are spelled out."""
+    return _TIME.sub(lambda found: clock(int(found[1])), text)

@@ -1,0 +1,249 @@
+"""What a Discord message says: its author's words without Discord's markup, and what else it shows.
+
+The only place that reads a message's words, for talk, replies, forwards, links, commands, menus and forms. An
+embed, a poll, components, stickers and a forward stand behind the author's words, each in parentheses
+(`core/own_words.added`), so nobody is taken to have said them. A mention becomes a name, a time a date; a
+mention whose name we don't know stays as it is, since Discord shows the name when we show the mention.
+Secrets are redacted before anything is cut. Knows nothing about who may read, or what becomes of the words.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import discord
+
+from discoclaw.bot.cards.reading import parts_of, words_of
+from discoclaw.bot.texts.markup import NOTE, clock
+from discoclaw.core.message import Me
+from discoclaw.core.own_words import added, as_mention
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.text import clip, scrub
+from discoclaw.show.words import quoted
+
+TALK = (
+    discord.MessageType.default,
+    discord.MessageType.reply,
+    discord.MessageType.chat_input_command,  # how an app answers its slash commands and menus
+    discord.MessageType.context_menu_command,
+)
+"""What people and bots say; everything else is a line of Discord's, such as "Ann pinned a message"."""
+_MOST_OWN = 16_000
+"""Longest text taken from one message, in code points; Discord's own limit is 4,000."""
+_MOST_SHOWN = 4_000
+"""The same of all that it shows besides, in UTF-16 units: no more than anybody can write."""
+_MOST_OF_PREVIEW = 300
+"""Of what Discord shows about a link."""
+
+Named = Callable[[str, int], str | None]
+"""The name of what a mark and an id stand for: "@" a person, "@&" a role, "#" a channel. None if unknown."""
+
+_MARKUP = re.compile(
+    r"""
+      (?P<code>```(?s:.+?)```|``[^\n]+?``|`[^`\n]+`)  # Discord shows no markup in there
+    | <(?P<kind>@[!&]?|\#)(?P<id>\d{15,20})>
+    | <a?(?P<emoji>:\w{1,32}:)\d{15,20}>
+    | <t:(?P<time>-?\d{1,15})(?::[A-Za-z])?>
+    | <(?P<command>/[-\w]+(?:[ ][-\w]+){0,2}):\d{15,20}>
+    | <id:(?P<page>browse|customize|guide|linked-roles)(?::\d{1,20})?>
+    | \[(?P<label>[^\[\]\n]+)\]\(<?(?P<url>https?://(?:[^\s<>()]|\([^\s<>()]*\))+)>?(?:[ ]+"[^"\n]*")?\)
+    | <(?P<bare>https?://[^\s<>]+)>
+    """,
+    re.VERBOSE,
+)
+_PAGES = {
+    "browse": "Browse Channels",
+    "customize": "Channels & Roles",
+    "guide": "Server Guide",
+    "linked-roles": "Linked Roles",
+}
+_RESOLVED = {"@": ("members", "users"), "@&": ("roles",), "#": ("channels",)}
+"""Where an interaction tells the names of what its texts mention."""
+
+
+# ---------------------------------------------------------------------- markup
+
+
+def resolved(text: str, named: Named) -> str:
+    """A text as people read it: names for mentions, dates for times, and links with their addresses."""
+
+    def plain(found: re.Match[str]) -> str:
+        if found["id"]:
+            kind = found["kind"].rstrip("!")
+            name = named(kind, int(found["id"]))
+            return as_mention(f"{kind[0]}{' '.join(name.split())}") if name else found[0]
+        if found["time"]:
+            return clock(int(found["time"]))
+        if found["label"]:
+            return f"{found['label']} ({found['url']})"
+        whole = found["emoji"] or found["command"] or found["bare"] or found[0]
+        return _PAGES[found["page"]] if found["page"] else whole
+
+    return _MARKUP.sub(plain, text)
+
+
+def names_of(source: discord.Message | discord.Interaction[Any]) -> Named:
+    """The names that a message or an interaction tells, or its server. Discord is not asked for any."""
+    told: Mapping[str, Any] = {}
+    if isinstance(source, discord.Interaction):
+        told = cast("Mapping[str, Any]", source.data or {}).get("resolved", {})
+
+    def named(kind: str, number: int) -> str | None:
+        for part in _RESOLVED[kind]:
+            one = told.get(part, {}).get(str(number), {})
+            if name := next(filter(None, map(one.get, ("nick", "global_name", "username", "name"))), None):
+                return str(name)
+        found: Any = None
+        if isinstance(guild := source.guild, discord.Guild):
+            ask = {"@": guild.get_member, "@&": guild.get_role, "#": guild.get_channel_or_thread}[kind]
+            found = ask(number)
+        found = found or discord.utils.get(_listed(source, kind), id=number)
+        return getattr(found, "display_name", None) or getattr(found, "name", None)
+
+    return named
+
+
+def _listed(source: discord.Message | discord.Interaction[Any], kind: str) -> Iterable[Any]:
+    """The people or roles that a message names; for an interaction, who spoke or was named there lately."""
+    if isinstance(source, discord.Message):  # a malformed one lacks the lists
+        return getattr(source, {"@": "mentions", "@&": "role_mentions"}.get(kind, ""), ())
+    known = source.client.cached_messages if kind == "@" and source.guild is not None else ()
+    lately = (one for one in reversed(known) if one.guild == source.guild)
+    return (person for one in lately for person in (one.author, *getattr(one, "mentions", ())))
+
+
+# ---------------------------------------------------------------------- messages
+
+
+def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:
+    """What a message says: its author's words, without our mention at the front, and then what it shows.
+
+    Of ours it is what we said: no buttons, no previews, and no small print; or the words of a card.
+    """
+    named = names_of(message)
+
+    def clean(text: str) -> str:
+        return redactor.clean(scrub(resolved(text, named)))
+
+    if str(message.author.id) == me.id and message.webhook_id is None:
+        said = _without_note(clean(message.content)) if message.content else clean(words_of(message))
+        return said[:_MOST_OWN]
+    own = _unaddressed(clean(message.content), message, me) if message.type in TALK else ""
+    parts, room = [own[:_MOST_OWN]], _MOST_SHOWN
+    for kind, text in _shown(message, clean):
+        if text := text.strip():
+            parts.append(added(kind, clip(text, max(room, 1))))  # "…" if there is no room
+            room -= len(parts[-1])
+    return "\n".join(filter(None, parts))
+
+
+def written(message: discord.Message) -> object:
+    """What only an author changes in a message, to compare: no previews and no votes, which Discord adds."""
+    embeds = [one.to_dict() for one in message.embeds if not _is_preview(one, message)]
+    parts = [one.to_dict() for one in message.components]
+    return message.content, embeds, parts, [one.id for one in message.attachments]
+
+
+def _unaddressed(text: str, message: discord.Message, me: Me) -> str:
+    """A text without our mention at the front."""
+    ours = {me.name, message.guild.me.display_name if message.guild is not None else me.name}
+    for name in sorted(ours, key=len, reverse=True):
+        for mention in (f"@{name}", as_mention(f"@{name}")):
+            if text.startswith(mention):
+                return text[len(mention) :].lstrip(" ,:\n")
+    return text
+
+
+def _without_note(text: str) -> str:
+    """An answer of ours without the small print below it, which is no talk."""
+    lines = text.split("\n")
+    while len(lines) > 1 and (lines[-1].startswith(NOTE) or not lines[-1].strip()):
+        lines.pop()
+    return "\n".join(lines)
+
+
+_Any = discord.Message | discord.MessageSnapshot
+_Clean = Callable[[str], str]
+
+
+def _shown(message: _Any, clean: _Clean) -> Iterator[tuple[str, str]]:
+    """What a message shows besides its author's words, by kind; Discord's own line, if it is one."""
+    if isinstance(message, discord.Message):
+        for one in message.message_snapshots:
+            yield "forwarded", _whole(one, clean)
+        if message.type not in TALK:
+            yield from _noted(message, clean)
+        elif message.poll is not None:
+            yield "poll", clean(_poll(message.poll))
+    for embed in message.embeds:
+        if embed.type != "poll_result":
+            preview = _is_preview(embed, message)
+            yield "embed", clip(clean(_embed(embed)), _MOST_OF_PREVIEW if preview else _MOST_SHOWN)
+    yield "components", clean("\n".join(_components(message)))
+    yield "sticker", clean(", ".join(one.name for one in message.stickers))
+
+
+def _whole(message: _Any, clean: _Clean) -> str:
+    """A message within another one: its words and what it shows."""
+    shown = (added(kind, text) for kind, text in _shown(message, clean) if text)
+    return "\n".join(filter(None, [clean(message.content), *shown]))
+
+
+def _noted(message: discord.Message, clean: _Clean) -> Iterator[tuple[str, str]]:
+    """What Discord says in a line of its own: how a poll ended, how a thread began, a pin and the like."""
+    first = message.reference.resolved if message.reference is not None else None
+    if message.type is discord.MessageType.poll_result:
+        told = {one.name: one.value for embed in message.embeds for one in embed.fields}
+        question, answer = told.get("poll_question_text"), told.get("victor_answer_text")
+        votes = f"{told.get('victor_answer_votes', 0)} of {told.get('total_votes', 0)} votes"
+        won = f": {quoted(answer)} has most, {votes}" if answer else ""
+        yield "poll", clean(f"{quoted(question or '')} has ended{won}")
+    elif message.type is discord.MessageType.thread_starter_message and isinstance(first, discord.Message):
+        yield "forwarded", _whole(first, clean)
+    else:
+        with suppress(LookupError, AttributeError):  # a malformed one lacks what its line is made from
+            yield "Discord says", clean(message.system_content or "")
+
+
+def _is_preview(embed: discord.Embed, message: _Any) -> bool:
+    """Whether Discord made an embed, about a link: people can't make any, and those of apps are "rich"."""
+    by_person = isinstance(message, discord.Message) and not message.author.bot and not message.webhook_id
+    return by_person or embed.type != "rich"
+
+
+def _embed(embed: discord.Embed) -> str:
+    fields = (f"{one.name}: {one.value}" for one in embed.fields)
+    parts = [embed.author.name, embed.title, embed.description, *fields, embed.footer.text]
+    return "\n".join(filter(None, parts))
+
+
+def _components(message: _Any) -> Iterator[str]:
+    """What is to be read on a message's components."""
+    for part in parts_of(message.components):
+        if isinstance(part, discord.TextDisplay):
+            yield part.content
+        elif isinstance(part, discord.Button):
+            yield f"button {quoted(part.label or _emoji(part.emoji))}"
+        elif isinstance(part, discord.SelectMenu):
+            options = [quoted(one.label) for one in part.options]
+            yield f"menu {', '.join([quoted(part.placeholder or ''), *options])}"
+        else:
+            media = [part, *getattr(part, "items", ())]
+            yield from filter(None, (getattr(one, "description", None) for one in media))
+
+
+def _poll(poll: discord.Poll) -> str:
+    """A poll on one line, with the votes as far as Discord tells them."""
+    counted = poll.total_votes > 0 or poll.is_finalised()
+    answers = [
+        quoted(" ".join(filter(None, [_emoji(one.emoji), one.text])))
+        + (f" ({one.vote_count} vote{'s' * (one.vote_count != 1)})" if counted else "")
+        for one in poll.answers
+    ]
+    ended = "; it has ended" if poll.is_finalised() else ""
+    return f"{quoted(str(poll.question))} with the answers {', '.join(answers)}{ended}"
+
+
+def _emoji(emoji: discord.PartialEmoji | discord.Emoji | None) -> str:
+    return "" if emoji is None else f":{emoji.name}:" if emoji.id else emoji.name
