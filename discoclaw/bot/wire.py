@@ -200,7 +200,7 @@ def file_note(file: discord.Attachment) -> str:
     if file.is_voice_message():
         return f"voice message, {max(1, round(file.duration or 0))} s"
     kind = (file.content_type or "file").split(";")[0]
-    about = f", described as {quoted(file.description)}" if file.description else ""
+    about = f", described as {quoted(file.description, 1_024)}" if file.description else ""
     return f"{file.filename}, {kind}, {max(1, file.size // 1024)} kB{about}"
 
 

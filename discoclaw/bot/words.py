@@ -52,12 +52,6 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-_PAGES = {
-    "browse": "Browse Channels",
-    "customize": "Channels & Roles",
-    "guide": "Server Guide",
-    "linked-roles": "Linked Roles",
-}
 _RESOLVED = {"@": ("members", "users"), "@&": ("roles",), "#": ("channels",)}
 """Where an interaction tells the names of what its texts mention."""
 
@@ -77,8 +71,8 @@ def resolved(text: str, named: Named) -> str:
             return clock(int(found["time"]))
         if found["label"]:
             return f"{found['label']} ({found['url']})"
-        whole = found["emoji"] or found["command"] or found["bare"] or found[0]
-        return _PAGES[found["page"]] if found["page"] else whole
+        page = (found["page"] or "").replace("-", " ").title()
+        return found["emoji"] or found["command"] or found["bare"] or page or found[0]
 
     return _MARKUP.sub(plain, text)
 
@@ -119,7 +113,7 @@ def _listed(source: discord.Message | discord.Interaction[Any], kind: str) -> It
 def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:
     """What a message says: its author's words, without our mention at the front, and then what it shows.
 
-    Of ours it is what we said: no buttons, no previews, and no small print; or the words of a card.
+    Of ours it is what the model wrote: no buttons, previews or small print; or the words of a card.
     """
     named = names_of(message)
 
@@ -127,8 +121,8 @@ def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str
         return redactor.clean(scrub(resolved(text, named)))
 
     if str(message.author.id) == me.id and message.webhook_id is None:
-        said = _without_note(clean(message.content)) if message.content else clean(words_of(message))
-        return said[:_MOST_OWN]
+        said = redactor.clean(scrub(message.content))
+        return (_without_note(said) or clean(words_of(message)))[:_MOST_OWN]
     own = _unaddressed(clean(message.content), message, me) if message.type in TALK else ""
     parts, room = [own[:_MOST_OWN]], _MOST_SHOWN
     for kind, text in _shown(message, clean):
@@ -141,7 +135,7 @@ def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str
 def written(message: discord.Message) -> object:
     """What only an author changes in a message, to compare: no previews and no votes, which Discord adds."""
     embeds = [one.to_dict() for one in message.embeds if not _is_preview(one, message)]
-    parts = [one.to_dict() for one in message.components]
+    parts = [one.to_dict() for one in _components(message)]
     return message.content, embeds, parts, [one.id for one in message.attachments]
 
 
@@ -180,7 +174,7 @@ def _shown(message: _Any, clean: _Clean) -> Iterator[tuple[str, str]]:
         if embed.type != "poll_result":
             preview = _is_preview(embed, message)
             yield "embed", clip(clean(_embed(embed)), _MOST_OF_PREVIEW if preview else _MOST_SHOWN)
-    yield "components", clean("\n".join(_components(message)))
+    yield "components", clean("\n".join(_labels(message)))
     yield "sticker", clean(", ".join(one.name for one in message.stickers))
 
 
@@ -218,9 +212,13 @@ def _embed(embed: discord.Embed) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _components(message: _Any) -> Iterator[str]:
+def _components(message: _Any) -> Iterator[Any]:
+    return parts_of(getattr(message, "components", ()))  # a malformed message lacks them
+
+
+def _labels(message: _Any) -> Iterator[str]:
     """What is to be read on a message's components."""
-    for part in parts_of(message.components):
+    for part in _components(message):
         if isinstance(part, discord.TextDisplay):
             yield part.content
         elif isinstance(part, discord.Button):

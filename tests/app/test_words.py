@@ -8,8 +8,10 @@ from typing import Any
 
 import discord
 import pytest
+from simcord import actors
 from simcord.backend import serializers
 from simcord.backend.models import MessageSticker, Poll, PollAnswer
+from simcord.enums import AppCommandType, InteractionType
 from simcord.results import to_discord_message
 
 from discoclaw.core import titles
@@ -293,7 +295,7 @@ MARKUP = (
 )
 RESOLVED = (
     "my mentor is @Bobby Tables of @mentors, we meet Thu 2026-01-01 00:00 UTC in #dev "
-    ":party: /memory show Browse Channels the plan (https://example.com/a_(b)) https://example.org"
+    ":party: /memory show Browse the plan (https://example.com/a_(b)) https://example.org"
 )
 
 
@@ -340,6 +342,30 @@ class TestMarkup:
             text = f"`a[<t:1:R>](https://x.y)` ```<@{world.ann.id}>```"
             await world.ann.send(world.general, text)
             assert section(model.prompt, titles.MESSAGE) == text
+
+    async def test_has_the_names_that_discord_sends_with_a_command(self, start: Start) -> None:
+        async with start(Scripted()) as world:
+            backend, found = world.env.backend, actors._resolve_visible_command
+            cyril = world.guild.add_member(world.env.create_user("cy"), nick="The Cat Whisperer")
+            dee = world.env.create_user("dee", global_name="Dee")
+            told = {
+                str(one.id): dict(serializers.user_payload(backend.get_user(one.id))) for one in (cyril, dee)
+            }
+            guild = backend.get_guild(world.guild.id)
+            member = serializers.member_payload(backend, guild, guild.members[cyril.id], with_user=False)
+            text = f"ask <@{cyril.id}>, <@!{dee.id}>"
+            option = {"type": 3, "name": "text", "value": text}
+            data = {
+                "id": found(world.ann, world.general.id, "memory", AppCommandType.CHAT_INPUT)["id"],
+                "name": "memory",
+                "type": AppCommandType.CHAT_INPUT,
+                "options": [{"type": 1, "name": "remember", "options": [option]}],
+                "resolved": {"users": told, "members": {str(cyril.id): dict(member)}},
+            }
+            kind = InteractionType.APPLICATION_COMMAND
+            await actors._dispatch_actor_interaction(world.ann, kind, world.general, data)
+            items = (await world.memory.view(f"user-{world.ann.id}")).active()
+            assert [item.text for item in items] == ["ask @The Cat Whisperer, @Dee"]
 
     async def test_of_somebody_unknown_stays_as_discord_can_show_it(self, start: Start) -> None:
         async with start(Scripted()) as world:

@@ -22,6 +22,7 @@ from discoclaw.bot.voice import meant
 from discoclaw.core.attached import Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Inbound, Place, Quoted
+from discoclaw.core.own_words import split_added
 from discoclaw.session.archive_rules import visible_at
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class Links:
 
     async def messages(self, message: Inbound) -> Sequence[Quoted | Unreadable]:
         """The messages that a message links to, or for each why it is not read."""
-        links = list(dict.fromkeys(_LINK.findall(message.text)))
+        asked = split_added(message.text)[0] or message.text  # a page that they link to asks for nothing
+        links = list(dict.fromkeys(_LINK.findall(asked)))
         read = await asyncio.gather(*(self._one(link, message) for link in links[:MOST]))
         return [*read, Unreadable(NAME, _MANY)] if len(links) > MOST else read
 
