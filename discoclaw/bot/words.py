@@ -56,9 +56,6 @@ _RESOLVED = {"@": ("members", "users"), "@&": ("roles",), "#": ("channels",)}
 """Where an interaction tells the names of what its texts mention."""
 
 
-# ---------------------------------------------------------------------- markup
-
-
 def resolved(text: str, named: Named) -> str:
     """A text as people read it: names for mentions, dates for times, and links with their addresses."""
 
@@ -105,9 +102,6 @@ def _listed(source: discord.Message | discord.Interaction[Any], kind: str) -> It
     known = source.client.cached_messages if kind == "@" and source.guild is not None else ()
     lately = (one for one in reversed(known) if one.guild == source.guild)
     return (person for one in lately for person in (one.author, *getattr(one, "mentions", ())))
-
-
-# ---------------------------------------------------------------------- messages
 
 
 def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:

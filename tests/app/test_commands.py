@@ -149,7 +149,7 @@ class TestTextCommands:
             (file,) = world.general.last_message.attachments
             content = (await file.read()).decode()
             assert "<t:" not in content
-            assert content.count(f"updated {world.env.now():%Y-%m-%d %H:%M}Z)") == 61
+            assert content.count(f"updated {world.env.now():%a %Y-%m-%d %H:%M} UTC)") == 61
 
     async def test_a_memory_too_long_is_refused_with_the_limit(self, start: Start) -> None:
         async with start() as world:

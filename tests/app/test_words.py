@@ -256,18 +256,18 @@ class TestWhatSomebodyShows:
 
     async def test_a_preview_that_comes_later_is_read_and_is_no_edit(self, start: Start) -> None:
         model = Gullible()
-        async with start(model, summary_enabled=False) as world:
+        async with start(model, summary_enabled=False, durable_every=2) as world:
             said = await world.ann.send(world.general, "I hate all cats https://example.com")
-            await world.settle()
             stored = world.env.backend.messages[world.general.id][said.id]
             stored.embeds.append({"type": "article", "title": "Dogs of Graz"})
             payload = serializers.message_payload(world.env.backend, stored)
             world.env.backend.emit("MESSAGE_UPDATE", dict(payload))
             await world.settle()
-            view = await world.memory.view(f"user-{world.ann.id}")
-            assert [item.text for item in view.active()] == ["User hates all cats."]
             await world.ann.send(world.general, "what is behind my link?")
             assert "https://example.com\n  (embed: Dogs of Graz)" in model.prompt
+            await world.settle()
+            view = await world.memory.view(f"user-{world.ann.id}")
+            assert [item.text for item in view.active()] == ["User hates all cats."]
 
     async def test_a_long_embed_is_cut_with_a_mark(self, start: Start) -> None:
         model = Scripted()
