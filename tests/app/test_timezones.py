@@ -1,6 +1,7 @@
 """A person's time zone: what they say it is, everywhere, and the server's until then."""
 
 from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from discoclaw.core.item import Facets, Item
 from discoclaw.core.zones import KEY, now, own_zone, zone_named
 from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
+from tests.app.models import Scripted
 from tests.app.test_approval import says, whispered
 
 BERLIN = "User's time zone is Europe/Berlin."
@@ -181,6 +183,43 @@ class TestWithAName:
             assert world.answer(world.general).startswith("I don't know your time zone")
 
 
+class TestAsPeopleNameIt:
+    @pytest.mark.parametrize(
+        ("typed", "name"),
+        [
+            ("Köln", "Europe/Berlin"),
+            ("東京", "Asia/Tokyo"),
+            ("Москва", "Europe/Moscow"),
+            ("NYC", "America/New_York"),
+            ("JST", "Asia/Tokyo"),
+        ],
+    )
+    async def test_in_any_language_it_is_that_citys(self, start: Start, typed: str, name: str) -> None:
+        async with start() as world:
+            assert there(world, name) in await says(world, f"timezone {typed}")
+            assert await says(world, "timezone") == f"Your time zone is {there(world, name)}."
+
+    @pytest.mark.parametrize(
+        ("typed", "name"), [("UTC+2", "UTC+02:00"), ("GMT-3", "UTC-03:00"), ("+05:30", "UTC+05:30")]
+    )
+    async def test_a_difference_from_utc_is_taken_and_its_flaw_told(
+        self, start: Start, typed: str, name: str
+    ) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            answer = await says(world, f"timezone {typed}")
+            assert there(world, name) in answer and "no summer time" in answer
+            await world.restart(model)
+            await world.ann.send(world.general, "what time is it?")
+            assert f"- now: {now(world._now(), zone_named(typed) or UTC)}" in model.prompt
+            assert f"({name})" in model.prompt
+
+    async def test_a_city_has_summer_time_so_nothing_is_told(self, start: Start) -> None:
+        async with start() as world:
+            assert "summer time" not in await says(world, "timezone Köln")
+            assert "summer time" not in await says(world, "timezone utc")
+
+
 class TestOff:
     @pytest.mark.parametrize("word", ["off", "None"])
     async def test_forgets_it_and_the_servers_counts(self, start: Start, word: str) -> None:
@@ -204,9 +243,14 @@ class TestANameThatIsNone:
                 "I don't know which time zone “west” is. Did you mean `Australia/West` or `Brazil/West`?",
             ),
             (
-                "UTC+2",
-                "I don't know which time zone “UTC+2” is. Name a large city that has the same time, "
-                "for example Berlin or New York. (Short forms such as CST or UTC+2 fit several.)",
+                "EST",
+                "I don't know which time zone “EST” is. "
+                "Did you mean `America/New_York` or `America/Jamaica`?",
+            ),
+            (
+                "wonderland",
+                "I don't know which time zone “wonderland” is. Name a large city that has the same time, "
+                "for example Berlin or New York, or the difference from UTC, for example UTC+2.",
             ),
         ],
     )
@@ -236,6 +280,8 @@ class TestWhatDiscordOffers:
             assert await offered("") == ["Asia/Kolkata"]
             assert await offered("new y") == ["America/New_York"]
             assert await offered("berln") == ["Europe/Berlin"]
+            assert await offered("münch") == ["Europe/Berlin"]
+            assert await offered("cet") == ["Europe/Berlin", "Africa/Algiers"]
             assert len(await offered("a")) == 25
             assert await offered("x" * 6000) == []
 

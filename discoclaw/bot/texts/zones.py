@@ -1,12 +1,13 @@
 """What people read about their time zone."""
 
 from collections.abc import Sequence
-from datetime import tzinfo
+from datetime import UTC, timezone, tzinfo
 
 from discoclaw.bot.texts.markup import said
 from discoclaw.core import zones
 
 _TYPED = 100
+_FIXED = "It has no summer time: if your clock does, name a large city that has the same time instead."
 
 
 def own(zone: tzinfo, now_ms: int) -> str:
@@ -29,6 +30,7 @@ def chosen(zone: tzinfo, now_ms: int) -> str:
     return (
         f"From now on your time zone is {_named(zone, now_ms)}. I use it everywhere, also outside our DMs. "
         "`!memory timezone off` forgets it."
+        + (f" {_FIXED}" if isinstance(zone, timezone) and zone is not UTC else "")
     )
 
 
@@ -49,8 +51,8 @@ def unknown(typed: str, near: Sequence[str]) -> str:
         meant = " or ".join(f"`{name}`" for name in near)
         return f"{text} Did you mean {meant}?"
     return (
-        f"{text} Name a large city that has the same time, for example Berlin or New York. "
-        "(Short forms such as CST or UTC+2 fit several.)"
+        f"{text} Name a large city that has the same time, for example Berlin or New York, "
+        "or the difference from UTC, for example UTC+2."
     )
 
 
