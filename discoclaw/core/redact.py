@@ -1,8 +1,9 @@
 """Removes secrets from text before it reaches the disk, a model or a relay.
 
 The patterns match keys that identify themselves by their published form. Nostr secret keys are replaced in
-any case. 64 hex digits that are not a known public key are only flagged: a raw Nostr key looks like that, but
-so does a git or SHA-256 id. All other text stays as it is.
+any case. 64 hex digits may be a raw key, or a SHA-256 or transaction id. The word nearest before them decides
+("my key: …", "tx …"), or else one right after them: a key is replaced, a hash stays,
+as a known public key does; if nothing says what they are, they are flagged and cut. All other text stays.
 A key counts as it looks: with invisible or look-alike characters in it, it is replaced too (`lookalikes`).
 Knows nothing about where text comes from or goes.
 """
@@ -25,6 +26,26 @@ _PEM = r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIV
 # user id in base64 . timestamp . HMAC, the form in Discord's developer documentation
 _DISCORD = r"(?<![\w-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
 _OWN, _SECRET, _HEX = "key", "nsec", "hex"
+_CALLED = re.compile(
+    r"(?P<public>pub(?:lic)?[\s_-]*key|npub)"
+    # In English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian, Turkish, Japanese,
+    # Chinese and Korean. Only words that are part of others have an end.
+    r"|(?P<key>(?:priv|api|sec|sign|session)?key(?![a-z])|keys(?![a-z])|nsec|secret|segre[dt]o|geheim|privat"
+    r"|privé|privada|seed(?![a-z])|mnemonic|passw|passphrase|credential|token|bearer|schlüssel|kennwort|clé"
+    r"|clef|mot de passe|clave|llave|contraseña|semilla|chave|senha|chiave|sleutel|wachtwoord|klucz|hasło"
+    r"|ключ|секрет|приват|парол|сид|anahtar|şifre|鍵|秘密|パスワード|シード|密钥|密鑰|私钥|私鑰|密码|助记词"
+    r"|키|비밀)"
+    r"|(?P<hash>(?<![a-z])(?:sha|tx|txid|txn|commit|block)(?![a-z])|sha[\s_-]?[23]?[\s_-]?256|blake[23]"
+    r"|keccak|hash|checksum|digest|fingerprint|merkle|transa[ck]|integrity|event[\s_-]?id|prüfsumme"
+    r"|empreinte|somme de contrôle|хеш|хэш|транзакц|ハッシュ|トランザクション|哈希|交易|해시)",
+    re.IGNORECASE,
+)
+"""Words that say what 64 hex digits are."""
+_BEFORE, _AFTER, _APART = 80, 40, 12
+"""How far before the digits a word counts, and after them; how far apart the entries of one list are."""
+_CLAUSE = re.compile(r"[\n,;{}\[\]]|0x|[0-9a-f]{64}", re.IGNORECASE)
+_SHA256SUM = re.compile(r" [ *][\w./-]")
+"""What follows a hash in the output of sha256sum."""
 # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key. They are not looked
 # for very far, or a text of many "sk-" would take a time that grows with its square.
 _DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"
@@ -104,6 +125,7 @@ class _Redaction:
         self._known_hex = known_hex
         self._own_hex = own_hex
         self._npub_of = npub_of
+        self._last = ("", 0, "")  # the text, end and kind of the last hex digits
 
     def apply(self, text: str) -> str:
         """The text without the secrets that stand in it as they are."""
@@ -152,13 +174,33 @@ class _Redaction:
     def _instead(self, label: str, match: re.Match[str]) -> str:
         """What to put in place of a match of the rule with this label."""
         if label == _HEX:
-            if match[0].lower() in self._known_hex:
+            kind = self._kind(match)
+            if match[0].lower() in self._known_hex or kind == "hash":
                 return match[0]
-            self.flagged = True
-            return f"[FLAGGED: unknown 64-char hex {match[0][:16]}…]"
+            if kind != "key":
+                self.flagged = True
+                return f"[FLAGGED: unknown 64-char hex {match[0][:16]}…]"
+            label = _OWN
         self.redacted = True
         npub = self._npub_of(match[0].lower()) if label == _SECRET and self._npub_of is not None else None
         return f"[REDACTED {label} → {npub[:20]}...]" if npub else f"[REDACTED {label}]"
+
+    def _kind(self, match: re.Match[str]) -> str:
+        """What the words around hex digits call them: "key", "hash", "public", or ""."""
+        text, start, end = match.string, *match.span()
+        last, until, kind = self._last if self._last[0] is text else ("", 0, "")
+        between = text[max(until, start - _BEFORE) : start]
+        # A line of its own above the digits, such as "Private key:", counts; what another line says doesn't.
+        said = between.removesuffix("0x").rstrip(" \t\n\r`>*:=\"'(").rpartition("\n")[2].rpartition("]")[2]
+        named = [one.lastgroup or "" for one in _CALLED.finditer(said)]
+        after = _CLAUSE.split(text[end : end + _AFTER], maxsplit=1)[0]
+        if named:
+            kind = named[-1]
+        elif not (last and start - until <= _APART):
+            one = _CALLED.search(after)
+            kind = one.lastgroup or "" if one else "hash" if _SHA256SUM.match(after) else ""
+        self._last = (text, end, kind)
+        return kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,24 @@ async def test_nor_by_what_a_model_makes_of_two_halves(start: Start) -> None:
         assert half not in told(model)
 
 
+@pytest.mark.design(29)
+async def test_a_hash_can_be_talked_about_and_a_key_of_the_same_form_cannot(start: Start) -> None:
+    model, digits = Scripted(), hashlib.sha256(b"anything").hexdigest()
+    async with start(model) as world:
+        await world.ann.send(world.general, f"why did the transaction 0x{digits} fail?")
+        assert f"why did the transaction 0x{digits} fail?" in model.prompt
+        file = [("sums.txt", f"{digits}  discoclaw.whl\n".encode())]
+        await world.bob.send(world.dev, "is that the right one?", attachments=file)
+        assert f"{digits}  discoclaw.whl" in model.prompt
+        carl = world.guild.add_member(world.env.create_user("carl"))
+        other = hashlib.sha256(b"something else").hexdigest()
+        await carl.send(world.dev, f"mein geheimer Schlüssel: {other}, und {other[::-1]}")
+        await world.bob.send(world.dev, f"and what is {other}?")
+        assert "mein geheimer Schlüssel: [REDACTED key], und [REDACTED key]" in model.prompt
+        assert f"and what is [FLAGGED: unknown 64-char hex {other[:16]}…]?" in model.prompt
+        assert other[:17] not in told(model) and other[::-1][:16] not in told(model)
+
+
 async def test_without_a_key_of_ours_it_is_as_before(start: Start) -> None:
     model = Scripted()
     async with start(model) as world:

@@ -82,8 +82,8 @@ class TestNostrSecretKeys:
 
 class TestSixtyFourHexDigits:
     def test_unknown_ones_are_flagged_and_cut(self) -> None:
-        done = redact(f"key: {HEX}!")
-        assert done.text == f"key: [FLAGGED: unknown 64-char hex {HEX[:16]}…]!"
+        done = redact(f"it is {HEX}!")
+        assert done.text == f"it is [FLAGGED: unknown 64-char hex {HEX[:16]}…]!"
         assert (done.redacted, done.flagged) == (False, True)
 
     @pytest.mark.parametrize(
@@ -91,6 +91,77 @@ class TestSixtyFourHexDigits:
     )
     def test_whatever_stands_around_them(self, text: str) -> None:
         assert redact(text).flagged
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "my key: {}",
+            "NOSTR_PRIVATE_KEY={}",
+            'export API_SECRET="0x{}"',
+            "Private key:\n```\n{}\n```",
+            "{} is my seed",
+            "the sha256 of my key? no, my key is {}",
+            "Mein geheimer Schlüssel ist {}",
+            "ma clé privée : {}",
+            "mi clave: {}",
+            "мой ключ {}",
+            "秘密鍵は{}",
+            "私钥：{}",
+        ],
+    )
+    def test_called_a_key_are_replaced(self, text: str) -> None:
+        done = redact(text.format(HEX))
+        assert done.text == text.format("[REDACTED key]")
+        assert (done.redacted, done.flagged) == (True, False)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "why did tx 0x{} fail?",
+            "https://etherscan.io/tx/0x{}",
+            "The transaction {} of my token",
+            "the SHA-256 of the release is {}",
+            "Is {} a known malware hash?",
+            "image@sha256:{}",
+            "requests==2.0 --hash=sha256:{}",
+            "{}  discoclaw.whl",
+            "{} *discoclaw.whl",
+            "In my private repository, commit {}",
+            "Prüfsumme: {}",
+            "хеш {}",
+            "交易 {}",
+        ],
+    )
+    def test_called_a_hash_stay(self, text: str) -> None:
+        done = redact(text.format(HEX))
+        assert (done.text, done.redacted, done.flagged) == (text.format(HEX), False, False)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "her public key is {}",
+            "pubkey {}",
+            "Which hash do you mean?\nmine is {}",
+            "I committed {} and blocked them",
+            "sha256? " + "no, this is something else entirely. " * 3 + "{}",
+        ],
+    )
+    def test_called_neither_are_flagged(self, text: str) -> None:
+        assert redact(text.format(HEX)).text == text.format(f"[FLAGGED: unknown 64-char hex {HEX[:16]}…]")
+
+    def test_of_a_list_are_all_what_the_first_is_called(self) -> None:
+        assert redact(f"checksums: {HEX}, {HEX}\n{HEX}").text == f"checksums: {HEX}, {HEX}\n{HEX}"
+        assert redact(f"keys: {HEX} and {HEX}").text == "keys: [REDACTED key] and [REDACTED key]"
+
+    def test_are_each_what_the_nearest_word_calls_them(self) -> None:
+        for one, other in ("sha256", "secret"), ("secret", "sha256"):
+            text = redact(f'{{"{one}": "{HEX}", "{other}": "{HEX}"}}').text
+            assert text == f'{{"{one}": "{HEX}", "{other}": "{HEX}"}}'.replace(
+                f'"secret": "{HEX}"', '"secret": "[REDACTED key]"'
+            )
+
+    def test_of_our_own_secret_are_never_a_hash(self) -> None:
+        assert redact(f"sha256 {HEX}", own_hex={HEX}).text == "sha256 [REDACTED key]"
 
     @pytest.mark.parametrize("text", [HEX, HEX.upper()])
     def test_a_known_public_key_is_left_as_it_is(self, text: str) -> None:
