@@ -2,8 +2,8 @@
 
 The patterns match keys that identify themselves by their published form. Nostr secret keys are replaced in
 any case. 64 hex digits may be a raw key, or a SHA-256 or transaction id. The word nearest before them decides
-("my key: …", "tx …"), or else one right after them: a key is replaced, a hash stays,
-as a known public key does; if nothing says what they are, they are flagged and cut. All other text stays.
+("my key: …", "tx …"), or else one right after them: a key is replaced, and a hash stays, as known public keys
+do. If nothing says what they are, they are flagged and cut. All other text stays as it is.
 A key counts as it looks: with invisible or look-alike characters in it, it is replaced too (`lookalikes`).
 Knows nothing about where text comes from or goes.
 """

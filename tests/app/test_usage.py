@@ -241,6 +241,30 @@ class TestAnAnswer:
             assert models(server) == [SONNET]
             assert "Likes tea" in world.durable(world.ann).read_text()
 
+    @pytest.mark.parametrize(
+        ("tool", "asked", "said"),
+        [
+            ("memory_store", {"text": "Likes coffee"}, "Done. Remembered: Likes coffee.\n"),
+            (
+                "memory_search",
+                {"query": "tea"},
+                "Done.\n- My tea pot is old *(fact, 2026-01-01)*\n- I like green tea *(",
+            ),
+            ("memory_forget", {"item": "i1"}, "Done. Forgotten.\n"),
+            ("memory_link", {"action": "link", "from": "i1", "to": "i2"}, "Done. The memories are linked.\n"),
+        ],
+    )
+    async def test_from_memory_alone_names_no_memory_as_models_do(
+        self, start: Start, server: MessagesServer, tmp_path: Path, tool: str, asked: Any, said: str
+    ) -> None:
+        server.script(api.tool_use(("t", tool, asked), usage=usage(1_000_000, 5)))
+        async with start(**at(server, tmp_path, budget=limits_of("100/day"), **QUIET)) as world:
+            await world.ann.slash(world.general, "memory remember", text="I like green tea")
+            await world.ann.slash(world.general, "memory remember", text="My tea pot is old")
+            await world.ann.send(world.general, "remember, forget or link what I said about tea")
+            await world.settle()
+            assert world.answer(world.general).startswith(said)
+
     async def test_comes_from_memory_alone_at_a_limit_and_says_so(
         self, start: Start, server: MessagesServer, tmp_path: Path
     ) -> None:

@@ -85,10 +85,7 @@ class OfflineModel:
     def _text(self, request: ModelRequest) -> str:
         last = request.turns[-1] if request.turns else UserTurn("")
         if isinstance(last, ToolTurn):
-            return "\n".join(
-                f"That did not work: {result.text}" if result.failed else f"Done. {result.text}"
-                for result in last.results
-            )
+            return "\n".join(talk.from_tool(one.text, failed=one.failed) for one in last.results)
         if request.system and request.system[0].text.startswith(titles.HATCHING):
             return talk.interview(_answers(request.turns))
         turn = talk.parse(_last_message(request))

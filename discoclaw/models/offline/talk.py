@@ -37,8 +37,12 @@ _TITLES = (
     titles.REPLIED_TO,
 )
 _NOTE = re.compile(
-    r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?(?: \[i\d+\])?$", re.M
+    r"^- \[(?P<kind>\w+)\] (?P<text>.+?)(?: \(src: .*, updated (?P<date>[\d-]+)\))?"
+    r"(?: \[i\d+\](?: \(linked\))?)?$",
+    re.M,
 )
+_SHORT_ID = re.compile(r":? ?\[i\d+\]")
+_LINKED = re.compile(r"^i\d+ and i\d+: (\w+)\.$", re.M)
 _FILE = re.compile(r"^- .*, with this message", re.M)
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
@@ -163,6 +167,14 @@ def from_memory(turn: ParsedTurn) -> str:
     return f"{text}\n\n{NO_FILES_NOW}" if turn.files else text
 
 
+def from_tool(result: str, *, failed: bool) -> str:
+    """What a tool did, without the ids by which a model names memories."""
+    text = _NOTE.sub(lambda note: _line(note["kind"], note["text"], note["date"] or ""), result)
+    text = _LINKED.sub(r"The memories are \1.", _SHORT_ID.sub("", text)).strip()
+    done = "That did not work:" if failed else "Done."
+    return "\n".join([done, text]) if text.startswith("- ") else f"{done} {text}"
+
+
 def interview(answers: Sequence[str]) -> str:
     """The next line in the interview about the bot's personality: two questions, then a `<soul>` block."""
     if len(answers) == 1:
@@ -265,8 +277,11 @@ def _relevant(question: str, notes: Sequence[tuple[str, str, str]]) -> list[tupl
 
 
 def _list(lead: str, notes: Sequence[tuple[str, str, str]]) -> str:
-    lines = [f"- {text} *({', '.join(filter(None, (kind, date)))})*" for kind, text, date in notes]
-    return "\n".join([lead, *lines]) if lines else ""
+    return "\n".join([lead, *(_line(*note) for note in notes)]) if notes else ""
+
+
+def _line(kind: str, text: str, date: str) -> str:
+    return f"- {text} *({', '.join(filter(None, (kind, date)))})*"
 
 
 def _nothing(turn: ParsedTurn) -> str:
