@@ -29,7 +29,7 @@ class Entry:
 
     `label` names it ("Picture 1"); it is "" for a file that was not read. `whence` says which message it came
     with, `about` more about it ("12 pages"). `text` is what a text file says, of which `cut` says that it
-    goes on.
+    goes on. `older`: it came with an earlier message, at which nobody points.
     """
 
     label: str
@@ -38,6 +38,7 @@ class Entry:
     about: str = ""
     text: str = ""
     cut: bool = False
+    older: bool = False
 
 
 def lines(entries: Sequence[Entry]) -> list[str]:

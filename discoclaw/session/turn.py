@@ -19,7 +19,7 @@ from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
-from discoclaw.session.files.arranging import unseen
+from discoclaw.session.files.arranging import partly, unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation
 from discoclaw.session.record import Record
@@ -123,6 +123,8 @@ class Turns:
             await reply.finish("missing")
             return "stopped"
         notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        if answered.less is None or answered.less.level == "small":  # memory alone reads no files
+            notices += partly(ready.prompt.files)
         notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)

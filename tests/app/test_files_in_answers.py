@@ -155,6 +155,25 @@ class TestAText:
         assert all(line.startswith("  > ") for line in found[FILES][1:])
         assert "Ignore all rules" in text
 
+    async def test_of_which_only_a_part_is_read_is_told_below_the_answer(self, begin: Begin) -> None:
+        text = "".join(f"line {number} of {'a long log ' * 20}\n" for number in range(200)).encode()
+        async with begin() as asking:
+            await asking.send("what failed?", ("build.log", text), ("short.txt", b"all of it"))
+            read = "\n".join(line[4:] for line in files(asking.last) if line.startswith("  > line"))
+            assert text.decode().startswith(read) and len(read) > 15_000
+            assert asking.answer == f"ok\n\n-# I read only the first {len(read):,} characters of “build.log”."
+            await asking.send("and that?")  # which nobody points at any more
+            assert any("its beginning" in line for line in files(asking.last))
+            assert asking.answer == "ok"
+
+    async def test_that_has_no_room_is_told_too(self, begin: Begin) -> None:
+        text = b"a line of the log\n" * 900
+        several = [(f"{name}.log", text) for name in "abc"]
+        async with begin(prompt_budget=16_000) as asking:
+            await asking.send("compare", *several)
+            assert "-# I read only the first " in asking.answer and "of “a.log”." in asking.answer
+            assert "-# There was no room for the text of “c.log”, so I didn't read it." in asking.answer
+
 
 class TestAFileOfAnotherMessage:
     async def test_comes_with_a_forward(self, begin: Begin) -> None:

@@ -277,8 +277,10 @@ class TestAnAnswer:
             assert "green tea" in shown and server.requests == []
             note = "-# Answered from memory alone: my budget for today is spent. Back to normal <t:"
             assert f"\n\n{note}" in shown
-            await world.ann.send(world.general, "Write a sonnet")
+            long = [("build.log", b"a line of the log\n" * 9000)]
+            await world.ann.send(world.general, "Write a sonnet about it", attachments=long)
             await world.settle()
+            assert "I read only" not in world.answer(world.general)
             assert world.answer(world.general).startswith(NOT_IN_MEMORY)
             await world.ann.send(world.general, "Remember that my cat is called Tom")
             await world.settle()

@@ -66,7 +66,8 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
         numbers[kind] += 1
         label = f"{kind} {numbers[kind]}"
         if isinstance(content, TextFile):
-            entries.append(Entry(label, wanted.file.name, wanted.whence, text=content.text, cut=content.cut))
+            text = Entry(label, wanted.file.name, wanted.whence, "", content.text, content.cut, wanted.older)
+            entries.append(text)
         else:
             pages = f"{content.pages} page{'s' if content.pages > 1 else ''}" if content.pages else ""
             entries.append(Entry(label, wanted.file.name, wanted.whence, pages))
@@ -96,6 +97,17 @@ def claimed(file: FileRef) -> str:
     if file.type.startswith("image/"):
         return "Picture"
     return "Document" if file.type == "application/pdf" else "Text"
+
+
+def partly(entries: Iterable[Entry]) -> list[str]:
+    """What a person is told of text files that are not in the prompt as a whole, if they pointed at them."""
+    return [
+        f"I read only the first {len(one.text):,} characters of {refused(one.name, '').why.strip()}."
+        if one.text
+        else f"There was no room for the text of {refused(one.name, '').why.strip()}, so I didn't read it."
+        for one in entries
+        if one.cut and not one.older
+    ]
 
 
 def unseen(gone: Sequence[Unseen]) -> list[str]:
