@@ -23,6 +23,7 @@ from discoclaw.session.record import Record
 from discoclaw.session.sources import (
     GroupSource,
     ItemSource,
+    NameSource,
     OwnerSource,
     SoulSource,
     SummarySource,
@@ -110,6 +111,7 @@ def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:
         "who": SoulSource(storage.used, content),
         "used": UsedSource(storage.people.last_used) if fades else Always({}),
         "summary": SummarySource(storage.summaries),
+        "names": NameSource(storage.cursors),
         "group": GroupSource(storage.people.groups),
         "owners": OwnerSource(sorted(settings.owners), storage.people.profiles),
         "texts": TextSource(content),

@@ -10,7 +10,7 @@ A line marked "(done)" is settled, or no longer holds; it goes first when there 
 of these sections is prose, which a model without structured output writes. Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import regex
@@ -88,6 +88,17 @@ def read(text: str) -> Notes:
     while lines and before.endswith(":"):
         before = before.rpartition("\n")[0].strip()  # "Here is the summary:"
     return Notes(before, ordered(lines))
+
+
+def renamed(text: str, earlier: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """A summary whose lines begin with people's present `names`. Both maps are by id."""
+    new = {name: names[one] for one, name in earlier.items() if names.get(one, name) != name}
+    if not new:
+        return text
+    one_of = "|".join(sorted(map(regex.escape, new), key=len, reverse=True))
+    return regex.sub(
+        rf"(?m)^(- \d{{4}}-\d\d-\d\d )({one_of})(?=:)", lambda line: line[1] + new[line[2]], text
+    )
 
 
 def _is_nothing(raw: str) -> bool:

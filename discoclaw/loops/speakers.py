@@ -1,24 +1,20 @@
 """Who speaks in a conversation's summary: whose words it has, and the name that each has in it.
 
 A name is the same person in every batch, also after a restart: the cursor `people-<session>` has the user ids
-(`people`) and the names by id (`names`). Somebody who changes their name keeps the one they were summarised
-under, and their lines say "Sam (now Samira)". A DM needs no such record. An erasing removes the cursor with
-the summary.
+(`people`) and the names by id (`names`). When somebody changes their name, their lines in the summary get the
+new one, and the next talk says "Samira (was Sam)". A DM needs no such record. An erasing removes the cursor
+with the summary.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Me, Said
 from discoclaw.core.subject import person_of
-from discoclaw.core.text import speaker
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of, people_of
-from discoclaw.prompt.recent import display_names
-
-_NUMBER = re.compile(r" #\d+$")
+from discoclaw.prompt.recent import display_names, same_name
 
 
 class Speakers:
@@ -33,14 +29,15 @@ class Speakers:
         """The user ids of the people whose words are in a conversation's summary."""
         return people_of(await self._cursors.get(_people(session_key)))
 
-    async def names(self, session_key: str, said: Sequence[Said], *, goes_on: bool) -> dict[str, str]:
+    async def names(
+        self, session_key: str, said: Sequence[Said], *, goes_on: bool
+    ) -> tuple[dict[str, str], dict[str, str]]:
         """A name for everybody in the summary and in these messages, by id, and for the bot.
 
-        `goes_on`: there is a summary already, whose names stay.
+        Before it, the names that people have in the summary, if there is one already (`goes_on`).
         """
         known = names_of(await self._cursors.get(_people(session_key))) if goes_on else {}
-        earlier = [Said("0", user_id, name, "", 0) for user_id, name in known.items()]
-        return display_names([*earlier, *said], self._me())
+        return known, display_names(said, self._me(), known)
 
     async def note(
         self, session_key: str, people: Mapping[str, int], names: Mapping[str, str], *, goes_on: bool
@@ -64,7 +61,7 @@ class Speakers:
             return None if erased else {"session": session_key, "people": everybody, "names": called}
 
         known = await self._cursors.get(name)
-        if goes_on and people.keys() <= people_of(known) and people.keys() <= names_of(known).keys():
+        if goes_on and people.keys() <= people_of(known) and _same(names_of(known), people, names):
             return True  # the erasing finds the session, and bars summaries begun before it
         if await self._cursors.update(name, change) or erased:
             return not erased
@@ -72,14 +69,15 @@ class Speakers:
         raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
 
 
-def shown_names(names: Mapping[str, str], said: Sequence[Said]) -> dict[str, str]:
-    """The names as a summary's prompt has them: with the present one of somebody who has changed it."""
-    shown = dict(names)
-    for one in said:
-        name, present = names[one.author_id], speaker(one.name)
-        same = one.by_us or present in (name, _NUMBER.sub("", name))
-        shown[one.author_id] = name if same else f"{name} (now {present})"
-    return shown
+def shown_names(names: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """The names as a summary's prompt has them, which says once of whoever has changed theirs."""
+    was = {one: name for one, name in known.items() if one in names and not same_name(names[one], name)}
+    return {one: f"{name} (was {was[one]})" if one in was else name for one, name in names.items()}
+
+
+def _same(known: Mapping[str, str], people: Mapping[str, int], names: Mapping[str, str]) -> bool:
+    """Whether everybody in a batch has the recorded name."""
+    return all(known.get(one) == names.get(one) for one in people)
 
 
 def _people(session_key: str) -> str:

@@ -28,7 +28,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.rolling_text import beginning, fitted, says_nothing
+from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.speakers import Speakers, shown_names
@@ -152,7 +152,7 @@ class SummaryLoop:
         generation = await self._rolling.generation(session_key)
         previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
-        talk = await self._talk(session_key, batch, previous)
+        talk, previous = await self._talk(session_key, batch, previous)
         answer = await self._answer(previous, talk, known)
         if backlog.changed(batch):
             return backlog.once_more()  # without what was deleted, and with what was edited
@@ -204,12 +204,15 @@ class SummaryLoop:
         text = fitted(answer.summary, 2 * self._rules.max_chars)  # whatever a model writes
         return await asyncio.to_thread(settled, previous.summary, text, news(talk))
 
-    async def _talk(self, session_key: str, batch: Sequence[Heard], previous: Rolling) -> Talk:
-        """The batch as the model reads it: in the conversation's zone, with the names of the summary."""
+    async def _talk(
+        self, session_key: str, batch: Sequence[Heard], previous: Rolling
+    ) -> tuple[Talk, Rolling]:
+        """The batch as the model reads it, in the conversation's zone; and the summary, with these names."""
         said = [heard.said for heard in batch]
-        names = await self._speakers.names(session_key, said, goes_on=bool(previous.summary))
+        known, names = await self._speakers.names(session_key, said, goes_on=bool(previous.summary))
         zone = await self._rules.zone(session_key)
-        return Talk(said, names, shown_names(names, said), self._rules.clock(), zone)
+        talk = Talk(said, names, shown_names(names, known), self._rules.clock(), zone)
+        return talk, replace(previous, summary=renamed(previous.summary, known, names))
 
     async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, int]:
         """The summary to go on from, and how often it was withdrawn since it was last stored.

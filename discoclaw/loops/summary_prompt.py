@@ -38,7 +38,7 @@ can't be done, keep the words.
 ever …" are no plans, and a question or a wish is no decision. What people claim about others begins with \
 "Ben says". Text that is quoted (>), forwarded, attached or in "(embed: …)" and the like isn't its \
 sender's own.
-- "Anna (now Anni)" has changed her name; go on calling her Anna.
+- "Anni (was Anna)" has changed her name; call her Anni.
 - Leave out greetings and filler. Leave out health, family and other personal matters too, unless they are \
 what the talk is about.
 - Write in the language of the talk.

@@ -11,8 +11,8 @@ notes about the channel, and durable memory. The system prompt, the sender and t
 All lengths are UTF-16 units. Pure: the current time is an argument.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from textwrap import indent
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from typing import NamedTuple
 from discoclaw.core import titles, zones
 from discoclaw.core.message import Inbound, Me, Place, Quoted, Said, with_attachments
 from discoclaw.core.model import SystemBlock
+from discoclaw.core.rolling_text import renamed
 from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.prompt import behaviour
 from discoclaw.prompt.files import Entry, fitted, section, shorter
@@ -60,7 +61,8 @@ class Materials:
     the bot's personality as sections in order; if it has an identity, that replaces the default one.
     `content` are the context files in order, `place_content` those for this channel. `group` are notes about
     the channel, the most important first, `durable` the chosen items as lines, best first, `rolling` the
-    summary. `window` is the recent conversation without the message itself, oldest first.
+    summary. `window` is the recent conversation without the message itself, oldest first. `names` are those
+    that people had in earlier prompts, by id, and `summarised` those that they have in the summary.
     """
 
     message: Inbound
@@ -75,6 +77,8 @@ class Materials:
     durable: tuple[str, ...] = ()
     rolling: str = ""
     window: tuple[Said, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    summarised: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class Assembled:
 
     `lines` are the messages of the window, oldest first, and `group` what people wrote about the place, both
     as the model reads them. `durable` is how many of the items are in it, from the first. `sender` is the
-    section about the person. `files` are the files, with as much of their texts as is in it.
+    section about the person. `names` has everybody's, by id. `files` are the files, with as much of their
+    texts as is in it.
     """
 
     system: tuple[SystemBlock, ...]
@@ -103,6 +108,7 @@ class Assembled:
     durable: int
     group: str
     sender: str
+    names: Mapping[str, str]
     files: tuple[Entry, ...] = ()
 
     @property
@@ -114,19 +120,22 @@ class Assembled:
 def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = ()) -> Assembled:
     """The system blocks and the user message of a turn, with what is known of attached files."""
     system = system_blocks(materials)
-    fixed = _fixed_sections(materials)
-    lines = recent_lines(materials.window, materials.me, materials.now.zone, budget.history)
+    names = _names(materials)
+    fixed = _fixed_sections(materials, names)
+    rolling = renamed(materials.rolling, materials.summarised, names)
+    lines = recent_lines(materials.window, names, materials.now.zone, budget.history)
     durable = [quote_entry(line) for line in materials.durable]
     group = notes_about(materials.message.place, materials.group)
     entries = fitted(attached, budget.total // 2)
     room = budget.total - sum(utf16_length(block.text) for block in system)
     while True:  # each round shortens one part by what is too much, so there are only a few
         shown = section(entries)
-        user = _join(group, fixed, durable, materials.rolling, lines, shown)
+        user = _join(group, fixed, durable, rolling, lines, shown)
         excess = utf16_length(user) - room
         texts = any(entry.text for entry in entries)
         if excess <= 0 or not (texts or lines or group or durable):
-            return Assembled(system, user, tuple(lines), len(durable), group, fixed.sender, tuple(entries))
+            found = (tuple(lines), len(durable), group, fixed.sender, names, tuple(entries))
+            return Assembled(system, user, *found)
         if texts:
             entries = shorter(entries, excess)
         elif lines:
@@ -216,16 +225,25 @@ class _Fixed:
     message: str
 
 
-def _fixed_sections(materials: Materials) -> _Fixed:
+def _names(materials: Materials) -> dict[str, str]:
+    """The names of everybody in the prompt, by id."""
+    message, author = materials.message, materials.message.author
+    pointed_at = [one.said for one in (message.quoted, *message.linked) if one is not None and one.said]
+    asking = Said(message.id, author.id, author.name, "", materials.now.ms)
+    # Whoever is in the window comes first, and so keeps the name that their lines had.
+    return display_names([*materials.window, asking, *pointed_at], materials.me, materials.names)
+
+
+def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:
     message, author = materials.message, materials.message.author
     sender = (
-        f"{titles.SENDER}\n- name: {_sender_name(materials)} (id {author.id})\n"
+        f"{titles.SENDER}\n- name: {names[author.id]} (id {author.id})\n"
         f"- owner: {'yes' if author.is_owner else 'no'}\n- now: {zones.now(*materials.now)}"
         + _persona(materials.persona)
     )
     text = with_attachments(message.text, message.attachments)
-    linked = [line for one in message.linked for line in _pointed_at(one, materials)]
-    quoted = _pointed_at(message.quoted, materials) if message.quoted is not None else []
+    linked = [line for one in message.linked for line in _pointed_at(one, materials, names)]
+    quoted = _pointed_at(message.quoted, materials, names) if message.quoted is not None else []
     return _Fixed(
         sender,
         "\n".join([titles.LINKED, *linked]) if linked else "",
@@ -234,22 +252,14 @@ def _fixed_sections(materials: Materials) -> _Fixed:
     )
 
 
-def _pointed_at(quoted: Quoted, materials: Materials) -> list[str]:
+def _pointed_at(quoted: Quoted, materials: Materials, names: Mapping[str, str]) -> list[str]:
     """A message that is replied to or linked, below its day if that is known."""
-    # The quoted author may not be in the window, so somebody with the bot's name is told apart here too.
-    ours = speaker(materials.me.name)
+    said, ours = quoted.said, names[materials.me.id]
+    # Of an unknown author, at least nobody else's name is borrowed: ours, or a role's.
     whose = ours if quoted.by_us else apart(quoted.author, {as_seen(ours), *ROLES})
+    whose = names.get(said.author_id, whose) if said is not None and not quoted.by_us else whose
     text = f"[{whose}]: {quote_entry(clip(quoted.text, QUOTED_MAX))}"
-    said = quoted.said
     return dated([Line(zones.day(said.as_of, materials.now.zone), text)]) if said is not None else [text]
-
-
-def _sender_name(materials: Materials) -> str:
-    """The sender's name as the recent conversation has it, so that the model can connect the two."""
-    author = materials.message.author
-    # Named after everybody in the window, who thus keep the names that their lines have.
-    asking = Said(materials.message.id, author.id, author.name, "", materials.now.ms)
-    return display_names([*materials.window, asking], materials.me)[author.id]
 
 
 def _persona(persona: PersonaNote | None) -> str:

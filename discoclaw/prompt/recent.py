@@ -10,7 +10,8 @@ A line that names a day begins in the first column, and no entry does so without
 says stands behind its speaker or is indented. Pure.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ ROLES = frozenset({"assistant", "system", "user", "human", "developer", "model",
 """Names that stand for somebody else to a model. Nobody appears under one of them alone."""
 WORTH_READING = 80
 """A message that has to be cut to fewer UTF-16 units is left out."""
+_NUMBER = re.compile(r" #\d+$")
 
 
 class Line(NamedTuple):
@@ -32,12 +34,13 @@ class Line(NamedTuple):
     text: str
 
 
-def recent_lines(window: Sequence[Said], me: Me, zone: tzinfo, max_chars: int) -> list[Line]:
+def recent_lines(
+    window: Sequence[Said], names: Mapping[str, str], zone: tzinfo, max_chars: int
+) -> list[Line]:
     """The newest messages that fit with the lines that name their days, oldest first.
 
     If not even the newest one fits, it is cut rather than left out.
     """
-    names = display_names(window, me)
     lines: list[Line] = []
     left = max_chars
     for said in reversed(window):
@@ -79,24 +82,36 @@ def header(day: str) -> str:
     return f"{day}:"
 
 
-def entry(said: Said, names: dict[str, str]) -> str:
+def entry(said: Said, names: Mapping[str, str]) -> str:
     """One message as `[Name]: text`, with a mark for owners and guests."""
     mark = " (owner)" if said.is_owner else " (guest)" if said.guest else ""
     return f"[{names[said.author_id]}{mark}]: {quote_entry(said.text)}"
 
 
-def display_names(window: Iterable[Said], me: Me) -> dict[str, str]:
-    """A name for each author in the window, by id. People with the same name are numbered: "Sam #2".
+def display_names(talk: Iterable[Said], me: Me, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A name for everybody in a talk and in `known`, by id: the newest one. Namesakes are numbered: "Sam #2".
 
-    The bot's own name is taken first, so that nobody else can appear under it, and so are `ROLES`.
+    `known` are the names that people had in this conversation before, by id. Whoever still has the same name
+    keeps its number, whoever else leaves or comes. The bot's own name is taken first, so that nobody else can
+    appear under it, and so are `ROLES`.
     """
+    talk, earlier = tuple(talk), known or {}
+    newest = {said.author_id: speaker(said.name) for said in sorted(talk, key=lambda said: int(said.id))}
+    kept = {one: name for one, name in earlier.items() if same_name(newest.get(one, name), name)}
     names = {me.id: speaker(me.name)}
     taken = {as_seen(names[me.id]), *ROLES}
-    for said in window:
-        if said.author_id not in names:
-            names[said.author_id] = apart(said.name, taken)
-            taken.add(as_seen(names[said.author_id]))
+    for one, name in (
+        kept | {said.author_id: newest[said.author_id] for said in talk if said.author_id not in kept}
+    ).items():
+        if one not in names:
+            names[one] = apart(name, taken)
+            taken.add(as_seen(names[one]))
     return names
+
+
+def same_name(name: str, numbered: str) -> bool:
+    """Whether a name is that of a person who is numbered among namesakes: "Sam" and "Sam #2"."""
+    return name in (numbered, _NUMBER.sub("", numbered))
 
 
 def apart(name: str, taken: Collection[str] = ROLES) -> str:

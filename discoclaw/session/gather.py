@@ -39,13 +39,15 @@ class Gathered:
     """Everything known for one message.
 
     `used` has the times (ms) items were last used, by id, where that counts. `summary` is the conversation's,
-    `group` the notes about the channel, `texts` the context files.
+    `names` what people are called in it, by id, `group` the notes about the channel, `texts` the context
+    files.
     """
 
     items: Items = field(default=Items())
     who: Who = field(default=Who())
     used: Mapping[str, int] = field(default_factory=dict)
     summary: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
     group: str = ""
     owners: Owners = ()
     texts: Texts = ((), ())

@@ -49,5 +49,9 @@ class Prompts:
             persona=gathered.items.persona,
             rolling=gathered.summary,
             window=tuple(window),
+            names=arrival.window.names | gathered.names,
+            summarised=gathered.names,
         )
-        return assemble(materials, self._budget, files)
+        found, here = assemble(materials, self._budget, files), {said.author_id for said in window}
+        arrival.window.names = {one: name for one, name in found.names.items() if one in here}
+        return found

@@ -8,6 +8,8 @@ from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.profile import Profile
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.erasing.cursor_files import names_of
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -123,6 +125,23 @@ class SummarySource:
 
     async def read(self, arrival: Arrival) -> str:
         return (await self._rolling.get(arrival.session_key)).summary
+
+
+class NameSource:
+    """What people are called in the conversation's summary, by id. A DM has one person."""
+
+    name = "the names in the summary"
+    nothing: Mapping[str, str] = {}
+
+    def __init__(self, cursors: Cursors) -> None:
+        self._cursors = cursors
+
+    def in_ram(self, arrival: Arrival) -> Mapping[str, str] | None:
+        known = {} if arrival.in_dm else self._cursors.in_ram(f"people-{arrival.session_key}")
+        return names_of(known) if known is not None else None
+
+    async def read(self, arrival: Arrival) -> Mapping[str, str]:
+        return names_of(await self._cursors.get(f"people-{arrival.session_key}"))
 
 
 class GroupSource:

@@ -26,6 +26,8 @@ class Window:
         """Where the conversation is, once something was heard there."""
         self.refilled = False
         self.refill: asyncio.Task[None] | None = None
+        self.names: dict[str, str] = {}
+        """What people were called in the last prompt, by id."""
         self.refill_after = 0
         """The time (ms) after which the history may be asked again, after a failure."""
         self._said: dict[str, Said] = {}
@@ -76,6 +78,7 @@ class Window:
         copy.place = self.place
         copy.refilled = self.refilled
         copy.refill_after = self.refill_after
+        copy.names = dict(self.names)
         copy._said, copy._shown = dict(self._said), dict(self._shown)
         return copy
 
@@ -83,6 +86,7 @@ class Window:
         """Empty the window, and do not fill it from the chat's history again."""
         self._said.clear()
         self._shown.clear()
+        self.names.clear()
         self.refilled = True
 
     def before(self, message_id: str, answer_id: str = "") -> tuple[Said, ...]:
@@ -164,6 +168,8 @@ class Windows:
                     if withdrawal.covers(said, in_private=private):
                         window.forget(said.id)
                         gone.add(said.id)
+                if withdrawal.everything:
+                    window.names.pop(withdrawal.user_id, None)
         return gone
 
     def with_words_of(self, author_id: str) -> list[str]:
@@ -172,7 +178,7 @@ class Windows:
             key
             for key in self._windows
             if (window := self._windows.peek(key)) is not None
-            and any(said.author_id == author_id for said in window.recent())
+            and (author_id in window.names or any(said.author_id == author_id for said in window.recent()))
         ]
 
     def amend(self, now: Said, session_key: str) -> None:

@@ -150,7 +150,7 @@ class TestNames:
                 "Sam #2: the pepper too",
             }
 
-    async def test_stay_when_somebody_takes_another_one(self, start: Start) -> None:
+    async def test_are_the_new_ones_when_somebody_takes_another_one(self, start: Start) -> None:
         model = Drifting()
         async with start(model, **QUIET) as world:
             await self.two_sams(world)
@@ -159,7 +159,16 @@ class TestNames:
             await renamed(world, world.bob, "Samira")
             await world.bob.send(world.general, "the violin is mine")
             await world.settle()
-            assert "[Sam #2 (now Samira)]: the violin is mine" in model.structured_prompts[-1]
+            prompt = model.structured_prompts[-1]
+            assert "[Samira (was Sam #2)]: the violin is mine" in prompt
+            assert "- 2026-01-01 Samira: the lantern is mine" in prompt
+            await world.bob.send(world.general, "and the pepper")
+            await world.settle()
+            assert "[Samira]: and the pepper" in model.structured_prompts[-1]
+            lines = rolling(world, world.general).splitlines()
+            assert {"- 2026-01-01 Sam: the kayak is mine", "- 2026-01-01 Samira: the lantern is mine"} <= {
+                *lines
+            }
 
     async def test_leave_with_their_person(self, start: Start) -> None:
         async with start(Drifting(), **QUIET) as world:

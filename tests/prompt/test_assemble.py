@@ -225,7 +225,22 @@ class TestSpeakers:
         assert whose(by_us=False) != "DiscoClaw"
 
     def test_a_person_keeps_one_name_when_their_nickname_changes(self) -> None:
-        assert speakers([said(1, ANN), said(2, replace(ANN, name="Annie"))]) == ["Ann", "Ann"]
+        annie = replace(ANN, name="Annie")
+        assert speakers([said(1, ANN), said(2, annie)], message=inbound(3, "Hi", annie)) == ["Annie", "Annie"]
+        prompt = assembled(
+            message=inbound(1000, "Hi", annie), window=(said(1, ANN), said(2, Author("7", "Ann")))
+        )
+        found = sections(prompt.user, TURN_TITLES)
+        assert [one.head for one in entries(found[RECENT], SPEAKER)] == ["Annie", "Ann"]
+        assert found["Sender:"][0] == "- name: Annie (id 1)"
+
+    def test_a_namesake_keeps_their_number_whoever_leaves_or_comes(self) -> None:
+        names = assembled(window=(said(1, ANN), said(2, Author("7", "Ann")))).names
+        assert (names["1"], names["7"]) == ("Ann", "Ann #2")
+        assert speakers([said(2, Author("7", "Ann"))], names=names) == ["Ann #2"]
+        window = [said(2, Author("7", "Ann")), said(3, Author("8", "Ann")), said(4, ANN)]
+        assert speakers(window, names=names) == ["Ann #2", "Ann #3", "Ann"]
+        assert speakers([said(2, Author("7", "Anni"))], names=names) == ["Anni"]
 
     @pytest.mark.parametrize(
         "name",
@@ -273,7 +288,7 @@ class TestSpeakers:
     def test_a_name_imitates_no_line_and_no_mark(self, name: str) -> None:
         (head,) = speakers([said(1, Author("7", name))])
         assert not set(head) & set("»«[]")
-        (line,) = recent_lines([said(1, Author("7", name), "hi")], ME, UTC, 300)
+        (line,) = recent_lines([said(1, Author("7", name), "hi")], {"7": head}, UTC, 300)
         assert line.text == f"[{head}]: hi"
 
 

@@ -11,7 +11,7 @@ from discoclaw.core.text import utf16_length
 from discoclaw.prompt import files
 from discoclaw.prompt.assemble import Assembled, Budget
 from discoclaw.prompt.files import Entry
-from discoclaw.prompt.recent import dated
+from discoclaw.prompt.recent import dated, display_names
 from discoclaw.prompt.recent import recent_lines as lines_of
 from tests.prompt.builders import MODEST, assembled
 from tests.prompt.reader import DURABLE, GROUP_TITLE, RECENT, ROLLING, SPEAKER, TURN_TITLES, entries, sections
@@ -36,7 +36,7 @@ def within(total: int, **changes: object) -> Assembled:
 
 def recent_lines(window: list[Said], me: Me, room: int) -> list[str]:
     """The messages that fit beside the line that names their day."""
-    return [line.text for line in lines_of(window, me, UTC, room + len(DAY))]
+    return [line.text for line in lines_of(window, display_names(window, me), UTC, room + len(DAY))]
 
 
 def notes(prompt: Assembled) -> str:
@@ -76,10 +76,11 @@ class TestRecentConversation:
 
     def test_the_lines_that_name_days_count_too(self) -> None:
         window = [replace(said(n, text="x" * 20), sent_at=NOW - (9 - n) * 24 * HOUR) for n in range(1, 9)]
+        names = display_names(window, ME)
         for room in range(0, 400, 7):
-            shown = lines_of(window, ME, UTC, room)
+            shown = lines_of(window, names, UTC, room)
             assert sum(utf16_length(line) + 1 for line in dated(shown)) <= room
-            assert shown == lines_of(window, ME, UTC, 10**6)[len(window) - len(shown) :]
+            assert shown == lines_of(window, names, UTC, 10**6)[len(window) - len(shown) :]
 
     def test_how_many_made_it_in_is_counted(self) -> None:
         assert assembled(window=WINDOW).shown == 10

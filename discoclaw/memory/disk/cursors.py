@@ -46,6 +46,10 @@ class Cursors(Listener):
         self._renewals = 0
         """The same for what other processes wrote."""
 
+    def in_ram(self, name: str) -> Mapping[str, object] | None:
+        """The cursor if it was read before; None if it has to be read."""
+        return self._known.get(name) if self.documents.in_touch else None
+
     async def get(self, name: str) -> Mapping[str, object]:
         """Return the cursor; empty if there is none or it cannot be read."""
         if len(self._known) > MOST_KNOWN:

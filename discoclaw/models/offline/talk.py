@@ -48,7 +48,7 @@ _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
 # A line of the talk as the loops' prompts have it.
 _DATED = re.compile(r"^m\d+ \w{3} (?P<date>[\d-]{10}) [\d:]{5} »?\[(?P<name>[^\]\n]+)\]: (?P<text>.*)$", re.M)
-_MARK = re.compile(r" \((?:owner|guest)\)$")
+_MARK = re.compile(r"(?: \((?:owner|guest|was [^()\n]+)\))+$")
 
 # A title counts only where a section begins, at the start or under a separator: people can type titles too.
 _MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
