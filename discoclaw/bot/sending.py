@@ -4,12 +4,13 @@ A send is tried again with the same nonce, so that Discord drops a double. The m
 nonces that its question gives (`turn_id`): if two processes answer one, or one that was killed is followed by
 another, both send the same nonces, and Discord gives the later one the message that is there.
 discord.py itself waits out rate limits and repeats 500, 502 and 504 for half a minute; our own two repeats
-are for what it raises at once: 503, and connections that break. Knows nothing about what the messages say or
-where they end.
+are for what it raises at once: 503, and connections that break. A message with several links shows no preview
+of the pages. Knows nothing else about what the messages say, nor where they end.
 """
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -31,6 +32,12 @@ log = logging.getLogger(__name__)
 
 _TYPING_LASTS_S = 8.0  # Discord shows it for 10 s
 _TYPING_TIMES = 75  # ten minutes: a turn that never ends must not type for ever
+_LINK = re.compile(r"(?<!<)https?://[^\s<>()\[\]\"'`*|]+")  # Discord shows no preview of <https://…>
+
+
+def has_links(text: str) -> bool:
+    """Whether a text has links to several pages: previews of all of them would bury what it says."""
+    return len({link.rstrip(".,:;!?/") for link in _LINK.findall(text)}) > 1
 
 
 async def stop(task: asyncio.Task[None] | None) -> None:
@@ -46,7 +53,8 @@ Sent: TypeAlias = discord.Message | discord.PartialMessage
 class Followups:
     """The followups of an interaction, which only the person who gave the command sees.
 
-    Discord takes them for 15 minutes, and no nonce with them.
+    Discord takes them for 15 minutes, and no nonce with them. They show no previews of links, because
+    discord.py can't change that in an edit.
     """
 
     def __init__(self, interaction: discord.Interaction[Any]) -> None:
@@ -54,6 +62,7 @@ class Followups:
 
     async def send(self, content: str | None = None, *, nonce: object = 0, **options: Any) -> discord.Message:
         """Send a message that only that person sees."""
+        options["suppress_embeds"] = True
         send: Any = self._followup.send  # none of its overloads takes options from a dict
         if content is not None:  # a card has none
             options["content"] = content
@@ -131,6 +140,7 @@ class Sender:
         await self.typing.stop()
         send: Any = self._channel.send  # none of its overloads takes options from a dict
         options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": self._nonce()}
+        options["suppress_embeds"] = has_links(piece.text)
         if self._to is not None and self.first is None:
             options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
 
@@ -181,6 +191,8 @@ class Sender:
             options["attachments"] = [file]
         if row is not None and (self.buttons or not row):
             options["view"] = view_of(row)
+        if isinstance(message, discord.Message) and not isinstance(message, discord.WebhookMessage):
+            options["suppress"] = has_links(piece.text)  # without it, discord.py brings previews back
         edit: Any = message.edit
         try:
             with discord_errors():

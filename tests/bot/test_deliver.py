@@ -66,6 +66,21 @@ class TestAnAnswer:
         for request in requests:
             assert request.json["allowed_mentions"] == {"parse": []}  # no "replied_user" either
 
+    async def test_shows_no_previews_from_its_second_link_on(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(
+            reply, "Look at https://example.com/one first. That is where it all begins, and it is good. "
+        )
+        (shown,) = await at.answers()
+        assert not shown.flags.suppress_embeds
+        await say(reply, "Then at https://example.com/two.")
+        (shown,) = await at.answers()
+        assert shown.flags.suppress_embeds
+        await reply.push(" And that is all.")
+        await reply.finish()
+        (shown,) = await at.answers()
+        assert shown.flags.suppress_embeds and shown.content.endswith("all.")
+
     @pytest.mark.parametrize("deltas", [(), ("",), (" ", "\n\n", "\t")])
     async def test_of_nothing_visible_is_no_message(self, at: Stage, deltas: tuple[str, ...]) -> None:
         reply = at.reply()
