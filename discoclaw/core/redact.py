@@ -44,8 +44,7 @@ _CALLED = re.compile(
 _BEFORE, _AFTER, _APART = 80, 40, 12
 """How far before the digits a word counts, and after them; how far apart the entries of one list are."""
 _CLAUSE = re.compile(r"[\n,;{}\[\]]|0x|[0-9a-f]{64}", re.IGNORECASE)
-_SHA256SUM = re.compile(r" [ *][\w./-]")
-"""What follows a hash in the output of sha256sum."""
+_SHA256SUM = re.compile(r" [ *][\w./-]")  # what that program prints after a hash
 # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key. They are not looked
 # for very far, or a text of many "sk-" would take a time that grows with its square.
 _DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"

@@ -61,7 +61,7 @@ class Speakers:
             return None if erased else {"session": session_key, "people": everybody, "names": called}
 
         known = await self._cursors.get(name)
-        if goes_on and people.keys() <= people_of(known) and _same(names_of(known), people, names):
+        if goes_on and all(names_of(known).get(one) == names.get(one) for one in people):
             return True  # the erasing finds the session, and bars summaries begun before it
         if await self._cursors.update(name, change) or erased:
             return not erased
@@ -73,11 +73,6 @@ def shown_names(names: Mapping[str, str], known: Mapping[str, str]) -> dict[str,
     """The names as a summary's prompt has them, which says once of whoever has changed theirs."""
     was = {one: name for one, name in known.items() if one in names and not same_name(names[one], name)}
     return {one: f"{name} (was {was[one]})" if one in was else name for one, name in names.items()}
-
-
-def _same(known: Mapping[str, str], people: Mapping[str, int], names: Mapping[str, str]) -> bool:
-    """Whether everybody in a batch has the recorded name."""
-    return all(known.get(one) == names.get(one) for one in people)
 
 
 def _people(session_key: str) -> str:

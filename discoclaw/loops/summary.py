@@ -204,13 +204,11 @@ class SummaryLoop:
         text = fitted(answer.summary, 2 * self._rules.max_chars)  # whatever a model writes
         return await asyncio.to_thread(settled, previous.summary, text, news(talk))
 
-    async def _talk(
-        self, session_key: str, batch: Sequence[Heard], previous: Rolling
-    ) -> tuple[Talk, Rolling]:
+    async def _talk(self, key: str, batch: Sequence[Heard], previous: Rolling) -> tuple[Talk, Rolling]:
         """The batch as the model reads it, in the conversation's zone; and the summary, with these names."""
         said = [heard.said for heard in batch]
-        known, names = await self._speakers.names(session_key, said, goes_on=bool(previous.summary))
-        zone = await self._rules.zone(session_key)
+        known, names = await self._speakers.names(key, said, goes_on=bool(previous.summary))
+        zone = await self._rules.zone(key)
         talk = Talk(said, names, shown_names(names, known), self._rules.clock(), zone)
         return talk, replace(previous, summary=renamed(previous.summary, known, names))
 

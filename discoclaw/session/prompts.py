@@ -49,7 +49,7 @@ class Prompts:
             persona=gathered.items.persona,
             rolling=gathered.summary,
             window=tuple(window),
-            names=arrival.window.names | gathered.names,
+            names={**arrival.window.names, **gathered.names},
             summarised=gathered.names,
         )
         found, here = assemble(materials, self._budget, files), {said.author_id for said in window}

