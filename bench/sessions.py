@@ -44,6 +44,9 @@ class Listener:
     async def note(self, sentences: Sequence[str]) -> None:
         pass
 
+    async def retract(self, left: str) -> None:
+        pass
+
     async def doing(self, line: str) -> None:
         pass
 

@@ -15,6 +15,8 @@ followed by a new one; a failed edit ends the live view, and what its message al
 
 While the model uses tools, the live view ends with a line that says so (`doing`). That is no part of the
 answer: the next words replace it, and a message that shows nothing else is deleted if no words come.
+What turns out to be no part of the answer (`retract`) goes the same way; messages that are full of it are
+deleted at once.
 """
 
 import asyncio
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 MOST_MESSAGES = 5
 REST = "answer.md"
+_RETRACTED = "retracted"
+"""Stands for the line of a live message that shows nothing else, where that is what was retracted."""
 
 
 class DiscordReply:
@@ -66,9 +70,9 @@ class DiscordReply:
         self._now = now
         self._text = Splitter()
         self._arrived: list[str] = []
-        self._full = 0  # messages that are complete
         self._files = True  # until Discord refuses one
-        self._ids: list[int] = []  # of those
+        self._full: list[Sent] = []  # messages that are complete
+        self._retracted = False
         self._below = below
         self._row: Row | None = None  # the buttons of the live message, if they are known
         self._live = onto
@@ -140,6 +144,11 @@ class DiscordReply:
             self._hurry.set()
         self._wake()
 
+    async def retract(self, left: str) -> None:
+        """Take back what was pushed but `left`. Does not wait for Discord."""
+        self._arrived, self._retracted = [left], True
+        self._wake()
+
     async def doing(self, line: str) -> None:
         """Show below the text what is being done, until more text comes. Does not wait for Discord.
 
@@ -172,6 +181,8 @@ class DiscordReply:
             if not self._pen.cancelled() and (fault := self._pen.exception()) is not None:
                 log.error("the live view of an answer failed", exc_info=fault)
         await self._sender.typing.stop()
+        if self._retracted:
+            await self._begin_anew()
         self._take_arrived(last=True)
         if shows_nothing(self._text.left):
             await self._drop_note()
@@ -183,14 +194,18 @@ class DiscordReply:
     async def _say_rest(self, ending: Ending) -> None:
         while piece := self._text.rest():
             last = ends_blank(self._text.left, len(piece.source))
-            if self._full >= MOST_MESSAGES and not last:
+            if len(self._full) >= MOST_MESSAGES and not last:
                 if not self._files:
                     raise ChatTooLong("the answer is too long for messages, and files are refused there")
                 piece, last = self._text.remainder(REST), True
             await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
 
     def _row_after(self, ending: Ending) -> Row:
-        return self._below.after(ending, self._ids) if self._below is not None else NO_BUTTONS
+        return (
+            self._below.after(ending, [one.id for one in self._full])
+            if self._below is not None
+            else NO_BUTTONS
+        )
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal with its buttons, as a card below the answer. Raises `ChatError`."""
@@ -211,7 +226,7 @@ class DiscordReply:
         pieces = split(scrub(text))
         for piece in pieces:
             row = self._row_after(ending) if piece is pieces[-1] else NO_BUTTONS
-            self._ids.append((await self._sender.send(piece, row)).id)
+            self._full.append(await self._sender.send(piece, row))
 
     # --- the live view ---
 
@@ -238,14 +253,16 @@ class DiscordReply:
         return self._streaming
 
     async def _write(self) -> None:
+        if self._retracted:
+            await self._begin_anew()
         self._take_arrived()
         if self._sender.first is None and shows_nothing(self._text.left):
             if self._doing:
                 await self._show(None)
             return
-        while self._full < MOST_MESSAGES and (piece := self._text.settled()):
+        while len(self._full) < MOST_MESSAGES and (piece := self._text.settled()):
             await self._say(piece)
-        if self._full >= MOST_MESSAGES:
+        if len(self._full) >= MOST_MESSAGES:
             return
         draft = self._text.draft()
         if self._doing != self._noted or (draft is not None and not self._is_shown(draft)):
@@ -287,6 +304,19 @@ class DiscordReply:
             log.info("a line that is over could not be deleted: %s", error)
         self._forget_live()
 
+    async def _begin_anew(self) -> None:
+        """Forget what was written. The live message, which still shows it, is left for what comes."""
+        self._retracted, self._text = False, Splitter()
+        gone, self._full = self._full, []
+        for message in gone:
+            try:
+                await self._sender.delete(message)
+            except ChatError as error:
+                log.info("what was no part of an answer could not be deleted: %s", error)
+            self._sender.forget(message)
+        if self._live is not None:
+            self._shown, self._noted = None, _RETRACTED
+
     async def _say(self, piece: Piece, row: Row = NO_BUTTONS) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""
         message = self._live
@@ -319,8 +349,7 @@ class DiscordReply:
 
     def _accept(self, piece: Piece, message: Sent | None) -> None:
         self._text.accept(piece)
-        self._full += 1
-        self._ids += [message.id] if message is not None else []
+        self._full += [message] if message is not None else []
         self._live = self._shown = None
         self._noted = ""
 

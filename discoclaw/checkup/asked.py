@@ -78,7 +78,7 @@ class Listening:
                 async for event in events:
                     one.first_s = one.first_s or time.monotonic() - began
                     if isinstance(event, TextDelta):
-                        one.said += event.text
+                        one.said = event.text if event.instead else one.said + event.text
                         one.pieces += 1
                     else:
                         _ended(one, event)

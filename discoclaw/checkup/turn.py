@@ -114,6 +114,9 @@ class _Reply:
     async def push(self, text: str) -> None:
         self.text += text
 
+    async def retract(self, left: str) -> None:
+        self.text = left
+
     async def doing(self, line: str) -> None:
         """Nobody waits for a sign of life."""
 

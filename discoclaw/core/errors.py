@@ -205,6 +205,11 @@ class ModelEmpty(ModelError):
 class ModelBadOutput(ModelError):
     """The answer is not what was asked for: prose instead of JSON, wrong types, too large."""
 
+    user_message = (
+        "The model's server sent something that I can't read as an answer. Please try again; "
+        "if it happens again, whoever runs me finds the reason in my log."
+    )
+
 
 class EmbeddingError(DiscoClawError):
     """A provider gave no usable vectors. Raised itself when a setting is wrong (401, 403, 404, …)."""

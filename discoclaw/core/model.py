@@ -143,9 +143,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the answer's text."""
+    """The next piece of the answer's text.
+
+    `instead`: it takes the place of all text so far, which turned out to be a thought.
+    """
 
     text: str
+    instead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,10 @@ class Reply(Protocol):
         """Append text to the answer. It is shown as soon as the chat's rate limits allow."""
         ...
 
+    async def retract(self, left: str) -> None:
+        """Take back all that was pushed but `left`, its beginning: the rest was never meant to be said."""
+        ...
+
     async def doing(self, line: str) -> None:
         """Show that the model works on the answer, until more text comes. It is no part of the answer."""
         ...

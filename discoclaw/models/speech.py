@@ -285,7 +285,7 @@ def _objects(body: str) -> Iterator[Written]:
             continue
         call = value["function"] if isinstance(value.get("function"), dict) else value
         name = call["name"] if isinstance(call.get("name"), str) else ""
-        given = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
+        given: object = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
         yield Written(_plain(name), _json(given) if isinstance(given, str) else given if name else None)
 
 

@@ -60,7 +60,8 @@ class AnswerRules:
 class Answered:
     """The model's answer, the persona switches its tools proposed, and what it was not shown.
 
-    `cut`: it would have gone on. `less`: why it isn't from the usual model, or not all of it.
+    `cut`: it would have gone on. `less`: why it isn't from the usual model, or not all of it. `failure`: what
+    the model failed with after it had said this.
     """
 
     text: str
@@ -68,6 +69,7 @@ class Answered:
     cut: bool = False
     unseen: tuple[Unseen, ...] = ()
     less: Less | None = None
+    failure: ModelError | None = None
 
 
 @dataclass(slots=True)
@@ -104,17 +106,26 @@ class Conversation:
         self._compacted = compacted
 
     async def answer(self, arrival: Arrival, ready: Prepared, reply: Reply, turn: Stoppable) -> Answered:
-        """Stream the answer into the reply, running tools as the model asks. Raises ModelError and ChatError.
+        """Stream the answer into the reply, running tools as the model asks. Raises ChatError.
+
+        Raises ModelError if the model fails before it has said anything.
 
         The tools work on the persona that the prompt was made for, and stay the same to the end of the turn.
         If the author wants no memory, there are none. If the turn is stopped, this is what was said until
         then; a tool that works goes on by itself.
         """
         context, said, cut = self._context(arrival, ready), _Said(), False
-        async with turn.part():
-            cut = await self._talk(arrival, ready, reply, context, said)
+        failure: ModelError | None = None
+        try:
+            async with turn.part():
+                cut = await self._talk(arrival, ready, reply, context, said)
+        except ModelError as error:
+            if not "".join(said.text).strip():
+                raise
+            failure = error
         offers = () if turn.stopped else tuple(context.offers)
-        return Answered("".join(said.text), offers, cut or turn.stopped, tuple(said.unseen), said.less)
+        text = "".join(said.text)
+        return Answered(text, offers, cut or turn.stopped, tuple(said.unseen), said.less, failure)
 
     async def _talk(
         self,
@@ -187,9 +198,13 @@ class Conversation:
 
     async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
         finished: Finished | None = None
+        before = len(text)
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
+                    if event.instead:
+                        del text[before:]
+                        await reply.retract("".join(text))
                     text.append(event.text)
                     await reply.push(event.text)
                 else:

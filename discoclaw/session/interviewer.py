@@ -51,7 +51,7 @@ class Interviewer:
         async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
-                    text.append(event.text)
+                    text = [event.text] if event.instead else [*text, event.text]
                 else:
                     finished = event
         if finished is None:

@@ -128,16 +128,18 @@ class Turns:
         notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)
-        answer_id = await reply.finish("cut" if answered.cut else "whole")
-        if answer_id is None:
+        answer_id = await reply.finish("other" if answered.failure else "cut" if answered.cut else "whole")
+        if answer_id is None and answered.failure is None:
             await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
             return None
-        if not arrival.permission.erased:  # else it may repeat what was erased
+        if answer_id is not None and not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(there, answer_id, shown)
             self._record.reasons(there, answer_id, ready)
             self.preparation.note_use(arrival, ready)
             self._branching.answered(there, shown)
+        if answered.failure is not None:  # what was said before stays said
+            raise answered.failure
         if not turn.stopped:  # whoever stopped the answer wants no question either
             hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
             offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]

@@ -271,6 +271,9 @@ class Recorder:
     async def note(self, sentences: Sequence[str]) -> None:
         await self.push("\n\n" + "\n".join(sentences))
 
+    async def retract(self, left: str) -> None:
+        self.pushed[:] = [left]
+
     async def doing(self, line: str) -> None:
         self.did.append(line)
 

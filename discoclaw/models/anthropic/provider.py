@@ -50,6 +50,7 @@ from discoclaw.models.anthropic.errors import USER_MESSAGES, translated
 from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
 from discoclaw.models.anthropic.reading import Answer, Limit
 from discoclaw.models.anthropic.sight import Sight, shown
+from discoclaw.models.speech import Hearing
 from discoclaw.models.structured import MAX_ANSWER
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,8 @@ class AnthropicModel:
         self._known = known(name) if provider.is_anthropic else None
         self._enforces_schema = self._known is not None
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
+        self._thinks_first = False
+        """Whether it was heard to begin with a thought, without a mark: its next one isn't shown at all."""
         self._sight = Sight(certain=provider.is_anthropic)  # all of Anthropic's take pictures and PDFs
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -160,8 +163,8 @@ class AnthropicModel:
                     output=self._output(request.purpose),
                 ) as answer:
                     while (piece := await answer.piece()) is not None:
-                        said = said or bool(piece.strip())
-                        yield TextDelta(piece)
+                        said = bool(piece.strip()) or (said and not answer.anew)
+                        yield TextDelta(piece, instead=answer.anew)
                     part, paused = answer.finished(self.name)
             except ModelBadRequest:
                 if cut is None or said:
@@ -292,10 +295,12 @@ class AnthropicModel:
                     )
                 stream = await stack.enter_async_context(call)
                 _check_kind(stream.response.headers.get("content-type", ""))
-                answer = Answer(stream, limit, own)
+                hearing = None if self._provider.is_anthropic else Hearing(thinking=self._thinks_first)
+                answer = Answer(stream.response, limit, own, hearing)
             try:
                 yield answer
             finally:
+                self._thinks_first = hearing is not None and (hearing.thinks_first or self._thinks_first)
                 usage, whole = answer.usage
                 used(self.name, usage, whole=whole)
 

@@ -1,23 +1,35 @@
-"""Reads one answer of the Messages API while it arrives, within a deadline. Sends nothing."""
+"""Reads one answer of the Messages API while it arrives, within a deadline. Sends nothing.
+
+The bytes are read here and not by the SDK, which only knows streams of named events, and trips over whatever
+an event lacks.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from anthropic.lib.streaming import AsyncMessageStream
+import httpx2
+from anthropic import APIStatusError
 
-from discoclaw.core.errors import ModelError, ModelTimeout, ModelUnreachable
+from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
 from discoclaw.core.model import Finished, Usage
-from discoclaw.core.text import scrub
 from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.errors import translated
+from discoclaw.models.anthropic.message import Message
+from discoclaw.models.speech import Hearing, Speech
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
+
+MOST_LINE = 16_000_000
+"""Longest line of a stream, or message as JSON, in bytes."""
+
+BROKE_OFF = "The model's answer broke off before its end. Please try again in a minute."
 
 BYTES_A_TOKEN = 5
 """More than a token of Claude's has in any usual text, so that only what is clearly too long is cut off."""
@@ -50,55 +62,52 @@ class Limit:
 
 
 class Answer:
-    """An answer while it arrives: pieces of text, then the whole message.
+    """An answer while it arrives: pieces of what is said, then the whole message.
 
-    Its text may take `own` tokens: a limit that the server doesn't know where it counts thinking too.
+    Its text may take `own` tokens: a limit that the server doesn't know where it counts thinking too. With
+    `hearing`, its text may hold thoughts and calls too; without, all of it is said.
     """
 
-    def __init__(self, stream: AsyncMessageStream[Any], limit: Limit, own: int | None = None) -> None:
-        self._stream = stream
+    def __init__(
+        self, response: httpx2.Response, limit: Limit, own: int | None = None, hearing: Hearing | None = None
+    ) -> None:
+        self._response = response
+        self._events = _events(response)
         self._limit = limit
         self._left = own * BYTES_A_TOKEN if own is not None else None
-        self._in_call = False
-        self._input_size = 0
-        self._garbled = False
-        self._cut = False
-        self._size = 0
-        self._counted_to_end = False
+        self._hearing = hearing
+        self._message = Message()
+        self._said: list[str] = []
+        self._drained_by: float | None = None
+        self._over = self._cut = False
 
     async def piece(self) -> str | None:
-        """The next piece of text, or None when the answer is complete.
+        """The next piece of what is said, or None when the answer is complete.
 
-        Raises ModelUnreachable when the stream ends without the server's end mark: nothing else tells half an
-        answer from a whole one.
+        If `anew` is set then, it takes the place of all before it. Raises ModelError: ModelUnreachable when
+        the answer ends before the server has said why, since nothing else tells half an answer from a whole
+        one.
         """
-        while not self._cut:
-            try:
-                async with self._limit.wait():
-                    event = await anext(self._stream, None)
-                    if event is None:
-                        raise ModelUnreachable("the stream broke off before the answer was complete")
-                    self._note(event)
-                    if event.type == "text" and event.text:
-                        return self._counted(scrub(event.text))
-                    if event.type == "content_block_start":
-                        self._in_call = event.content_block.type == "tool_use"
-                    elif event.type == "input_json":
-                        self._input_size += len(event.partial_json)
-            except ModelError as error:
-                # The SDK reads inputs as they come, and gives up on one that is not JSON. What the model said
-                # before is worth keeping, and it can call again.
-                if not self._in_call or not isinstance(error.__cause__, ValueError):
-                    raise
-                self._garbled = True
-                return None
-            if self._input_size > MOST_INPUT:
-                self._garbled = True
-                return None
-            if event.type == "message_stop":
-                await self._drain()
-                return None
+        while not (self._over or self._cut):
+            event = await self._next()
+            if event is None or self._message.input_size > MOST_INPUT:
+                self._over = True
+                piece = self._hearing.end() if self._hearing is not None else ""
+            else:
+                with self._limit.translated():
+                    text = self._message.take(event)
+                piece = self._hearing.feed(text) if self._hearing is not None else text
+            if self.anew:
+                self._said.clear()
+            if piece or self.anew:
+                self._said.append(piece)
+                return self._counted(piece)
         return None
+
+    @property
+    def anew(self) -> bool:
+        """Whether all that was said before the last piece turned out to be a thought."""
+        return self._hearing is not None and self._hearing.anew
 
     def finished(self, model: str) -> tuple[Finished, bool]:
         """The whole answer of `model`, once `piece` has returned None, and whether it is only paused.
@@ -106,34 +115,52 @@ class Answer:
         Raises ModelError.
         """
         with self._limit.translated():
-            message = self._stream.current_message_snapshot
-            done = wire.finished(message, model, garbled=self._garbled, cut=self._cut)
-            return done, wire.paused(message)
+            heard = None
+            if self._hearing is not None and self._hearing.marked:
+                heard = Speech("".join(self._said), tuple(self._hearing.calls), marked=True)
+            done = wire.finished(self._message, model, heard, cut=self._cut)
+            return done, wire.paused(self._message)
 
     @property
     def usage(self) -> tuple[Usage, bool]:
         """What the server counted so far, and whether it counted to the end.
 
-        It counts once more at the end. If the answer broke off, the tokens that arrived are estimated.
+        It counts once more at the end. If it doesn't, the tokens that arrived are estimated.
         """
-        try:
-            counted = wire.usage_of(getattr(self._stream.current_message_snapshot, "usage", None))
-        except AssertionError:  # the SDK's, as long as the server has said nothing
-            return Usage(), True
-        if self._counted_to_end:
+        counted = wire.usage_of(self._message.usage)
+        if self._message.counted or counted == Usage():
             return counted, True
-        arrived = -(-self._size // CHARS_A_TOKEN)
+        arrived = -(-self._message.size // CHARS_A_TOKEN)
         return replace(counted, output_tokens=max(counted.output_tokens, arrived)), False
 
-    def _note(self, event: Any) -> None:
-        """Note how much of the answer has arrived."""
-        if event.type == "message_delta":
-            self._counted_to_end = True
-        elif event.type == "content_block_delta":
-            delta = event.delta
-            self._size += sum(
-                len(getattr(delta, name, None) or "") for name in ("text", "thinking", "partial_json")
-            )
+    async def _next(self) -> Mapping[str, Any] | None:
+        """The next event; None after the last one.
+
+        Once the answer is complete, only a moment is waited for what else there is: the pool can reuse the
+        connection only if the body was read to its end. A failure costs no more than that.
+        """
+        if self._message.ended:
+            now = asyncio.get_running_loop().time()
+            self._drained_by = self._drained_by or now + _DRAIN_S
+            with contextlib.suppress(TimeoutError, ModelError):
+                async with asyncio.timeout_at(self._drained_by):
+                    with translated():
+                        return await anext(self._events, None)
+            return None
+        try:
+            async with self._limit.wait():
+                event = await anext(self._events, None)
+                if event is not None and (event.get("type") == "error" or event.get("error")):
+                    raise APIStatusError(str(event), response=self._response, body=event)
+            if event is None and (self._message.odd or self._message.began is False):
+                raise ModelBadOutput("the server sent only parts of an answer, or none")
+            if event is None:
+                raise ModelUnreachable("the answer broke off before its end")
+            return event
+        except ModelUnreachable as error:
+            if self._message.began:
+                error.user_message = BROKE_OFF
+            raise
 
     def _counted(self, text: str) -> str:
         """A piece of text; the last one if the answer's own room is full."""
@@ -142,12 +169,47 @@ class Answer:
             self._cut = self._left <= 0
         return text
 
-    async def _drain(self) -> None:
-        """Read to the end of the body: only then can the pool reuse the connection.
 
-        The answer is complete, so a failure here costs the connection and nothing else.
-        """
-        with contextlib.suppress(TimeoutError, ModelError):
-            async with asyncio.timeout(_DRAIN_S):
-                with translated():
-                    await anext(self._stream, None)
+async def _events(response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any], None]:
+    """What a server sends: the events of a stream, named or not, or one message as JSON.
+
+    Raises ValueError for anything else.
+    """
+    name = data = odd = b""
+    silent = True
+    async for line in _lines(response):
+        field, _, value = line.partition(b":")
+        if field == b"event":
+            name = value.strip()
+        elif field == b"data" or (data and not line):
+            data += value + b"\n"
+            try:
+                event = json.loads(data)
+            except ValueError:
+                if line:
+                    continue  # the rest may be in the next line
+                if data.strip() != b"[DONE]":
+                    raise
+                event = {"type": "message_stop"}
+            if not isinstance(event, dict):
+                raise ValueError("an event is no JSON object")
+            yield {"type": name.decode(errors="replace") or "message", **event}
+            name, data, silent = b"", b"", False
+        odd = odd or line
+    if silent and odd:
+        raise ValueError("it sent neither a stream of events nor a message")
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """The lines of a body, and one that is empty. A body of JSON is the data of one event."""
+    rest = b""
+    async for chunk in response.aiter_bytes():
+        rest += chunk
+        if len(rest) > MOST_LINE:
+            raise ValueError(f"it sent a line of more than {MOST_LINE} bytes")
+        if not rest.lstrip().startswith(b"{"):
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                yield line.rstrip(b"\r")
+    yield b"data:" + rest if rest.lstrip().startswith(b"{") else rest
+    yield b""

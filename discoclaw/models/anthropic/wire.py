@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 from anthropic import transform_schema
-from anthropic.types import JSONOutputFormatParam, Message, MessageParam, TextBlockParam, ToolParam
-from anthropic.types import Usage as SdkUsage
+from anthropic.types import JSONOutputFormatParam, MessageParam, TextBlockParam, ToolParam
 from pydantic import BaseModel
 
 from discoclaw.core.attached import Encoded
@@ -35,6 +34,8 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Shape
 from discoclaw.core.text import scrub
+from discoclaw.models.anthropic.message import Message
+from discoclaw.models.speech import Speech
 from discoclaw.models.structured import checked
 
 Block = Mapping[str, object]
@@ -167,29 +168,30 @@ def corrected(prompt: str, answer: AssistantTurn, fault: str) -> tuple[Turn, ...
     return (UserTurn(prompt), asked) if answer.calls else (UserTurn(prompt), answer, asked)
 
 
-def finished(message: Message, model: str, *, garbled: bool = False, cut: bool = False) -> Finished:
+def finished(message: Message, model: str, heard: Speech | None = None, *, cut: bool = False) -> Finished:
     """The complete message of `model` as the last event of a stream.
 
-    `garbled`: the input of one of its calls cannot be read. Which one is not known, so all of them count as
-    unreadable. `cut`: it was longer than it may be, and the rest was not read.
-    Raises ModelRefused when the model declined, and ModelTooLong when its context was full before it had said
-    anything.
+    `heard`: what its text says, if that isn't all. `cut`: it was longer than it may be, and the rest was not
+    read. Raises ModelRefused when the model declined, ModelTooLong when its context was full before it had
+    said anything, and ModelBadOutput when there is no part of an answer in it.
     """
     reason = "max_tokens" if cut else message.stop_reason
     if reason == "refusal":
         detail = message.stop_details
-        why = getattr(detail, "explanation", None) or getattr(detail, "category", None)
+        why = detail.get("explanation") or detail.get("category")
         raise ModelRefused(f"the model declined: {why or 'no reason given'}")
     stop = _STOPS.get(reason or "", "end")
-    blocks = _repaired(block.to_dict(mode="json", warnings=False) for block in message.content)
+    blocks = _repaired(message.blocks if heard is None else _as_heard(message.blocks, heard))
+    if reason is None and (message.odd or not blocks):
+        raise ModelBadOutput("the server left out parts of an answer, and why it ends")
     if stop == "length" and reason != "pause_turn":
         # The last call may be cut off in the middle of its input. None is made: the turn ends here.
         blocks = tuple(block for block in blocks if block.get("type") != "tool_use")
-    text = "".join(scrub(str(block.get("text", ""))) for block in blocks if block.get("type") == "text")
+    text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     if reason == "model_context_window_exceeded" and not text.strip():
         raise ModelTooLong("the answer reached the end of the model's context window")
     calls = tuple(
-        ToolCall(str(block["id"]), str(block["name"]), None if garbled else block.get("input"))
+        ToolCall(str(block["id"]), str(block["name"]), block.get("input"))
         for block in blocks
         if block.get("type") == "tool_use"
     )
@@ -199,8 +201,19 @@ def finished(message: Message, model: str, *, garbled: bool = False, cut: bool =
 
 def paused(message: Message) -> bool:
     """Whether the server paused the turn: sent back as it is, it goes on."""
-    calls = any(block.type == "tool_use" for block in message.content)
+    calls = any(block.get("type") == "tool_use" for block in message.blocks)
     return message.stop_reason == "pause_turn" and not calls
+
+
+def _as_heard(blocks: Sequence[Block], heard: Speech) -> Iterable[Block]:
+    """The blocks as a server that understands its model would send them: thoughts, speech, calls."""
+    others = [block for block in blocks if block.get("type") != "text"]
+    thoughts = [block for block in others if block.get("type") in THOUGHTS]
+    yield from thoughts
+    yield {"type": "text", "text": heard.text}
+    yield from (block for block in others if block not in thoughts)
+    for call in heard.calls:
+        yield {"type": "tool_use", "name": call.name, "input": call.input}
 
 
 def joined(parts: Sequence[Finished]) -> Finished:
@@ -280,11 +293,11 @@ def _sendable(block: Block) -> Block:
     return {**block, "input": {}}
 
 
-def usage_of(usage: SdkUsage | None) -> Usage:
-    """What the server counted, 0 where it leaves that out, as local ones do. The SDK doesn't fill it in."""
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """What the server counted, 0 where it leaves that out, as local ones do."""
 
     def count(name: str, of: object = usage) -> int:
-        value = getattr(of, name, None)
+        value = of.get(name) if isinstance(of, Mapping) else None
         return value if isinstance(value, int) and 0 < value < MOST_COUNTED else 0
 
     return Usage(
@@ -292,5 +305,5 @@ def usage_of(usage: SdkUsage | None) -> Usage:
         count("output_tokens"),
         count("cache_read_input_tokens"),
         count("cache_creation_input_tokens"),
-        count("web_search_requests", getattr(usage, "server_tool_use", None)),
+        count("web_search_requests", usage.get("server_tool_use")),
     )
