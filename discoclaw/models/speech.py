@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import regex
 
@@ -27,10 +27,8 @@ _THOUGHTS = {
 }
 _CALLS = {
     "<tool_call>": "</tool_call>",  # Qwen, Hermes, GLM
-    "<tool_calls>": "</tool_calls>",
     "<function_call>": "</function_call>",
     "<function_calls>": "</function_calls>",
-    "<minimax:tool_call>": "</minimax:tool_call>",
     "<function=": "</function>",  # Llama 3.1
     "<|python_tag|>": "<|eom_id|>",  # Llama 3
     "[TOOL_CALLS]": "</s>",  # Mistral
@@ -39,41 +37,27 @@ _CALLS = {
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
     "```tool_call\n": "```",
 }
-_ENDS = (
-    r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call)\|>|<end_of_turn>"
-    r"|<｜end▁of▁sentence｜>"
-)
-_ROLE = r"(?:<\|(?:im_start|start|start_header_id)\|>|<start_of_turn>)(?P<role>\w{1,32})(?P<to>[^<\n]{0,80})"
-_CHANNEL = r"<\|channel\|>(?P<channel>analysis|commentary|final)(?P<rest>[^\n]{0,80}?)"
-_HEAD_END = r"(?:<\|message\|>|<\|end_header_id\|>|\n)"
 
 
 def _any(marks: Iterable[str]) -> str:
     return "|".join(map(re.escape, marks))
 
 
+_ROLE = r"(?:<\|(?:im_start|start|start_header_id)\|>|<start_of_turn>)(?P<role>\w{1,32})(?P<to>[^<\n]{0,80})"
+_CHANNEL = r"<\|channel\|>(?P<channel>analysis|commentary|final)(?P<rest>[^\n]{0,80}?)"
 _MARK = regex.compile(
-    rf"(?P<think>{_any(_THOUGHTS)})"
-    rf"|(?P<thought>{_any(_THOUGHTS.values())})(?=(?P<after>[\s\S]))"
+    rf"(?P<think>{_any(_THOUGHTS)})|(?P<thought>{_any(_THOUGHTS.values())})(?=(?P<after>[\s\S]))"
     rf"|(?P<call>{_any(_CALLS)})"
-    rf"|(?P<head>(?:{_ROLE})(?:{_CHANNEL})?{_HEAD_END}|{_CHANNEL}{_HEAD_END})"
-    rf"|(?P<end>{_ENDS})(?=[\n<])"
+    rf"|(?P<head>(?:{_ROLE}(?:{_CHANNEL})?|{_CHANNEL})(?:<\|message\|>|<\|end_header_id\|>|\n))"
+    r"|(?P<end><\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call)\|>|<end_of_turn>"
+    r"|<｜end▁of▁sentence｜>)(?=[\n<])"
 )
 _GIVEN = regex.compile(r"\s{0,4}[\[{<]")
 _TURNS = re.compile(r"\n|`+|~+|<|\[")
-_NEXT_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
+_THOUGHT_ENDS = re.compile(_any(_THOUGHTS.values()))
+_MESSAGE_ENDS = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 _NEVER = re.compile(r"(?!)")
-_CALL_INSIDE = re.compile(rf"^[ \t]*({_any(_CALLS)})", re.MULTILINE)
-_ANY_CLOSED = re.compile(_any(_THOUGHTS.values()))
-_Kind = Literal["thought", "call", "over", "guess"]
-
-
-class _Region(NamedTuple):
-    """What is no speech, up to its end. `name` is the called tool's, where the mark has it."""
-
-    kind: _Kind
-    closed: re.Pattern[str]
-    name: str = ""
+_CALL_INSIDE = re.compile(rf"^[ \t]*(?:{_any(_CALLS)})", re.MULTILINE)
 
 
 class Written(NamedTuple):
@@ -105,13 +89,12 @@ class Hearing:
 
     `anew`: what was returned last takes the place of everything before it, which turned out to be a thought.
     `thinking`: the text is expected to begin with a thought, as some models begin without a mark.
+    `thinks_first`: it did.
     """
 
     def __init__(self, *, thinking: bool = False) -> None:
         self.calls: list[Written] = []
-        self.marked = self.anew = False
-        self.thinks_first = False
-        """Whether a thought ended that no mark had begun."""
+        self.marked = self.anew = self.thinks_first = False
         self._left = ""  # not decided yet
         self._said: list[str] = []  # not returned yet
         self._spoke = self._trim = False  # a word was said; blanks before the first are dropped
@@ -119,8 +102,8 @@ class Hearing:
         self._begins = True  # a line, or what follows a mark
         self._fence = self._ticks = ""
         self._thought = False
-        self._region: _Region | None = _Region("guess", _ANY_CLOSED) if thinking else None
-        self._seen = 0
+        self._region: Literal["", "thought", "call", "over", "guess"] = "guess" if thinking else ""
+        self._closed, self._called, self._seen = _THOUGHT_ENDS, "", 0  # of the region
 
     def feed(self, piece: str) -> str:
         """What is said, as far as this piece makes it certain."""
@@ -133,7 +116,7 @@ class Hearing:
     def _hear(self, piece: str, *, last: bool) -> str:
         self.anew = False
         self._left += piece
-        while self._left and (self._inside(self._region, last) if self._region else self._outside(last)):
+        while self._left and (self._inside(last) if self._region else self._outside(last)):
             pass
         text, self._said = "".join(self._said), []
         return text
@@ -153,25 +136,21 @@ class Hearing:
             if text[at] == "\n":
                 self._begins, self._ticks, at = True, "", at + 1
                 continue
-            if not self._fence and not self._ticks:
-                mark = _MARK.match(text, at, partial=not last)
-                counts = self._counts(mark, text, last) if mark is not None else False
-                if counts is None:
-                    return self._wait(at)
-                if mark is not None and counts:
-                    self._say(text[:at])
-                    self._left = self._left[mark.end() :]
+            mark = None if self._fence or self._ticks else _MARK.match(text, at, partial=not last)
+            if mark is not None and (counts := self._counts(mark, text, last)) is not False:
+                self._say(self._left[:at])
+                self._left = self._left[mark.end() if counts else at :]
+                if counts:
                     self._take(mark)
-                    return True
+                return bool(counts)
             if text[at] in "`~":
                 if turn.end() == len(text) and len(turn[0]) < LONGEST:
-                    return self._wait(at)
+                    break
                 self._code(turn[0])
             self._begins, at = False, turn.end()
-        self._begins = self._begins and not text[at:].strip()
-        return self._wait(len(self._left))
-
-    def _wait(self, at: int) -> bool:
+        else:
+            self._begins = self._begins and not text[at:].strip()
+            at = len(self._left)
         self._say(self._left[:at])
         self._left = self._left[at:]
         return False
@@ -198,114 +177,103 @@ class Hearing:
             self._ticks = "" if self._ticks == run else self._ticks or run
 
     def _take(self, mark: "regex.Match[str]") -> None:
+        """Go on behind a mark: in a region that is no speech, or with speech."""
+        self._called = ""
         if (begun := mark["think"]) is not None:
-            self._enter("thought", re.compile(re.escape(_THOUGHTS[begun])))
+            self._region, self._closed = "thought", re.compile(re.escape(_THOUGHTS[begun]))
         elif (begun := mark["call"]) is not None:
-            self._enter("call", re.compile(re.escape(_CALLS[begun])))
+            self._region, self._closed = "call", re.compile(re.escape(_CALLS[begun]))
             self._left = (begun if begun.endswith("=") else "") + self._left
-        elif mark["thought"]:
-            if not self._thought:
-                self.anew = self.thinks_first = True
-                self._said, self.calls, self._spoke = [], [], False
-            self._thought = True
-            self._enter(None)
+        elif mark["thought"] and not self._thought:
+            self.anew = self.thinks_first = self._thought = True
+            self._said, self.calls, self._spoke = [], [], False
         elif (mark["role"] or "assistant") not in ("assistant", "model"):
-            self._enter("over", _NEVER)  # it goes on with what somebody else might say
+            self._region, self._closed = "over", _NEVER  # it goes on with what others might say
         elif to := re.search(r"to=([\w.-]+)", f"{mark['to']} {mark['rest']}"):
-            self._enter("call", _NEXT_MESSAGE, to[1])
+            self._region, self._closed, self._called = "call", _MESSAGE_ENDS, to[1]
         elif mark["channel"] == "analysis":
-            self._enter("thought", _NEXT_MESSAGE)
-        else:
-            self._enter(None)
+            self._region, self._closed = "thought", _MESSAGE_ENDS
+        self._begin()
 
-    def _enter(self, kind: _Kind | None, closed: "re.Pattern[str]" = _NEVER, name: str = "") -> None:
-        """Go on behind a mark: in a region of this kind, or with speech."""
-        self._region = _Region(kind, closed, name) if kind is not None else None
-        self.marked, self._begins, self._seen = True, True, 0
-        self._trim = not self._spoke
+    def _begin(self) -> None:
+        self.marked, self._begins, self._seen, self._trim = True, True, 0, not self._spoke
 
-    def _inside(self, region: "_Region", last: bool) -> bool:
+    def _inside(self, last: bool) -> bool:
         """Take what stands in a region. Returns whether its end was found, or made by the end of the text."""
-        found = region.closed.search(self._left, max(0, self._seen - LONGEST))
-        if found is None and not last:
+        end = self._closed.search(self._left, max(0, self._seen - LONGEST))
+        if end is None and not last:
             self._seen = len(self._left)
             return False
-        if region.kind == "guess" and found is None:
-            self._region = None
+        region, self._region = self._region, ""
+        if region == "guess" and end is None:
             return True
-        body, rest = (self._left[: found.start()], self._left[found.end() :]) if found else (self._left, "")
-        if region.kind == "call":
-            self.calls += _calls(body, region.name)
-        elif region.kind == "thought" and found is None and (inside := _CALL_INSIDE.search(body)):
+        body, self._left = (self._left[: end.start()], self._left[end.end() :]) if end else (self._left, "")
+        if region == "call":
+            self.calls += _calls(body, self._called)
+        elif region == "thought" and end is None and (inside := _CALL_INSIDE.search(body)):
             self.calls += _calls(body[inside.end() :])  # some models forget to end a thought before they call
-        self.thinks_first = self.thinks_first or region.kind == "guess"
-        self._thought = self._thought or region.kind in ("thought", "guess")
-        self._left = rest
-        self._enter(None)
+        self.thinks_first = self.thinks_first or region == "guess"
+        self._thought = self._thought or region in ("thought", "guess")
+        self._begin()
         return True
 
 
-_DECODER = json.JSONDecoder()
-_NAMED = re.compile(
+_OBJECT = re.compile(
     r"([\w.:-]{0,100})\s{0,9}(?:\[ARGS\]|<\|tool_call_argument_begin\|>|```json)?\s{0,9}(?=\{)"
 )
-_TAGGED = re.compile(
-    r"<(?:function|invoke)(?:=|\s+name=)\"?([\w.:-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL
-)
+_TAGGED = re.compile(r"<(?:function=|invoke\s+name=\")([\w.:-]+)\"?>")
 _KEYED = re.compile(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
 _PARAMETER = re.compile(
-    r"<(?:parameter(?:=|\s+name=)\"?|arg_key>)([\w.-]+)(?:\"?>|</arg_key>\s*<arg_value>)"
-    r"(.*?)(?:</(?:parameter|arg_value)>|\Z)",
+    r"<(?:parameter=|parameter\s+name=\"|arg_key>)([\w.-]+)(?:\"?>|</arg_key>\s*<arg_value>)(.*?)"
+    r"(?:</(?:parameter|arg_value)>|\Z)",
     re.DOTALL,
 )
 
 
 def _calls(body: str, name: str = "") -> list[Written]:
     """The calls written in `body`, or one that can't be read. With a `name`, `body` is that call's input."""
-    if len(body) > MOST_CALL:
-        return [Written(_plain(name), None)]
-    if name:
-        return [Written(_plain(name), _json(body))]
-    tagged = [Written(_plain(one[1]), _parameters(one[2])) for one in _TAGGED.finditer(body)]
-    if not tagged and (keyed := _KEYED.match(body)):
-        tagged = [Written(_plain(keyed[1]), _parameters(body))]
-    return tagged or [*_objects(body)] or [Written("", None)]
+    if name or len(body) > MOST_CALL:
+        return [Written(_plain(name), _read(body[:MOST_CALL]))]
+    keyed = _KEYED.match(body)
+    found = [keyed] if keyed is not None else [*_TAGGED.finditer(body)]
+    if not found:
+        return [*_objects(body)] or [Written("", None)]
+    ends = [*(one.start() for one in found[1:]), len(body)]
+    inputs = (body[one.end() : end].strip() for one, end in zip(found, ends, strict=True))
+    return [Written(_plain(one[1]), _given(text)) for one, text in zip(found, inputs, strict=True)]
+
+
+def _given(text: str) -> object:
+    """The input of a call in tags: JSON, or each parameter in tags of its own, whose value may be JSON."""
+    if text.startswith("{"):
+        return _read(text)
+    pairs = ((one[1], one[2].strip()) for one in _PARAMETER.finditer(text))
+    return {name: text if (value := _read(text)) is None else value for name, text in pairs}
 
 
 def _objects(body: str) -> Iterator[Written]:
+    """The calls in JSON, each with its name inside or before it."""
     at = 0
-    while found := _NAMED.search(body, at):
-        try:
-            value, at = _DECODER.raw_decode(body, found.end())
-        except (ValueError, RecursionError):
-            yield Written(_plain(found[1]), None)
-            return
-        if found[1]:
-            yield Written(_plain(found[1]), value)
-            continue
-        call = value["function"] if isinstance(value.get("function"), dict) else value
-        name = call["name"] if isinstance(call.get("name"), str) else ""
-        given: object = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
-        yield Written(_plain(name), _json(given) if isinstance(given, str) else given if name else None)
+    while found := _OBJECT.search(body, at):
+        call, at = _decoded(body, found.end())
+        name, given = found[1], call
+        if not name and call is not None:
+            call = call["function"] if isinstance(call.get("function"), dict) else call
+            name = call["name"] if isinstance(call.get("name"), str) else ""
+            given = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
+        yield Written(_plain(name), _read(given) if isinstance(given, str) else given if name else None)
 
 
-def _parameters(text: str) -> object:
-    if text.lstrip().startswith("{"):
-        return _json(text)
-    return {one[1]: _value(one[2].strip()) for one in _PARAMETER.finditer(text)}
+def _read(text: str) -> object:
+    return _decoded(text.strip(), 0)[0]
 
 
-def _value(text: str) -> object:
-    """A parameter's value: JSON if it is some, text if not."""
-    value = _json(text)
-    return text if value is None else value
-
-
-def _json(text: str) -> object:
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The JSON that begins there and where it ends; None and the end of the text if there is none."""
     try:
-        return _DECODER.raw_decode(text.strip())[0]
+        return json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):
-        return None
+        return None, len(text)
 
 
 def _plain(name: str) -> str:

@@ -205,7 +205,7 @@ class Conversation:
                     if event.instead:
                         del text[before:]
                         await reply.retract("".join(text))
-                    text.append(event.text)
+                    text += [event.text] if event.text else []
                     await reply.push(event.text)
                 else:
                     finished = event

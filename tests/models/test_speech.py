@@ -107,12 +107,15 @@ def test_a_call_that_is_written_as_text_is_read(text: str) -> None:
 def test_several_calls_and_what_is_said_around_them() -> None:
     text = 'I\'ll look.<tool_call>{"name":"f","arguments":{"q":1}}\n{"name":"g"}</tool_call>\nSo.'
     assert spoken(text) == Speech("I'll look.\nSo.", (CALL, Written("g", {})), marked=True)
+    tagged = "<tool_call><function=f><parameter=q>1</parameter></function><function=h><parameter=p>x"
+    assert spoken(tagged).calls == (CALL, Written("h", {"p": "x"}))
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("<tool_call>I would search.</tool_call>", ""),
+        ("<tool_call>" + "a" * 49_000 + "!", ""),
         ('<tool_call>{"arguments": {"q": 1}}</tool_call>', ""),
         ('<tool_call>f{"q": 1</tool_call>', "f"),
         ("<tool_call>" + '{"name":' * 5_000, ""),

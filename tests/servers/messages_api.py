@@ -11,7 +11,8 @@ answers "ok" unless the test sets another). `server.requests` keeps what arrived
 lists `server.models`, or does what a `Raw` says; with `server.key` set, both refuse any other. A behaviour is
 made by one of the functions below: text, tool_use, json_answer, refusal, failure, error_event, cut, ended,
 silence, raw. Its streaming is as fine and as slow as the test says; the same answer is sent whole to a
-request that does not ask for a stream. Messages that break the API's rules (`messages_rules`) are refused.
+request that does not ask for a stream. Its `dialect` is how a server that imitates the API would send it.
+Messages that break the API's rules (`messages_rules`) are refused.
 
 Knows nothing about DiscoClaw.
 """
@@ -51,6 +52,20 @@ class Received:
         return "\n\n".join(block["text"] for block in self.body.get("system", ()))
 
 
+Dialect = Literal[
+    "anthropic",
+    "no usage",
+    "no message_stop",
+    "json",
+    "no event lines",
+    "no types",
+    "no block start",
+    "index 1",
+    "null text",
+    "done",
+]
+
+
 @dataclass(frozen=True)
 class Answer:
     """A message, streamed or whole as the request wants; `ending` tells how a stream goes wrong."""
@@ -63,13 +78,14 @@ class Answer:
     hold: asyncio.Event | None = None
     usage: Json = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 5})
     ending: Literal["complete", "cut", "ended"] | Json = "complete"
+    dialect: Dialect = "anthropic"
 
 
 Behaviour = Answer | Raw | Held
 
 
 def text(*pieces: str, **how: Any) -> Answer:
-    """A text answer; `how` is any other field of `Answer` (stop_reason, delay_s, hold, usage, ending)."""
+    """A text answer; `how` is any other field of `Answer`, such as stop_reason or dialect."""
     return Answer(({"type": "text", "text": ""},), (pieces,), **how)
 
 
@@ -191,7 +207,7 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
                 case Held():
                     await behaviour.wait()
                     raise AssertionError("nobody sets that event")
-                case Answer() if received.body.get("stream"):
+                case Answer() if received.body.get("stream") and behaviour.dialect != "json":
                     return await self._stream(behaviour, request, received)
                 case Answer():
                     return web.json_response(self._message(behaviour, received, whole=True))
@@ -203,14 +219,17 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
         response = web.StreamResponse(headers={"content-type": "text/event-stream", "request-id": "req_test"})
         await response.prepare(request)
         told = 0
-        for name, data in self._events(answer, received):
-            await response.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+        for name, data in _spoken_as(answer.dialect, self._events(answer, received)):
+            begin = "" if answer.dialect == "no event lines" else f"event: {name}\n"
+            await response.write(f"{begin}data: {json.dumps(data)}\n\n".encode())
             if name == "content_block_delta":
                 told += 1
                 if told == 1 and answer.hold:
                     await answer.hold.wait()
                 if answer.delay_s:
                     await asyncio.sleep(answer.delay_s)
+        if answer.dialect == "done":
+            await response.write(b"data: [DONE]\n\n")
         if answer.ending == "cut":
             # Waits for what was written to be on its way, then drops the connection without an end.
             await asyncio.sleep(0.01)
@@ -258,6 +277,32 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
             "stop_sequence": None,
             "usage": answer.usage,
         }
+
+
+def _spoken_as(dialect: Dialect, events: Iterator[tuple[str, Json]]) -> Iterator[tuple[str, Json]]:
+    """The events as a server sends them that imitates the API."""
+    for name, event in events:
+        match dialect, name:
+            case "no usage", _:
+                event.pop("usage", None)
+                event.get("message", {}).pop("usage", None)
+            case ("no message_stop", "message_stop") | ("no block start", "content_block_start"):
+                continue
+            case "done", "message_stop" | "message_start":
+                continue
+            case "no types", _:
+                del event["type"]
+            case "index 1", _ if "index" in event:
+                event["index"] += 1
+            case "null text", "content_block_start" if "text" in event["content_block"]:
+                event["content_block"] = {**event["content_block"], "text": None}
+            case "null text", "content_block_stop":
+                delta = {"type": "text_delta", "text": None}
+                yield (
+                    "content_block_delta",
+                    {"type": "content_block_delta", "index": event["index"], "delta": delta},
+                )
+        yield name, event
 
 
 def _deltas(block: Json, pieces: Sequence[str]) -> Iterator[Json]:

@@ -1,7 +1,6 @@
 """Reads one answer of the Messages API while it arrives, within a deadline. Sends nothing.
 
-The bytes are read here and not by the SDK, which only knows streams of named events, and trips over whatever
-an event lacks.
+The SDK splits the bytes into events, but doesn't read these: it trips over whatever one of them lacks.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx2
-from anthropic import APIStatusError
+from anthropic import APIStatusError, AsyncStream
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
 from discoclaw.core.model import Finished, Usage
@@ -25,9 +24,6 @@ from discoclaw.models.speech import Hearing, Speech
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
-
-MOST_LINE = 16_000_000
-"""Longest line of a stream, or message as JSON, in bytes."""
 
 BROKE_OFF = "The model's answer broke off before its end. Please try again in a minute."
 
@@ -171,45 +167,21 @@ class Answer:
 
 
 async def _events(response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any], None]:
-    """What a server sends: the events of a stream, named or not, or one message as JSON.
+    """What a server sends: events of a stream, named or not, or one message as JSON.
 
     Raises ValueError for anything else.
     """
-    name = data = odd = b""
-    silent = True
-    async for line in _lines(response):
-        field, _, value = line.partition(b":")
-        if field == b"event":
-            name = value.strip()
-        elif field == b"data" or (data and not line):
-            data += value + b"\n"
-            try:
-                event = json.loads(data)
-            except ValueError:
-                if line:
-                    continue  # the rest may be in the next line
-                if data.strip() != b"[DONE]":
-                    raise
-                event = {"type": "message_stop"}
+    kind = response.headers.get("content-type", "")
+    if "json" in kind:
+        yield {"type": "message", **json.loads(await response.aread())}
+        return
+    silent = "event-stream" not in kind
+    async for sent in AsyncStream.raw_events(response):
+        if sent.data.strip() and sent.event != "ping":
+            event = {"type": "message_stop"} if sent.data.strip() == "[DONE]" else sent.json()
             if not isinstance(event, dict):
                 raise ValueError("an event is no JSON object")
-            yield {"type": name.decode(errors="replace") or "message", **event}
-            name, data, silent = b"", b"", False
-        odd = odd or line
-    if silent and odd:
-        raise ValueError("it sent neither a stream of events nor a message")
-
-
-async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """The lines of a body, and one that is empty. A body of JSON is the data of one event."""
-    rest = b""
-    async for chunk in response.aiter_bytes():
-        rest += chunk
-        if len(rest) > MOST_LINE:
-            raise ValueError(f"it sent a line of more than {MOST_LINE} bytes")
-        if not rest.lstrip().startswith(b"{"):
-            *lines, rest = rest.split(b"\n")
-            for line in lines:
-                yield line.rstrip(b"\r")
-    yield b"data:" + rest if rest.lstrip().startswith(b"{") else rest
-    yield b""
+            yield {"type": sent.event or "message", **event}
+            silent = False
+    if silent:
+        raise ValueError(f"the server sent no events, but {kind or 'something unnamed'}")
