@@ -1,6 +1,8 @@
 """The whole bot with servers that imitate Anthropic's API: what they leave out costs no answer."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -44,6 +46,14 @@ async def remembered(world: World, server: MessagesServer) -> str:
 def summary_of(world: World) -> str:
     [path] = (world.folder / "data" / "memory" / "rolling").glob("*.json")
     return path.read_text()
+
+
+async def seen(world: World, until: Callable[[str], bool]) -> str:
+    """The newest message, once it is as it should be."""
+    async with asyncio.timeout(10):
+        while not until(shown := "".join(world.shown(world.general)[-1:])):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return shown
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -135,6 +145,31 @@ async def test_thoughts_and_marks_in_a_text_are_neither_posted_nor_remembered(
         prompt = await remembered(world, server)
         assert prompt.count(f"]: {SAID}") == 2
         assert "They ask" not in prompt and "<|" not in prompt and "think>" not in prompt
+
+
+async def test_a_thought_that_was_shown_gives_way_and_the_next_one_is_not_shown(
+    start: Start, server: MessagesServer, model: AnthropicModel
+) -> None:
+    thought, goes_on = "They ask about cats. ", asyncio.Event()
+
+    def thinking(*pieces: str, **how: Any) -> None:
+        call = ("t1", "memory_search", {"query": "cats"})
+        server.script(
+            api.tool_use(call, said="I'll look."), api.text(*pieces, f"\n</think>\n\n{SAID}", **how)
+        )
+
+    async with start(model, **QUIET) as world:
+        thinking(thought * 20, hold=goes_on)
+        asking = asyncio.create_task(asked(world))
+        await seen(world, lambda shown: thought in shown)
+        goes_on.set()
+        assert await asking == [f"I'll look.\n\n{SAID}"]
+        before = len(world.env.http_requests)
+        thinking(*[thought] * 20, delay_s=0.01)
+        assert await asked(world) == [f"I'll look.\n\n{SAID}"]
+        sent = [str(one.json) for one in world.env.http_requests[before:]]
+        assert any(SAID in one for one in sent) and not any("They ask" in one for one in sent)
+        assert "They ask" not in await remembered(world, server)
 
 
 async def test_a_thought_that_never_ends_is_no_answer(

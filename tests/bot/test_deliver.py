@@ -583,3 +583,51 @@ class TestWhatIsBeingDone:
         reply = DiscordReply(at.channel, at.asked, edit_every_s=0.0, onto=half)
         await self.do(reply)
         assert await at.texts() == ["Half an ans"]
+
+
+class TestWhatWasNoPartOfTheAnswer:
+    THOUGHT = "They ask what I remember. "
+
+    async def test_gives_way_to_what_is_said(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, f"Let me look.\n\n{self.THOUGHT}")
+        (first,) = await at.answers()
+        await reply.retract("Let me look.\n\n")
+        await say(reply, "Tea.")
+        assert await at.texts() == ["Let me look.\n\nTea."]
+        assert await reply.finish() == str(first.id)
+        assert await at.texts() == ["Let me look.\n\nTea."]
+
+    async def test_leaves_with_all_messages_that_it_filled(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, self.THOUGHT * 200)
+        assert len(await at.texts()) == 3
+        await reply.retract("")
+        await reply.push("Tea.")
+        shown = await reply.finish("whole")
+        assert await at.texts() == ["Tea."]
+        assert [str(one.id) for one in await at.answers()] == [shown]
+
+    async def test_leaves_nothing_where_no_more_is_said(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, self.THOUGHT)
+        await reply.retract("")
+        assert await reply.finish() is None
+        assert await at.texts() == []
+
+    async def test_is_not_said_where_it_was_not_shown_yet(self, at: Stage) -> None:
+        reply = at.reply(edit_every_s=60)
+        await reply.push("They")
+        await reply.retract("")
+        await reply.push("Tea.")
+        await reply.finish()
+        assert await at.texts() == ["Tea."]
+
+    async def test_stays_where_discord_keeps_it_and_the_answer_follows(self, at: Stage) -> None:
+        reply = at.reply()
+        await say(reply, self.THOUGHT * 100)
+        at.env.inject_error("DELETE", "/channels/*/messages/*", status=403, times=None)
+        await reply.retract("")
+        await reply.push("Tea.")
+        await reply.finish()
+        assert (await at.texts())[1:] == ["Tea."]

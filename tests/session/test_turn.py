@@ -330,9 +330,11 @@ class TestAModelThatFails:
 
     async def test_what_was_said_before_it_broke_off_stays(self, tmp_path: Path) -> None:
         broken = [TextDelta("Half an ans"), ModelUnreachable("gone")]
-        reply = await ask(house(tmp_path, ScriptedModel([broken])))
+        home = house(tmp_path, ScriptedModel([broken]))
+        reply = await ask(home)
         assert reply.text == "Half an ans"
         assert reply.failed == [ModelUnreachable.user_message]
+        assert [said.text for said in home.windows.use(KEY).recent() if said.by_us] == ["Half an ans"]
 
     async def test_a_stream_without_an_end_is_said(self, tmp_path: Path) -> None:
         reply = await ask(house(tmp_path, ScriptedModel([[TextDelta("Half")]])))
