@@ -158,7 +158,7 @@ async def test_a_thought_that_was_shown_gives_way_and_the_next_one_is_not_shown(
             api.tool_use(call, said="I'll look."), api.text(*pieces, f"\n</think>\n\n{SAID}", **how)
         )
 
-    async with start(model, **QUIET) as world:
+    async with start(model, **QUIET, edit_interval_s=0.0) as world:
         thinking(thought * 20, hold=goes_on)
         asking = asyncio.create_task(asked(world))
         await seen(world, lambda shown: thought in shown)
