@@ -201,11 +201,8 @@ class DiscordReply:
             await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
 
     def _row_after(self, ending: Ending) -> Row:
-        return (
-            self._below.after(ending, [one.id for one in self._full])
-            if self._below is not None
-            else NO_BUTTONS
-        )
+        above = [one.id for one in self._full]
+        return self._below.after(ending, above) if self._below is not None else NO_BUTTONS
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal with its buttons, as a card below the answer. Raises `ChatError`."""

@@ -86,7 +86,6 @@ class TestACall:
         [result] = results(server.requests[1])
         assert result["is_error"] and "memory_search" in result["content"]
 
-    @pytest.mark.filterwarnings("ignore:Pydantic serializer")  # of the SDK, about the id that is a number
     @pytest.mark.parametrize("ids", [("a", "a"), (None, None), ("", "a"), (7, 7)])
     async def test_without_an_id_of_its_own_gets_one(
         self, start: Start, server: MessagesServer, model: AnthropicModel, ids: tuple[object, ...]

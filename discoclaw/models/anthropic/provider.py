@@ -131,7 +131,7 @@ class AnthropicModel:
         self._enforces_schema = self._known is not None
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
         self._thinks_first = False
-        """Whether it was heard to begin with a thought, without a mark: its next one isn't shown at all."""
+        """Whether an answer began with a thought, without a mark: the next one waits for a thought's end."""
         self._sight = Sight(certain=provider.is_anthropic)  # all of Anthropic's take pictures and PDFs
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
