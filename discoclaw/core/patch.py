@@ -8,6 +8,7 @@ extraction of which all are flawed is rejected too, so that what was said waits.
 as prose.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -175,11 +176,11 @@ class Summary(_Strict, ProseShape):
         Themes and decisions become the channel's memory, so they count only from an object of exactly this
         shape.
         """
-        for found in objects_in(text):
+        for found in filter(None, objects_in(text)):
             try:
-                return cls.model_validate(found, strict=True)
+                return cls.model_validate_json(found, strict=True)
             except ValidationError:
-                alone = found.get("summary")
+                alone = json.loads(found).get("summary")
                 if isinstance(alone, str) and alone.strip():
                     return cls(summary=alone)
         plain = summary_in(text)

@@ -1,13 +1,13 @@
-"""Reads a summary out of an answer that should have been JSON, and is something else.
+"""Reads answers that should have been JSON alone: the objects between other words, and a summary in prose.
 
 Servers without structured output may ignore the schema, and a summary in prose is still a summary. That is
-true of nothing else: whatever changes somebody's memory stays strict JSON. Pure.
+true of nothing else: whatever changes somebody's memory is a whole JSON object. Pure.
 """
 
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Self
 
 from pydantic import BaseModel
@@ -20,7 +20,10 @@ _MOST_STARTS = 20
 """How many opening braces are tried."""
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"^\s*```[\w-]*[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*$", re.MULTILINE)
+_BEGINS = re.compile(r'\{\s*["}]')
+"""How an object begins, and a brace in a sentence doesn't."""
+_BLANK = " \t\r\n\ufeff"
 _HEADING = re.compile(
     r"\A(?:(?:sure|okay|certainly|of course)\b[^\n:]{0,40}[,.!:]\s*)?"
     r"(?:here(?: i|['’])s\b[^\n:]{0,80}:|[#*_\s]*(?:new |running |updated )?summary[*_\s]*:[*_]*)\s*",
@@ -51,19 +54,30 @@ class ProseShape(BaseModel):
         """The value that an answer holds which is not JSON as a whole, or None if it holds none."""
 
 
-def objects_in(text: str) -> Iterator[Mapping[str, object]]:
-    """The JSON objects in a text, such as those in a code fence or between sentences."""
+def objects_in(text: str) -> Iterator[str]:
+    """The JSON objects in a text, as they stand in a code fence or between sentences; "" for a broken one.
+
+    What follows the brace of a broken one is searched too.
+    """
     decoder, at = json.JSONDecoder(), -1
     for _ in range(_MOST_STARTS):
         at = text.find("{", at + 1)
         if at < 0:
             return
         try:
-            found, end = decoder.raw_decode(text, at)
+            _, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
+            if _BEGINS.match(text, at):
+                yield ""
             continue
+        yield text[at:end]
         at = end - 1
-        yield found
+
+
+def bare(text: str) -> str:
+    """The text without what models put around JSON: a code fence, a list's brackets, a byte order mark."""
+    plain = _FENCE.sub("", text).strip(_BLANK)
+    return plain[1:-1].strip(_BLANK) if plain[:1] == "[" and plain[-1:] == "]" else plain
 
 
 def summary_in(text: str) -> str | None:

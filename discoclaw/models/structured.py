@@ -1,4 +1,6 @@
-"""Reading of a structured answer: text in, a checked value out. It is strict but for summaries.
+"""Reading of a structured answer: text in, a checked value out.
+
+The value is strict; what stands around it doesn't count. Only a summary may come without.
 
 Knows nothing about who answers: a provider that enforces the schema, a local server that has never seen
 it, or the offline model.
@@ -10,7 +12,7 @@ from pydantic import ValidationError
 
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.ports import Shape
-from discoclaw.core.prose import ProseShape
+from discoclaw.core.prose import ProseShape, bare, objects_in
 from discoclaw.core.text import clip
 
 log = logging.getLogger(__name__)
@@ -19,31 +21,49 @@ MAX_ANSWER = 200_000
 """Longest structured answer, in characters. An honest one doesn't come near it."""
 
 _MAX_FAULTS = 5
+_NOT_ONE = "the structured answer is not one JSON object"
 
 
 def checked(text: str, shape: type[Shape]) -> Shape:
     """`text` as a value of `shape`.
 
-    Raises ModelBadOutput unless the whole text is one JSON object of exactly that shape. JSON inside prose or
-    a code fence is rejected too: the text around it is a sign that the model did something else. A shape that
-    may be answered in prose decides itself about such a text. The error names fields and faults, never
-    values, which may be somebody's memories.
+    Raises ModelBadOutput unless there is one JSON object of exactly that shape in it. A code fence, a list of
+    one, or sentences around it are only wrapping; two objects that say different things, or one that is
+    broken, are no answer. Without such an object, a shape that may be answered in prose decides itself. The
+    error names fields and faults, never values, which may be somebody's memories.
     """
     try:
-        return _strictly(text, shape)
+        return _unwrapped(text, shape)
     except ModelBadOutput:
         prose = shape.from_prose(text) if issubclass(shape, ProseShape) else None
         if prose is None:
             raise
-        log.info("the model answered a %s in prose or with text around it", shape.__name__)
+        log.info("the model answered a %s in prose", shape.__name__)
         return prose
 
 
-def _strictly(text: str, shape: type[Shape]) -> Shape:
+def _unwrapped(text: str, shape: type[Shape]) -> Shape:
     if len(text) > MAX_ANSWER:
         raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
-    if not text.lstrip(" \t\r\n").startswith("{"):
-        raise ModelBadOutput("the structured answer is not one JSON object")
+    alone = bare(text)
+    found = list(dict.fromkeys(objects_in(alone)))
+    if alone in found:
+        return _strictly(alone, shape)
+    # An empty object between sentences is a piece of somebody's code rather than an answer.
+    fitting, faults = list[Shape](), list[ModelBadOutput]()
+    for one in found:
+        try:
+            if one != "{}" and (value := _strictly(one, shape)) not in fitting:
+                fitting.append(value)
+        except ModelBadOutput as fault:
+            faults.append(fault)
+    if len(fitting) == 1 and "" not in found:
+        log.info("the model answered a %s with something around it", shape.__name__)
+        return fitting[0]
+    raise faults[0] if len(found) == len(faults) == 1 else ModelBadOutput(_NOT_ONE)
+
+
+def _strictly(text: str, shape: type[Shape]) -> Shape:
     flawed: list[str] = []
     try:
         answer = shape.model_validate_json(text, strict=True, context=flawed)

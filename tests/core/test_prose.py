@@ -109,7 +109,7 @@ class TestNoSummary:
 class TestEverythingElse:
     @pytest.mark.design(220)
     @pytest.mark.parametrize("shape", [Patch, Consolidation, Suggestion])
-    @pytest.mark.parametrize("answer", [TALK, "```json\n{}\n```", 'Here: {"upserts": []}'])
+    @pytest.mark.parametrize("answer", [TALK, "They like {} most.", '{"upserts": ["{"upserts": []}"]}'])
     def test_stays_strict(self, shape: type[Patch], answer: str) -> None:
         with pytest.raises(ModelBadOutput):
             checked(answer, shape)

@@ -56,11 +56,11 @@ class TestStructuredAnswers:
         ("what", "answer"),
         [
             ("prose", "I would rest for seven days."),
-            ("prose around JSON", 'Here you are: {"steps": [], "days": 1}'),
-            ("text behind JSON", '{"steps": [], "days": 1} Enjoy!'),
-            ("a code fence", '```json\n{"steps": [], "days": 1}\n```'),
-            ("two objects", '{"steps": [], "days": 1}{"steps": [], "days": 1}'),
-            ("a list", '[{"steps": [], "days": 1}]'),
+            ("two objects", '{"steps": [], "days": 1}{"steps": [], "days": 2}'),
+            ("a list of two", '[{"steps": [], "days": 1}, {"steps": [], "days": 2}]'),
+            ("an object in another one", '{"answer": {"steps": [], "days": 1}}'),
+            ("an object in a broken one", '{"note": "a "{"steps": [], "days": 1}" b"}'),
+            ("an object behind half of one", '{"steps": ["re {"steps": [], "days": 1}'),
             ("a number as text", '{"steps": [], "days": "1"}'),
             ("text for a list", '{"steps": "rest", "days": 1}'),
             ("a missing field", '{"steps": []}'),
@@ -75,6 +75,44 @@ class TestStructuredAnswers:
         server.default = lambda _: api.text(answer)
         with pytest.raises(ModelBadOutput):
             await planned(model)
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("```json\n", "\n```"),
+            ("```JSON5\n", "\n```\n"),
+            ("~~~ title=plan\n", "\n~~~"),
+            ("Here is {the plan} you want:\n\n```\n", "\n```\nEnjoy {} it!"),
+            ("Sure! ", " Enjoy!"),
+            ("[", "]"),
+            ("```\n[", "]\n```"),
+            ("\ufeff\n", "\n"),
+            ('I drafted {"steps": "none"} first. ', ""),
+            (f"{json.dumps(WEEK)}\n", ""),
+        ],
+    )
+    async def test_what_is_wrapped_around_the_object_does_not_count(
+        self, server: MessagesServer, model: AnthropicModel, before: str, after: str
+    ) -> None:
+        server.script(api.text(before, json.dumps(WEEK), after))
+        assert await planned(model) == Plan(**WEEK)
+        assert len(server.requests) == 1
+
+    async def test_an_empty_object_is_an_answer_only_alone(
+        self, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        class Wishes(BaseModel):
+            wishes: list[str] = []
+
+        async def wished() -> Wishes:
+            return await model.structured(purpose="extraction", system="s", prompt="p", shape=Wishes)
+
+        for alone in ("{}", "```json\n{}\n```", "[{}]"):
+            server.script(api.text(alone))
+            assert await wished() == Wishes()
+        server.default = lambda _: api.text('They ask about println!("{}").')
+        with pytest.raises(ModelBadOutput):
+            await wished()
 
     async def test_the_error_does_not_repeat_what_the_model_said(
         self, server: MessagesServer, model: AnthropicModel
