@@ -8,7 +8,8 @@ and with the older messages that the cursors say still wait (`left`).
 What a model makes of a batch is not the fault of what was said: after prose, or an answer that is cut off or
 empty, the next batch is smaller. A message that fails even alone is postponed: it waits behind all others and
 is tried alone, ever more rarely. If it always fails, it is left out: otherwise it would cost calls for ever.
-What the provider refuses, rejects or finds too long is left out at once, but only if it failed alone.
+What the provider refuses, rejects or finds too long is left out when it fails alone once more, after another
+batch went through: a server that rejects everything costs no message.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -144,8 +145,8 @@ class Backlog:
     def spoil(self, *, for_good: bool) -> str | None:
         """Make the next batch smaller, because the model failed on the last one.
 
-        A message that failed alone, and repeatedly, is postponed. It is left out if it would fail `for_good`
-        or was tried often enough. Returns its id; if it still waits, it was postponed.
+        A message that failed alone, and repeatedly, is postponed. It is left out if it fails `for_good` and
+        was postponed before, or was tried often enough. Returns its id; if it still waits, it was postponed.
         """
         self.spoiled += 1
         self.suspects = self.tried
@@ -157,7 +158,7 @@ class Backlog:
         if before is None and self.spoiled <= GIVE_UP:
             return None
         tries = before.tries + 1 if before else 0
-        if for_good or tries == TRIES:
+        if (for_good and before) or tries == TRIES:
             self.take([heard])
         else:
             self.spoiled, self.suspects = 0, ()

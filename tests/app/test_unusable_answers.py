@@ -200,7 +200,28 @@ class TestAMessageOfWhichAModelMakesNothing:
         async with start(model, summary_enabled=False, durable_every=2) as world:
             await say_all(world, words * 2)
             assert await likes(world) == {*LIKED} - {"snarks"}
+            await say_all(world, LIKED[2:])
         assert "it is left out" in caplog.text
+
+
+class TestAServerThatRejectsEverythingForAWhile:
+    async def test_costs_no_message(
+        self, start: Start, server: MessagesServer, model: AnthropicModel
+    ) -> None:
+        usual = learning()
+
+        def broken(received: Received) -> Behaviour:
+            is_loop = "tools" not in received.body
+            return api.failure(400, "invalid_request_error", "no") if is_loop else usual(received)
+
+        server.default = broken
+        async with start(model, summary_enabled=False) as world:
+            await say_all(world)
+            assert await likes(world) == set()
+            server.default = usual
+            for _ in range(3):
+                await say_all(world, ("fog",))
+            assert await likes(world) >= {*LIKED}
 
 
 class TestABatchForWhichAModelIsTooSlow:
