@@ -20,7 +20,7 @@ from discoclaw.checkup.model import ANTHROPIC, QUESTION, address_of, check_key, 
 from discoclaw.checkup.topic import finding
 from discoclaw.checkup.turn import Turn, take_turn
 from discoclaw.core.attached import Encoded
-from discoclaw.core.errors import ModelBadRequest, ModelError, SettingsError
+from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
 from discoclaw.core.ports import Model
@@ -40,6 +40,7 @@ TURN_S = 300.0
 """For the turn that is tried, with its tools."""
 SLOW_RATE = 8.0
 """Tokens a second; people read about as fast."""
+NO_TOOLS = "set DISCOCLAW_TOOLS_ENABLED=0"
 DURABLE, SUMMARY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
 PICTURE_PX, PICTURE_COLOUR, COLOURS = 32, (255, 225, 0), ("yellow", "gold", "gelb")
 LOOK = ModelRequest(
@@ -116,7 +117,8 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
     except TimeoutError:
         yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
     else:
-        for one in _turn(turn, settings, context, chat.name):
+        refused = {one.name for one in models.left_out()}
+        for one in _turn(turn, settings, context, chat.name, tools_refused="tools" in refused):
             yield one
     if settings.model_provider == "offline":
         yield Finding(
@@ -127,6 +129,9 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield one
     if settings.files_enabled:
         yield await _picture(chat)
+    for one in models.left_out():
+        if one.name not in ("tools", "image"):  # they have findings of their own
+            yield one
 
 
 def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
@@ -167,13 +172,15 @@ async def _context(config: ModelConfig, models: Models) -> int | None:
 # ---------------------------------------------------------------------- a turn and its tools
 
 
-def _turn(turn: Turn, settings: Settings, context: int | None, model: str) -> Iterator[Finding]:
+def _turn(
+    turn: Turn, settings: Settings, context: int | None, model: str, *, tools_refused: bool
+) -> Iterator[Finding]:
     if not turn.exchanges:
         yield Finding("turn", "bad", "the bot asked the model nothing", "report this; it is a bug")
         return
     first = turn.exchanges[0]
     if first.error is not None:
-        yield _failed_turn(first.error, tools=bool(first.request.tools))
+        yield Finding("turn", "bad", f"a turn of the bot fails: {first.error}", "use another model")
         return
     longest = _longest(first, settings)
     used = sum((one.usage for one in turn.exchanges), Usage())
@@ -187,16 +194,7 @@ def _turn(turn: Turn, settings: Settings, context: int | None, model: str) -> It
     )
     yield from _room(longest, settings, context)
     yield from _rate(turn)
-    yield _tools(turn, settings)
-
-
-def _failed_turn(error: ModelError, *, tools: bool) -> Finding:
-    if tools and isinstance(error, ModelBadRequest):
-        text = f"the server refuses the bot's tools ({error})"
-        return Finding(
-            "tools", "bad", text, "use a model that can call tools, or set DISCOCLAW_TOOLS_ENABLED=0"
-        )
-    return Finding("turn", "bad", f"a turn of the bot fails: {error}", "use another model")
+    yield _tools(turn, settings, refused=tools_refused)
 
 
 def _longest(first: Exchange, settings: Settings) -> int:
@@ -239,10 +237,13 @@ def _rate(turn: Turn) -> Iterator[Finding]:
         yield Finding("speed", "good", f"the model writes {rate:,.0f} tokens a second")
 
 
-def _tools(turn: Turn, settings: Settings) -> Finding:
+def _tools(turn: Turn, settings: Settings, *, refused: bool) -> Finding:
     called = [name for one in turn.exchanges for name in one.calls]
     if not settings.tools_enabled:
         return Finding("tools", "unknown", "they are switched off (DISCOCLAW_TOOLS_ENABLED)")
+    if refused:
+        text = "the server refuses the bot's tools, so people are answered without"
+        return Finding("tools", "bad", text, f"use a model that can call tools, or {NO_TOOLS}")
     failed = next((one.error for one in turn.exchanges if one.error is not None), None)
     if failed is not None:
         return Finding(
@@ -250,9 +251,7 @@ def _tools(turn: Turn, settings: Settings) -> Finding:
         )
     if not called:
         text = "told to remember something, the model called no tool"
-        return Finding(
-            "tools", "warning", text, "use a model that can call tools, or set DISCOCLAW_TOOLS_ENABLED=0"
-        )
+        return Finding("tools", "warning", text, f"use a model that can call tools, or {NO_TOOLS}")
     if not turn.remembered:
         text = (
             f"told to remember something, the model called {line(called[0], 60)}, and nothing was remembered"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from discoclaw.core.health import Check
 from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Model
 from discoclaw.core.redact import Redactor
@@ -37,7 +38,7 @@ class Models:
 
     `named` makes another model that answers people, by its name. Closing `chat` closes those too. `aliases`
     are names that the provider knows. `id_of` returns the id of a model's name, `room_of` how many tokens are
-    asked for where an answer may take so many.
+    asked for where an answer may take so many. `left_out` says what the server refuses of requests.
     """
 
     chat: Model
@@ -47,6 +48,7 @@ class Models:
     aliases: tuple[str, ...] = ()
     id_of: Callable[[str], str] = lambda name: name
     room_of: Callable[[str, Purpose, int], int] = lambda model, purpose, own: own
+    left_out: Check = tuple
 
     def redacting(self, redactor: Redactor) -> Self:
         """The same models, with secrets removed from what the loops get: that is written to disk.

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from tests.checkup.conftest import Desk, Found
-from tests.evals.answers import adds_everything, perfect, talks
+from tests.evals.answers import adds_everything, as_summary, perfect, talks
 from tests.process.house import KEY
-from tests.servers.messages_api import Received, failure, raw, text, tool_use
+from tests.servers.messages_api import Received, failure, raw, refusing, text, tool_use
 
 PAGE = b"<!DOCTYPE html><html><body>Welcome to nginx</body></html>"
 
@@ -78,6 +78,31 @@ async def test_a_server_that_refuses_tools(desk: Desk) -> None:
     assert "tools: the server refuses the bot's tools" in found.only("model", "bad")
     assert found.only("model", "bad").endswith("set DISCOCLAW_TOOLS_ENABLED=0")
     assert "pictures: the model sees pictures" in found.lines("model", "good")
+
+
+async def test_a_server_that_refuses_fields_of_a_request(desk: Desk) -> None:
+    usual = desk.model.default
+
+    def answer(request: Received) -> Any:
+        """As usual, also without the schema: that is in the prompt too."""
+        formed = "exactly one JSON object" in request.system
+        said = as_summary("Friday.") if '"themes"' in request.system else perfect(request.prompt)
+        return text("```json\n", said, "\n```") if formed else usual(request)
+
+    refused = {
+        field: failure(400, "invalid_request_error", f"{field}: Extra inputs are not permitted")
+        for field in ("cache_control", "output_config")
+    }
+    desk.model.default = refusing(refused, answer)
+    found = await asked(desk, DISCOCLAW_MODEL="qwen3")
+    warnings = found.lines("model", "warning")
+    assert [one.partition("; ")[0] for one in warnings] == [
+        "cache_control: the server refuses `cache_control` for qwen3, so it is left out: nothing is cached "
+        "there, so each turn pays for the whole prompt",
+        "output_config: the server refuses `output_config` for claude-haiku-5-5, so it is left out: nothing "
+        "holds a model to the form of its answer, so learning depends on its discipline",
+    ]
+    assert "learning: the model answers for learning in the right form" in found.lines("model", "good")
 
 
 async def test_a_model_that_talks_about_a_tool_instead_of_calling_it(desk: Desk) -> None:

@@ -48,8 +48,9 @@ class Received:
 
     @property
     def system(self) -> str:
-        """All system blocks as one text."""
-        return "\n\n".join(block["text"] for block in self.body.get("system", ()))
+        """The system prompt as one text."""
+        system = self.body.get("system", ())
+        return system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
 
 
 Dialect = Literal[
@@ -147,6 +148,25 @@ def silence() -> Held:
 def raw(body: bytes, *, status: int = 200, content_type: str = "text/event-stream") -> Raw:
     """Any bytes as the answer's body."""
     return Raw(body, status, {"content-type": content_type})
+
+
+def refusing(
+    wordings: Mapping[str, Raw], then: Callable[[Received], Behaviour]
+) -> Callable[[Received], Behaviour]:
+    """A server that refuses each of these fields in its own words, the first first, as gateways do.
+
+    `system` stands for a system prompt in blocks.
+    """
+
+    def answer(received: Received) -> Behaviour:
+        has = {
+            "cache_control": '"cache_control"' in json.dumps(received.body),
+            "system": isinstance(received.body.get("system"), list),
+        }
+        refused = [raw for field, raw in wordings.items() if has.get(field, field in received.body)]
+        return refused[0] if refused else then(received)
+
+    return answer
 
 
 def _error(kind: str, message: str) -> Json:

@@ -37,4 +37,5 @@ def open_models(config: ModelConfig) -> Models:
         aliases=tuple(ALIASES) if provider.is_anthropic else (),
         id_of=resolve,
         room_of=provider.room_of,
+        left_out=provider.left_out,
     )

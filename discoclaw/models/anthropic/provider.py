@@ -13,13 +13,14 @@ import contextlib
 import logging
 import ssl
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
 import httpx2
 from anthropic import DefaultAsyncHttpxClient, Timeout, omit
-from anthropic.types import MessageParam, OutputConfigParam, TextBlockParam, ToolParam
+from anthropic.types import OutputConfigParam
 from pydantic import BaseModel
 
 from discoclaw.core.errors import (
@@ -32,6 +33,7 @@ from discoclaw.core.errors import (
     ModelTimeout,
     ModelTooLong,
 )
+from discoclaw.core.health import Finding
 from discoclaw.core.model import (
     Finished,
     ModelRequest,
@@ -49,7 +51,7 @@ from discoclaw.models.anthropic.body import Client
 from discoclaw.models.anthropic.errors import USER_MESSAGES, translated
 from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
 from discoclaw.models.anthropic.reading import Answer, Limit
-from discoclaw.models.anthropic.sight import Sight, shown
+from discoclaw.models.anthropic.refused import Refused, asked
 from discoclaw.models.speech import Hearing
 from discoclaw.models.structured import MAX_ANSWER
 
@@ -86,6 +88,7 @@ class AnthropicProvider:
     ) -> None:
         key = api_key or DUMMY_KEY
         self.secret = api_key or ""
+        self._refused: dict[str, Refused] = {}
         self.connect_timeout_s = connect_timeout_s
         self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
@@ -112,6 +115,15 @@ class AnthropicProvider:
         known_model = known(resolve(model)) if self.is_anthropic else None
         return wire.bounded(own + thinking_room(known_model, purpose))
 
+    def refused(self, model: str) -> Refused:
+        """What the server was found not to take for a model. All who ask that model share it."""
+        return self._refused.setdefault(model, Refused(certain=self.is_anthropic))
+
+    def left_out(self) -> Iterator[Finding]:
+        """What is left out of requests because the server refuses it, and what that costs."""
+        for model, refused in self._refused.items():
+            yield from refused.findings(model)
+
     async def close(self) -> None:
         """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
         await self.sdk.close()
@@ -132,35 +144,35 @@ class AnthropicModel:
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
         self._thinks_first = False
         """Whether an answer began with a thought, without a mark: the next one waits for a thought's end."""
-        self._sight = Sight(certain=provider.is_anthropic)  # all of Anthropic's take pictures and PDFs
+        self._refused = provider.refused(name)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
 
-        What a server rejects because of its media is asked again without them. Raises ModelError.
+        What a server rejects because of its media or of optional fields is asked again without them, within
+        one time limit. Raises ModelError.
         """
-        return shown(request, self._stream, self._sight)
+        return self._asked(request, self._output(request.purpose), partial(self._stream, self._limit()))
 
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer to one request, as `stream` yields it.
+    async def _stream(
+        self, limit: Limit, output: OutputConfigParam, request: ModelRequest, out: Collection[str]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """The answer to one request without the fields that are `out`, as `stream` yields it.
 
         An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
         One that was cut off before its first word is asked for once more, with more room. Raises ModelError.
         """
-        limit, room = self._limit(), self._provider.room_of(self.name, request.purpose, request.max_tokens)
+        room = self._provider.room_of(self.name, request.purpose, request.max_tokens)
         turns, parts, said = request.turns, list[Finished](), False
         cut: Finished | None = None
         while True:
             try:
                 async with self._ask(
                     limit,
-                    system=wire.system_param(request.system),
-                    messages=wire.messages_param(turns, self.name),
-                    tools=wire.tools_param(request.tools),
-                    max_tokens=room,
+                    replace(request, turns=turns, max_tokens=room),
+                    output,
+                    out,
                     own=request.max_tokens if room > request.max_tokens else None,
-                    may_call=request.may_call,
-                    output=self._output(request.purpose),
                 ) as answer:
                     while (piece := await answer.piece()) is not None:
                         said = bool(piece.strip()) or (said and not answer.anew)
@@ -192,12 +204,15 @@ class AnthropicModel:
         if not self._enforces_schema:
             blocks.append(SystemBlock(wire.output_in_words(shape)))
         limit, room = self._limit(), self._provider.room_of(self.name, purpose, max_tokens)
+        output = self._output(purpose, shape)
         turns: tuple[Turn, ...] = (UserTurn(prompt),)
         first: ModelError | None = None
         widened = corrected = False
         while True:
             try:
-                done = await self._read(limit, blocks, turns, room, self._output(purpose, shape))
+                request = ModelRequest(tuple(blocks), turns, max_tokens=room, purpose=purpose)
+                events = self._asked(request, output, partial(self._read, limit))
+                (done,) = [one async for one in events if isinstance(one, Finished)]
             except (ModelTimeout, ModelBadRequest, ModelTooLong) as error:
                 raise first or error from None
             try:
@@ -219,31 +234,30 @@ class AnthropicModel:
         await self._provider.close()
 
     async def _read(
-        self,
-        limit: Limit,
-        system: Sequence[SystemBlock],
-        turns: Sequence[Turn],
-        room: int,
-        output: OutputConfigParam,
-    ) -> Finished:
+        self, limit: Limit, output: OutputConfigParam, request: ModelRequest, out: Collection[str]
+    ) -> AsyncGenerator[StreamEvent, None]:
         """The whole answer to one structured request.
 
         It is streamed only so that an endless answer can be stopped early.
         """
         size = 0
-        async with self._ask(
-            limit,
-            system=wire.system_param(system),
-            messages=wire.messages_param(turns, self.name),
-            max_tokens=room,
-            output=output,
-        ) as answer:
+        async with self._ask(limit, request, output, out) as answer:
             while (piece := await answer.piece()) is not None:
                 size += len(piece)
                 if size > MAX_ANSWER:
                     raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
         done, _ = answer.finished(self.name)
-        return done
+        yield done
+
+    def _asked(
+        self,
+        request: ModelRequest,
+        output: OutputConfigParam,
+        ask: Callable[[OutputConfigParam, ModelRequest, Collection[str]], AsyncGenerator[StreamEvent, None]],
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """What `ask` yields, without what the server doesn't take."""
+        beside = {"output_config": output, "temperature": self._temperature is not None}
+        return asked(request, beside, partial(ask, output), self._refused)
 
     def _output(self, purpose: Purpose, shape: type[BaseModel] | None = None) -> OutputConfigParam:
         """How much the model should think, and the shape of its answer, as far as the server knows these."""
@@ -261,35 +275,35 @@ class AnthropicModel:
     async def _ask(
         self,
         limit: Limit,
-        *,
-        system: list[TextBlockParam],
-        messages: list[MessageParam],
-        max_tokens: int,
+        request: ModelRequest,
         output: OutputConfigParam,
+        out: Collection[str],
+        *,
         own: int | None = None,
-        tools: list[ToolParam] | None = None,
-        may_call: bool = True,
     ) -> AsyncIterator[Answer]:
-        """Send one request. The answer is open inside the block and always closed after it.
+        """Send one request without the fields that are `out`.
 
+        The answer is open inside the block and always closed after it.
         `own`: the tokens that the answer's text may take, where `max_tokens` has room for thinking too.
         """
         extra: dict[str, object] | None = None
-        if self._temperature is not None:
+        if self._temperature is not None and "temperature" not in out:
             # The SDK dropped this parameter: current models reject it, but local servers still use it.
             extra = {"temperature": self._temperature}
+        tools = wire.tools_param(request.tools, out)
+        may_call = request.may_call or "tool_choice" in out
         async with contextlib.AsyncExitStack() as stack:
             async with limit.wait():
                 with _logged_warnings():
                     call = self._provider.sdk.messages.stream(
                         model=self.name,
-                        max_tokens=max_tokens,
-                        system=system or omit,
-                        messages=messages,
+                        max_tokens=request.max_tokens,
+                        system=wire.system_param(request.system, out) or omit,
+                        messages=wire.messages_param(request.turns, self.name),
                         tools=tools or omit,
                         # The tools stay in the request: what was sent before must not change.
                         tool_choice={"type": "none"} if tools and not may_call else omit,
-                        output_config=output or omit,
+                        output_config=omit if "output_config" in out else output or omit,
                         extra_body=extra,
                         timeout=Timeout(self._total_timeout_s, connect=self._provider.connect_timeout_s),
                     )

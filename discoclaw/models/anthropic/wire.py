@@ -6,7 +6,7 @@ https://docs.anthropic.com/en/api/messages
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -71,10 +71,17 @@ class ContentBlocks:
     model: str
 
 
-def system_param(blocks: Sequence[SystemBlock]) -> list[TextBlockParam]:
+NO_TOOLS = (
+    "You can't call tools here: you can't look anything up or save anything. Say so if you are asked to."
+)
+"""In the system prompt for a server that refuses tools."""
+
+
+def system_param(blocks: Sequence[SystemBlock], out: Collection[str] = ()) -> list[TextBlockParam] | str:
     """The system prompt. A blank block is left out, and its breakpoint moves to the block before it.
 
-    Of more than four breakpoints the last four are kept: they cover the longest prefixes.
+    Of more than four breakpoints the last four are kept: they cover the longest prefixes. `out` are fields
+    that the server refuses; without blocks it is one text.
     """
     texts: list[TextBlockParam] = []
     marked: list[TextBlockParam] = []
@@ -83,17 +90,26 @@ def system_param(blocks: Sequence[SystemBlock]) -> list[TextBlockParam]:
             texts.append({"type": "text", "text": scrub(block.text)})
         if block.cache and texts and texts[-1] not in marked[-1:]:
             marked.append(texts[-1])
-    for param in marked[-MAX_BREAKPOINTS:]:
+    if "tools" in out:
+        texts.append({"type": "text", "text": NO_TOOLS})
+    if "system" in out:
+        return "\n\n".join(one["text"] for one in texts)
+    for param in marked[-MAX_BREAKPOINTS:] if "cache_control" not in out else ():
         param["cache_control"] = {"type": "ephemeral"}
     return texts
 
 
-def tools_param(tools: Sequence[ToolSpec]) -> list[ToolParam]:
-    """The tools the model may call, with a cache breakpoint where a tool asks for one."""
+def tools_param(tools: Sequence[ToolSpec], out: Collection[str] = ()) -> list[ToolParam]:
+    """The tools the model may call, with a cache breakpoint where a tool asks for one.
+
+    None, or no breakpoints, where those are among what the server refuses (`out`).
+    """
+    if "tools" in out:
+        return []
     params: list[ToolParam] = []
     for tool in tools:
         param = ToolParam(name=tool.name, description=tool.description, input_schema=dict(tool.schema))
-        if tool.cache:
+        if tool.cache and "cache_control" not in out:
             param["cache_control"] = {"type": "ephemeral"}
         params.append(param)
     return params

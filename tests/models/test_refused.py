@@ -9,7 +9,7 @@ from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, Mod
 from discoclaw.core.model import Finished, ModelRequest, UserTurn
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
-from discoclaw.models.anthropic.sight import FORGOTTEN_S, Sight
+from discoclaw.models.anthropic.refused import FORGOTTEN_S, Refused
 from tests.attaching import encoded, pdf, picture
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
@@ -107,13 +107,13 @@ class TestAModelWithoutEyes:
     async def test_is_tried_again_after_an_hour(self) -> None:
         """One bad PDF would otherwise keep everybody's from a model that reads them, until a restart."""
         now = [0.0]
-        sight = Sight(certain=False, clock=lambda: now[0])
+        refused = Refused(certain=False, clock=lambda: now[0])
         found = []
         for at in (0.0, FORGOTTEN_S - 1, FORGOTTEN_S + 1, 2 * FORGOTTEN_S):
             now[0] = at
-            found.append(sight.blind("document"))
+            found.append(refused.out("document"))
             if at in (0.0, FORGOTTEN_S + 1):
-                sight.doubt("document", ModelBadRequest("400"))
+                refused.doubt("document", sure=True)
         assert found == [False, True, False, True]
 
     async def test_is_none_of_anthropics_though_its_name_is_new(

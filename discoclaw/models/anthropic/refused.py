@@ -1,0 +1,209 @@
+"""What a server refuses of a request: it is asked again without, and that is remembered.
+
+Not every server behind the Messages API knows every field of a request, and not every model can look at
+pictures or call tools. None of them says so beforehand: they answer with an error, each with another one. It
+often names the part that isn't known, or that part is found by leaving out one after another. Anthropic's own
+server knows all fields, so there only files are left out. Knows nothing about how a request is sent.
+"""
+
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from discoclaw.core.attached import Encoded
+from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong
+from discoclaw.core.health import Finding
+from discoclaw.core.model import Finished, ModelRequest, StreamEvent, ToolTurn, Unseen, UserTurn, without
+
+log = logging.getLogger(__name__)
+
+COSTS: Final[Mapping[str, str]] = {
+    "cache_control": "nothing is cached there, so each turn pays for the whole prompt",
+    "output_config": "nothing holds a model to the form of its answer, so learning depends on its discipline",
+    "tool_choice": "a model that has called enough tools may go on calling them",
+    "temperature": "the model's own temperature counts",
+    "system": "the system prompt is sent as one text, and no part of it is cached",
+    "tools": "the bot looks nothing up and saves nothing while it answers",
+    "document": "people who attach a PDF file are told that the model can't read it",
+    "image": "people who attach a picture are told that the model can't see it",
+}
+"""The parts of a request that may be left out, in the order in which that is tried, and what it costs."""
+
+FORGOTTEN_S: Final = 3600.0
+"""After this long a refused file is tried again: it may have been a bad one, or there is a new model."""
+
+_SURE: Final = 2
+"""So many doubts are enough. What an error names counts as two, as does a file that is refused. A guess may
+be wrong, and a server that fails may only be unwell."""
+_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
+    "cache_control": re.compile(r"cache_control|prompt.cach", re.IGNORECASE),
+    "output_config": re.compile(r"output_config|output_format|response_format|json_schema"),
+    "tool_choice": re.compile(r"tool_choice"),
+    "temperature": re.compile(r"temperature"),
+    "system": re.compile(r"\bsystem\b"),
+    "tools": re.compile(r"\btools?\b|function.call", re.IGNORECASE),
+}
+_OTHERS: Final = re.compile(r"\bexpected\b|\ballowed\b", re.IGNORECASE)
+"""What follows this in an error may be the names that the server knows."""
+
+
+class Refused:
+    """What one model at one server was found not to take. `certain`: the server knows every field."""
+
+    def __init__(self, *, certain: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.certain = certain
+        self._clock = clock
+        self._doubts: dict[str, int] = {}
+        self._since: dict[str, float] = {}
+        self._taken: set[str] = set()
+        self._cleared: dict[str, float] = {}
+
+    def out(self, part: str) -> bool:
+        """Whether the model takes none of this."""
+        is_sure = self._doubts.get(part, 0) >= _SURE
+        return is_sure and (part in _NAMES or self._clock() - self._since[part] < FORGOTTEN_S)
+
+    def took(self, parts: Collection[str]) -> None:
+        """The model answered a request that had these."""
+        self._taken.update(parts)
+        for part in parts:
+            self._doubts.pop(part, None)
+
+    def doubt(self, part: str, *, sure: bool) -> None:
+        """The model answered a request without this, after it had failed with it."""
+        self._doubts[part] = self._doubts.get(part, 0) + (_SURE if sure else 1)
+        self._since[part] = self._clock()
+
+    def failed_without(self, error: ModelError, named: Collection[str], guessed: Collection[str]) -> None:
+        """A request failed without these fields too: for a while they aren't suspected again."""
+        innocent = [*guessed, *(one for one in named if _NAMES[one].search(str(error)))]
+        if error.status in (400, 422):
+            self._cleared.update(dict.fromkeys(innocent, self._clock() + FORGOTTEN_S))
+
+    def named(self, error: ModelError, fields: Collection[str]) -> str:
+        """The one of these fields that an error names; "" if it names none."""
+        said = _OTHERS.split(str(error), maxsplit=1)[0] if not isinstance(error, ModelTooLong) else ""
+        return next((one for one in self._suspects(fields) if _NAMES[one].search(said)), "")
+
+    def guess(self, error: ModelError, fields: Collection[str]) -> str:
+        """The one of these fields to leave out after a rejection that names none; "" if none is left."""
+        suspects = self._suspects(fields) if error.status in (400, 422) else ()
+        unknown = [one for one in suspects if one not in self._taken]
+        return max(unknown, key=lambda one: self._doubts.get(one, 0), default="")
+
+    def findings(self, model: str) -> Iterator[Finding]:
+        """What is left out for this model, and what that costs."""
+        for part in filter(self.out, COSTS):
+            text = f"the server refuses `{part}` for {model}, so it is left out: {COSTS[part]}"
+            yield Finding(part, "warning", text, "use a server or a model that takes it, if that matters")
+
+    def _suspects(self, fields: Collection[str]) -> list[str]:
+        now = self._clock()
+        return [one for one in _NAMES if one in fields and self._cleared.get(one, now) <= now]
+
+
+def _fields(request: ModelRequest, beside: Mapping[str, object]) -> set[str]:
+    """The fields that may be left out. What a tool has answered can't be sent without the tools."""
+    has = {
+        **beside,
+        "cache_control": any(one.cache for one in request.system) or any(one.cache for one in request.tools),
+        "tool_choice": request.tools and not request.may_call,
+        "system": any(one.text.strip() for one in request.system),
+        "tools": request.tools and not any(isinstance(turn, ToolTurn) for turn in request.turns),
+    }
+    return {field for field, there in has.items() if there}
+
+
+async def asked(
+    request: ModelRequest,
+    beside: Mapping[str, object],
+    ask: Callable[[ModelRequest, Collection[str]], AsyncGenerator[StreamEvent, None]],
+    refused: Refused,
+) -> AsyncGenerator[StreamEvent, None]:
+    """The answer to a request, made without what the server doesn't take. Raises ModelError.
+
+    `beside` has fields that the adapter adds, by name; `ask` is told which fields to leave out.
+    """
+    media = [one for turn in request.turns if isinstance(turn, UserTurn) for one in turn.media]
+    unseen = [Unseen(one, "blind") for one in media if refused.out(one.kind)]
+    fields = _fields(request, beside) if not refused.certain else set[str]()
+    out = {one for one in fields if refused.out(one)}
+    named, guessed = list[str](), list[str]()
+    last, field = list[Encoded](), ""  # what it was asked again without
+    failure: ModelError | None = None
+    while True:
+        began = False
+        try:
+            async with aclosing(ask(_without(request, unseen), out)) as events:
+                async for event in events:
+                    began = True
+                    if isinstance(event, Finished):
+                        refused.took({*fields, *(one.kind for one in _left(media, unseen))} - out)
+                        for one in {*named, field} - {""}:
+                            refused.doubt(one, sure=one in named)
+                        event = replace(event, unseen=_reasons(unseen, last, failure, refused))
+                    yield event
+            return
+        except ModelError as error:
+            if began or not _may_be_theirs(error, refused):
+                raise
+            last, left = [], _left(media, unseen)
+            if field := refused.named(error, fields - out):
+                named.append(field)
+            elif left:
+                last = _first_to_go(left, error)
+            elif field := refused.guess(error, fields - out):
+                guessed.append(field)
+            else:
+                refused.failed_without(error, named, guessed)
+                raise
+            failure = error
+            out |= {field} - {""}
+            log.warning("asking again without %s: %s", field or ", ".join(one.label for one in last), error)
+            too_large = isinstance(error, ModelTooLong)
+            unseen += [Unseen(one, "too large" if too_large else "refused") for one in last]
+
+
+def _without(request: ModelRequest, unseen: Sequence[Unseen]) -> ModelRequest:
+    if not unseen:
+        return request
+    turns = (without(turn, unseen) if isinstance(turn, UserTurn) else turn for turn in request.turns)
+    return replace(request, turns=tuple(turns))
+
+
+def _left(media: Sequence[Encoded], unseen: Sequence[Unseen]) -> list[Encoded]:
+    gone = {one.media.label for one in unseen}
+    return [one for one in media if one.label not in gone]
+
+
+def _may_be_theirs(error: ModelError, refused: Refused) -> bool:
+    """Whether a request may have failed because of its media. Some servers say so with status 500 or 501."""
+    if isinstance(error, ModelBadRequest | ModelTooLong):
+        return True
+    return error.status in (500, 501) and not refused.certain
+
+
+def _first_to_go(left: Sequence[Encoded], error: ModelError) -> list[Encoded]:
+    """What to leave out next: the older ones if it was too much, documents if it was refused, or all."""
+    if isinstance(error, ModelTooLong):
+        return [one for one in left if one.older] or [*left]
+    return [one for one in left if one.kind == "document"] or [*left]
+
+
+def _reasons(
+    unseen: Sequence[Unseen], last: Sequence[Encoded], failure: ModelError | None, refused: Refused
+) -> tuple[Unseen, ...]:
+    """What the model was not given, and why, now that it has answered without."""
+    if failure is None or isinstance(failure, ModelTooLong):
+        return tuple(unseen)
+    if not refused.certain:
+        for kind in {one.kind for one in last}:
+            refused.doubt(kind, sure=isinstance(failure, ModelBadRequest))
+    return tuple(
+        replace(one, why="blind") if one.media in last and refused.out(one.media.kind) else one
+        for one in unseen
+    )
