@@ -93,6 +93,7 @@ def command_context(
         consolidate=learning.consolidate,
         mirror=mirror.adapter,
         accounts=usage.accounts,
+        models_seen=models.seen,
         off=_off(storage, mirror),
     )
 

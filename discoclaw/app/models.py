@@ -71,7 +71,7 @@ class Models(Feature):
         self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
-        self.health = (self._health,)
+        self.health = (self._health, opened.left_out)
         others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
         self.services = (Part(closing=chat.close), *others)
         if settings.response_cache and disk.storage.remembers:
@@ -84,7 +84,7 @@ class Models(Feature):
         """How the last calls of the models ended. Nobody asks one only to find out."""
         yield self.seen.finding("the model", "answer", WAY_OUT)
         for purpose, last in sorted(self.seen.last.items()):
-            if purpose != "answer" and last.fails:
+            if purpose != "answer" and (last.fails or last.stopped):
                 yield self.seen.finding(f"the model for {purpose}", purpose, WAY_OUT, worst="warning")
 
 

@@ -7,25 +7,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.errors import meaning
+from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, meaning
 from discoclaw.core.health import Finding, State
 from discoclaw.core.times import span
 
 NEWS_MS: Final = 15 * 60_000
 """For so long a failure says how the server is. If nobody has asked since, it may have recovered."""
+MANY: Final = 3
+"""After so many calls in a row that brought nothing, it stands still."""
+LASTING: Final = (ModelNotFound, ModelKeyRejected)
+"""Failures that don't pass by themselves, so that one is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
     """When (ms) the server last answered and last failed, 0 for never, and why it failed.
 
-    `fails`: the failure is the last that was heard of it.
+    `fails`: the failure is the last that was heard of it. `row` calls in a row brought nothing, from `since`
+    (ms) on, the last one because of an `error` of this kind.
     """
 
     answered: int = 0
     failed: int = 0
     reason: str = ""
     fails: bool = False
+    row: int = 0
+    since: int = 0
+    error: type[BaseException] = BaseException
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing is made of it any more."""
+        return self.row >= MANY or issubclass(self.error, LASTING)
 
 
 class Seen:
@@ -37,13 +50,24 @@ class Seen:
 
     def answered(self, what: str) -> None:
         """A call for `what` was answered."""
-        last = self._last.get(what, Last())
-        self._last[what] = replace(last, answered=self._clock(), fails=False)
+        self._last[what] = Last(self._clock(), self.of(what).failed)
+
+    def useless(self, what: str, error: BaseException) -> None:
+        """A call for `what` was answered, and nothing can be made of the answer."""
+        self._last[what] = replace(self._brought_nothing(what, error), answered=self._clock(), fails=False)
 
     def failed(self, what: str, error: BaseException) -> None:
         """A call for `what` failed, and it is not what was asked that is wrong."""
-        last = self._last.get(what, Last())
-        self._last[what] = replace(last, failed=self._clock(), fails=True, reason=meaning(error))
+        self._last[what] = replace(self._brought_nothing(what, error), failed=self._clock(), fails=True)
+
+    def of(self, what: str) -> Last:
+        """What was last heard of calls for `what`."""
+        return self._last.get(what, Last())
+
+    def _brought_nothing(self, what: str, error: BaseException) -> Last:
+        last = self.of(what)
+        since = last.since or self._clock()
+        return replace(last, row=last.row + 1, since=since, error=type(error), reason=meaning(error))
 
     @property
     def last(self) -> Mapping[str, Last]:
@@ -55,6 +79,9 @@ class Seen:
         last, now = self._last.get(what), self._clock()
         if last is None:
             return Finding(name, "unknown", "nobody has asked it yet")
+        if last.stopped and not last.fails:
+            text = f"its answers have been of no use for {span(now - last.since)}: {last.reason}"
+            return Finding(name, "warning", text, way_out)
         if not last.fails:
             return Finding(name, "good", f"it answered {span(now - last.answered)} ago")
         text = f"it failed {span(now - last.failed)} ago: {last.reason}"

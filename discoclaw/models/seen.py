@@ -73,7 +73,8 @@ class SeenModel:
 
     def _failed(self, purpose: Purpose, error: ModelError) -> None:
         if isinstance(error, ANSWERED):
-            self._answered(purpose)
+            self._seen.useless(purpose, error)
+            step()
         else:
             self._seen.failed(purpose, error)
 

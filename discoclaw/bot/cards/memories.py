@@ -29,6 +29,7 @@ class About:
     rebuilding: bool = False
     presumed: int = 0
     opted_out: bool = False
+    notes: Sequence[str] = ()
 
 
 def all_of(
@@ -56,7 +57,7 @@ def all_of(
         TITLE,
         entries,
         small=[*([texts.NOT_USED] if about.opted_out else []), " · ".join(small)],
-        foot=[texts.presumed_private(about.presumed)] if about.presumed else [],
+        foot=[*about.notes, *([texts.presumed_private(about.presumed)] if about.presumed else [])],
         turn=turn,
         page=page,
     )

@@ -19,6 +19,7 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Command, Values
 from discoclaw.bot.links import source_words
+from discoclaw.bot.texts import memory as texts
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
@@ -168,6 +169,11 @@ class Call:
         """Change what is remembered here, as one change that says why."""
         metadata = {**self.metadata, **metadata}
         return await self.memory.change(self.subject, why, make, branch=self.persona_here, **metadata)
+
+    @property
+    def standstill(self) -> list[str]:
+        """What to say about memory that gets nothing new, because its model fails."""
+        return texts.standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
 
     # ------------------------------------------------------------------ what is recorded, what is shown
 

@@ -11,6 +11,7 @@ from discoclaw.bot.commands.spec import Need
 from discoclaw.core.errors import Refused
 from discoclaw.core.ports import MirrorControl
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.seen import Seen
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.people.choices import Choices
@@ -40,7 +41,7 @@ class CommandContext:
     """The parts. `off` names those that are switched off.
 
     `loops` make the summaries. `consolidate` tidies a memory. `settings` are the ones that admins change.
-    `accounts` say what models were used for.
+    `accounts` say what models were used for, `models_seen` how their calls end.
     """
 
     store: Memory
@@ -55,6 +56,7 @@ class CommandContext:
     consolidate: Tidy
     mirror: MirrorControl
     accounts: Accounts
+    models_seen: Seen
     off: frozenset[Need] = frozenset()
 
     @property

@@ -44,7 +44,7 @@ _USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
 
 async def stats(call: Call) -> Answer:
     history = await call.history()
-    notes = [] if call.client.settings.tools_enabled else [TOOLS_OFF]
+    notes = [*call.standstill, *([] if call.client.settings.tools_enabled else [TOOLS_OFF])]
     text = "\n".join([await asyncio.to_thread(personas.stats, history, in_private=call.in_private), *notes])
     if not call.in_private:
         return text

@@ -51,6 +51,7 @@ async def show(call: Call) -> Answer:
         "rebuilding": await call.context.loops.summary_lost(call.session_key),
         "persona": "" if here is None and len(branches.all) == 1 else named,
         "presumed": len(await _presumed(call, view)) if private else 0,
+        "notes": call.standstill,
     }
     text = texts.show(view, rolling, in_private=call.in_private, **known)
     out = call.context.choices.opted_out(call.user_id)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from discoclaw.bot.texts.markup import ago, plain, said, words
 from discoclaw.core.draft import Resolution
+from discoclaw.core.errors import ModelKeyRejected, ModelNotFound
 from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.personal import ON_RELAYS
+from discoclaw.core.seen import Seen
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.erasing.erase import Erased
@@ -23,6 +25,13 @@ REBUILDING = "being rebuilt. What it said is not used any more; I write it again
 ON_RELAYS_TOO = (
     "I overwrite my encrypted copies on relays and request their deletion, which a relay may ignore."
 )
+STOPS = {
+    "extraction": ("learning from what you say", "DISCOCLAW_DURABLE_MODEL"),
+    "summary": ("writing summaries", "DISCOCLAW_SUMMARY_MODEL"),
+}
+"""What is said of a purpose for which no model can be had, and which setting names that model."""
+WHY = {ModelNotFound: "its server doesn't have it any more", ModelKeyRejected: "its server refuses my key"}
+ADMIN = "An admin has to look after that. What you say waits until then."
 SECRET = "\n(I left out what looks like a secret key.)"
 
 
@@ -34,11 +43,12 @@ def show(
     rebuilding: bool = False,
     persona: str = "",
     presumed: int = 0,
+    notes: Sequence[str] = (),
 ) -> str:
     """What a person may see of their memory here. `in_private`: nobody else reads the answer.
 
     `rebuilding`: the summary was lost. `persona` is named for somebody who has more than one. `presumed`: so
-    many are private only because the file they came in with doesn't say otherwise.
+    many are private only because the file they came in with doesn't say otherwise. `notes` are said below.
     """
     items = view.active()
     visible = [item for item in items if in_private or item.facets.sensitivity == "normal"]
@@ -55,7 +65,21 @@ def show(
     lines += to_settle(view, visible, in_private=in_private)
     text, updated = summed_up(rolling, rebuilding=rebuilding)
     title = f"**{SUMMARY}** ({updated})\n" if updated else f"**{SUMMARY}**: "
-    return "\n".join([*lines, "", title + text])
+    return "\n".join([*lines, "", title + text, *notes])
+
+
+def standstill(seen: Seen, *, owner: bool) -> list[str]:
+    """A sentence for each kind of memory that gets nothing new: since when, why, and what to do about it."""
+    said = []
+    for what, (doing, setting) in STOPS.items():
+        if (last := seen.of(what)).stopped:
+            why = next((why for kind, why in WHY.items() if issubclass(last.error, kind)), "")
+            why = why or ("its server doesn't answer" if last.fails else "its answers can't be used")
+            way_out = f"Check `{setting}`; `discoclaw doctor` says more." if owner else ADMIN
+            said.append(
+                f"**I stopped {doing} {ago(last.since)}**: I need a small model for it, and {why}. {way_out}"
+            )
+    return said
 
 
 def summed_up(rolling: Rolling, *, rebuilding: bool) -> tuple[str, str]:
