@@ -52,22 +52,17 @@ class Seen:
         """A call for `what` was answered."""
         self._last[what] = Last(self._clock(), self.of(what).failed)
 
-    def useless(self, what: str, error: BaseException) -> None:
-        """A call for `what` was answered, and nothing can be made of the answer."""
-        self._last[what] = replace(self._brought_nothing(what, error), answered=self._clock(), fails=False)
-
-    def failed(self, what: str, error: BaseException) -> None:
-        """A call for `what` failed, and it is not what was asked that is wrong."""
-        self._last[what] = replace(self._brought_nothing(what, error), failed=self._clock(), fails=True)
+    def failed(self, what: str, error: BaseException, *, answered: bool = False) -> None:
+        """A call for `what` failed; `answered`: the server is well, and its answer of no use."""
+        last, now = self.of(what), self._clock()
+        times = Last(now, last.failed) if answered else Last(last.answered, now, fails=True)
+        self._last[what] = replace(
+            times, reason=meaning(error), row=last.row + 1, since=last.since or now, error=type(error)
+        )
 
     def of(self, what: str) -> Last:
         """What was last heard of calls for `what`."""
         return self._last.get(what, Last())
-
-    def _brought_nothing(self, what: str, error: BaseException) -> Last:
-        last = self.of(what)
-        since = last.since or self._clock()
-        return replace(last, row=last.row + 1, since=since, error=type(error), reason=meaning(error))
 
     @property
     def last(self) -> Mapping[str, Last]:

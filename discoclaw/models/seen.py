@@ -72,11 +72,9 @@ class SeenModel:
         await self._model.close()
 
     def _failed(self, purpose: Purpose, error: ModelError) -> None:
-        if isinstance(error, ANSWERED):
-            self._seen.useless(purpose, error)
+        if answered := isinstance(error, ANSWERED):
             step()
-        else:
-            self._seen.failed(purpose, error)
+        self._seen.failed(purpose, error, answered=answered)
 
     def _answered(self, purpose: Purpose) -> None:
         self._seen.answered(purpose)

@@ -26,9 +26,11 @@ from discoclaw.settings_types import Listen
 from discoclaw.work import Worker
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
+from tests.app.test_refused_fields import TELLING
+from tests.app.test_standstill import rambling
 from tests.memory.child import full_at
 from tests.memory.sharing import until
-from tests.servers.messages_api import MessagesServer, text
+from tests.servers.messages_api import MessagesServer, refusing, text
 from tests.servers.postgres import Postgres
 
 ANYWHERE = Listen("127.0.0.1", 0)
@@ -176,6 +178,19 @@ class TestTheModel:
             assert await state(world, "the model") == (False, "bad")
             await world.ann.send(world.general, "three")
             assert (await ready(world))[0]
+
+    async def test_says_what_its_server_refuses_and_whether_it_learns(
+        self, start: Start, server: MessagesServer
+    ) -> None:
+        server.default = refusing(TELLING["serde's"], rambling)
+        async with start(base_url=server.base_url, metrics=ANYWHERE) as world:
+            for _ in range(3):
+                await world.ann.send(world.general, "one")
+                await world.settle()
+            is_ready, found = await ready(world)
+            assert is_ready
+            names = ("the model", "the model for extraction", "cache_control", "output_config")
+            assert [found[name] for name in names] == ["good", *["warning"] * 3]
 
     def test_that_nobody_has_asked_since_it_failed_may_have_recovered(self) -> None:
         now = 1_000_000

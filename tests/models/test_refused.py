@@ -1,12 +1,13 @@
-"""A model that doesn't take pictures or documents is asked again without them, and is not tried again."""
+"""What a server refuses of a request is left out when it is asked again, and from then on."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, ModelUnreachable
-from discoclaw.core.model import Finished, ModelRequest, UserTurn
+from discoclaw.core.model import Finished, ModelRequest, SystemBlock, ToolSpec, UserTurn
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.anthropic.refused import FORGOTTEN_S, Refused
@@ -124,6 +125,72 @@ class TestAModelWithoutEyes:
         server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
         assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
         assert reasons(await finished(model, PAPER)) == []
+        await model.close()
+
+
+def fields(received: Received) -> set[str]:
+    """The optional fields that a request has."""
+    found = {field for field in ("tools", "tool_choice", "temperature") if field in received.body}
+    return found | ({"cache_control"} if '"cache_control"' in json.dumps(received.body) else set())
+
+
+async def asked(model: AnthropicModel, *media: Encoded) -> Finished:
+    """A request with everything that may be left out."""
+    system, clock = SystemBlock("Be kind.", cache=True), ToolSpec("clock", "The time.", {"type": "object"})
+    turn = UserTurn("Hello", media=media)
+    request = ModelRequest((system,), (turn,), tools=(clock,), may_call=False)
+    [last] = [event async for event in model.stream(request) if isinstance(event, Finished)]
+    return last
+
+
+class TestAnErrorThatNamesAField:
+    @pytest.fixture
+    async def warm(self, server: MessagesServer) -> AsyncIterator[AnthropicModel]:
+        provider = AnthropicProvider(base_url=server.base_url, max_retries=0)
+        yield provider.model("llama", total_timeout_s=5, temperature=0.5)
+        await provider.close()
+
+    @pytest.mark.parametrize(
+        ("said", "left"),
+        [
+            ("Unsupported parameter: 'temperature'", {"tools", "tool_choice", "cache_control"}),
+            ("tool_choice: Input should be 'auto' or 'any'", {"tools", "temperature", "cache_control"}),
+            ("Extra inputs are not permitted: cache_control", {"tools", "tool_choice", "temperature"}),
+            ("llama does not support tools", {"temperature", "cache_control"}),
+            ("unknown field `temperature`, expected `tools`", {"tools", "tool_choice", "cache_control"}),
+        ],
+    )
+    async def test_is_followed_by_a_request_without_that_and_by_no_other_with_it(
+        self, server: MessagesServer, warm: AnthropicModel, said: str, left: set[str]
+    ) -> None:
+        server.script(api.failure(400, "invalid_request_error", said), api.text("ok"), api.text("ok"))
+        await asked(warm)
+        await asked(warm)
+        assert [fields(one) for one in server.requests] == [
+            {"tools", "tool_choice", "temperature", "cache_control"},
+            left,
+            left,
+        ]
+
+    async def test_but_goes_on_without_it_was_about_something_else(
+        self, server: MessagesServer, warm: AnthropicModel
+    ) -> None:
+        """Else a picture would cost everybody the tools."""
+        no = api.failure(400, "invalid_request_error", "no images beside tools or a temperature")
+        server.script(no, no, no, api.text("ok"), api.text("ok"))
+        assert reasons(await asked(warm, PICTURE)) == [("Picture 1", "blind")]
+        await asked(warm)
+        assert fields(server.requests[-1]) == fields(server.requests[0])
+
+    async def test_of_anthropics_own_is_a_mistake_of_ours(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        model = AnthropicProvider(api_key="sk", max_retries=0).model("haiku", total_timeout_s=5)
+        server.script(api.failure(400, "invalid_request_error", "cache_control: Extra inputs"))
+        with pytest.raises(ModelBadRequest):
+            await asked(model)
+        assert len(server.requests) == 1
         await model.close()
 
 

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import ssl
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -88,7 +88,8 @@ class AnthropicProvider:
     ) -> None:
         key = api_key or DUMMY_KEY
         self.secret = api_key or ""
-        self._refused: dict[str, Refused] = {}
+        self.refused: dict[str, Refused] = {}
+        """What the server was found not to take, by model."""
         self.connect_timeout_s = connect_timeout_s
         self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
         with translated(self.secret):
@@ -115,13 +116,9 @@ class AnthropicProvider:
         known_model = known(resolve(model)) if self.is_anthropic else None
         return wire.bounded(own + thinking_room(known_model, purpose))
 
-    def refused(self, model: str) -> Refused:
-        """What the server was found not to take for a model. All who ask that model share it."""
-        return self._refused.setdefault(model, Refused(certain=self.is_anthropic))
-
     def left_out(self) -> Iterator[Finding]:
         """What is left out of requests because the server refuses it, and what that costs."""
-        for model, refused in self._refused.items():
+        for model, refused in self.refused.items():
             yield from refused.findings(model)
 
     async def close(self) -> None:
@@ -144,7 +141,7 @@ class AnthropicModel:
         """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
         self._thinks_first = False
         """Whether an answer began with a thought, without a mark: the next one waits for a thought's end."""
-        self._refused = provider.refused(name)
+        self._refused = provider.refused.setdefault(name, Refused(certain=provider.is_anthropic))
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
@@ -152,7 +149,9 @@ class AnthropicModel:
         What a server rejects because of its media or of optional fields is asked again without them, within
         one time limit. Raises ModelError.
         """
-        return self._asked(request, self._output(request.purpose), partial(self._stream, self._limit()))
+        output = self._output(request.purpose)
+        stream = partial(self._stream, self._limit(), output)
+        return asked(request, self._beside(output), stream, self._refused)
 
     async def _stream(
         self, limit: Limit, output: OutputConfigParam, request: ModelRequest, out: Collection[str]
@@ -211,7 +210,8 @@ class AnthropicModel:
         while True:
             try:
                 request = ModelRequest(tuple(blocks), turns, max_tokens=room, purpose=purpose)
-                events = self._asked(request, output, partial(self._read, limit))
+                read = partial(self._read, limit, output)
+                events = asked(request, self._beside(output), read, self._refused)
                 (done,) = [one async for one in events if isinstance(one, Finished)]
             except (ModelTimeout, ModelBadRequest, ModelTooLong) as error:
                 raise first or error from None
@@ -249,15 +249,9 @@ class AnthropicModel:
         done, _ = answer.finished(self.name)
         yield done
 
-    def _asked(
-        self,
-        request: ModelRequest,
-        output: OutputConfigParam,
-        ask: Callable[[OutputConfigParam, ModelRequest, Collection[str]], AsyncGenerator[StreamEvent, None]],
-    ) -> AsyncGenerator[StreamEvent, None]:
-        """What `ask` yields, without what the server doesn't take."""
-        beside = {"output_config": output, "temperature": self._temperature is not None}
-        return asked(request, beside, partial(ask, output), self._refused)
+    def _beside(self, output: OutputConfigParam) -> Mapping[str, object]:
+        """What is sent beside a request's own fields."""
+        return {"output_config": output, "temperature": self._temperature is not None}
 
     def _output(self, purpose: Purpose, shape: type[BaseModel] | None = None) -> OutputConfigParam:
         """How much the model should think, and the shape of its answer, as far as the server knows these."""

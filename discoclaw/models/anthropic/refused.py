@@ -9,7 +9,7 @@ server knows all fields, so there only files are left out. Knows nothing about h
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
@@ -39,15 +39,16 @@ FORGOTTEN_S: Final = 3600.0
 _SURE: Final = 2
 """So many doubts are enough. What an error names counts as two, as does a file that is refused. A guess may
 be wrong, and a server that fails may only be unwell."""
-_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
-    "cache_control": re.compile(r"cache_control|prompt.cach", re.IGNORECASE),
-    "output_config": re.compile(r"output_config|output_format|response_format|json_schema"),
-    "tool_choice": re.compile(r"tool_choice"),
-    "temperature": re.compile(r"temperature"),
-    "system": re.compile(r"\bsystem\b"),
-    "tools": re.compile(r"\btools?\b|function.call", re.IGNORECASE),
+_NAMES: Final[Mapping[str, str]] = {
+    "cache_control": r"cache_control|prompt.cach",
+    "output_config": r"output_config|output_format|response_format|json_schema",
+    "tool_choice": r"tool_choice",
+    "temperature": r"temperature",
+    "system": r"\bsystem\b",
+    "tools": r"\btools?\b|function.call",
 }
-_OTHERS: Final = re.compile(r"\bexpected\b|\ballowed\b", re.IGNORECASE)
+"""The fields among them, and what an error that is about one has in it."""
+_OTHERS: Final = r"(?i)\bexpected\b|\ballowed\b"
 """What follows this in an error may be the names that the server knows."""
 
 
@@ -78,16 +79,16 @@ class Refused:
         self._doubts[part] = self._doubts.get(part, 0) + (_SURE if sure else 1)
         self._since[part] = self._clock()
 
-    def failed_without(self, error: ModelError, named: Collection[str], guessed: Collection[str]) -> None:
+    def cleared(self, fields: Iterable[str]) -> None:
         """A request failed without these fields too: for a while they aren't suspected again."""
-        innocent = [*guessed, *(one for one in named if _NAMES[one].search(str(error)))]
-        if error.status in (400, 422):
-            self._cleared.update(dict.fromkeys(innocent, self._clock() + FORGOTTEN_S))
+        self._cleared.update(dict.fromkeys(fields, self._clock() + FORGOTTEN_S))
 
     def named(self, error: ModelError, fields: Collection[str]) -> str:
         """The one of these fields that an error names; "" if it names none."""
-        said = _OTHERS.split(str(error), maxsplit=1)[0] if not isinstance(error, ModelTooLong) else ""
-        return next((one for one in self._suspects(fields) if _NAMES[one].search(said)), "")
+        said = re.split(_OTHERS, str(error), maxsplit=1)[0] if not isinstance(error, ModelTooLong) else ""
+        return next(
+            (one for one in self._suspects(fields) if re.search(_NAMES[one], said, re.IGNORECASE)), ""
+        )
 
     def guess(self, error: ModelError, fields: Collection[str]) -> str:
         """The one of these fields to leave out after a rejection that names none; "" if none is left."""
@@ -149,22 +150,28 @@ async def asked(
                     yield event
             return
         except ModelError as error:
-            if began or not _may_be_theirs(error, refused):
+            too_large = isinstance(error, ModelTooLong)
+            # Some servers say with status 500 or 501 that they don't take something.
+            theirs = isinstance(error, ModelBadRequest) or (
+                error.status in (500, 501) and not refused.certain
+            )
+            if began or not (theirs or too_large):
                 raise
-            last, left = [], _left(media, unseen)
+            if field in named and refused.named(error, [field]):  # it says the same without that field
+                named.remove(field)
+                refused.cleared([field])
+            last, left, failure = [], _left(media, unseen), error
             if field := refused.named(error, fields - out):
                 named.append(field)
             elif left:
-                last = _first_to_go(left, error)
+                last = [one for one in left if (one.older if too_large else one.kind == "document")] or left
             elif field := refused.guess(error, fields - out):
                 guessed.append(field)
             else:
-                refused.failed_without(error, named, guessed)
+                refused.cleared(guessed if theirs else ())
                 raise
-            failure = error
             out |= {field} - {""}
             log.warning("asking again without %s: %s", field or ", ".join(one.label for one in last), error)
-            too_large = isinstance(error, ModelTooLong)
             unseen += [Unseen(one, "too large" if too_large else "refused") for one in last]
 
 
@@ -178,20 +185,6 @@ def _without(request: ModelRequest, unseen: Sequence[Unseen]) -> ModelRequest:
 def _left(media: Sequence[Encoded], unseen: Sequence[Unseen]) -> list[Encoded]:
     gone = {one.media.label for one in unseen}
     return [one for one in media if one.label not in gone]
-
-
-def _may_be_theirs(error: ModelError, refused: Refused) -> bool:
-    """Whether a request may have failed because of its media. Some servers say so with status 500 or 501."""
-    if isinstance(error, ModelBadRequest | ModelTooLong):
-        return True
-    return error.status in (500, 501) and not refused.certain
-
-
-def _first_to_go(left: Sequence[Encoded], error: ModelError) -> list[Encoded]:
-    """What to leave out next: the older ones if it was too much, documents if it was refused, or all."""
-    if isinstance(error, ModelTooLong):
-        return [one for one in left if one.older] or [*left]
-    return [one for one in left if one.kind == "document"] or [*left]
 
 
 def _reasons(

@@ -100,14 +100,9 @@ def system_param(blocks: Sequence[SystemBlock], out: Collection[str] = ()) -> li
 
 
 def tools_param(tools: Sequence[ToolSpec], out: Collection[str] = ()) -> list[ToolParam]:
-    """The tools the model may call, with a cache breakpoint where a tool asks for one.
-
-    None, or no breakpoints, where those are among what the server refuses (`out`).
-    """
-    if "tools" in out:
-        return []
+    """The tools the model may call, without what is `out`; a breakpoint is where a tool asks for one."""
     params: list[ToolParam] = []
-    for tool in tools:
+    for tool in tools if "tools" not in out else ():
         param = ToolParam(name=tool.name, description=tool.description, input_schema=dict(tool.schema))
         if tool.cache and "cache_control" not in out:
             param["cache_control"] = {"type": "ephemeral"}
