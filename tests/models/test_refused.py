@@ -157,7 +157,7 @@ class TestAnErrorThatNamesAField:
             ("tool_choice: Input should be 'auto' or 'any'", {"tools", "temperature", "cache_control"}),
             ("Extra inputs are not permitted: cache_control", {"tools", "tool_choice", "temperature"}),
             ("llama does not support tools", {"temperature", "cache_control"}),
-            ("unknown field `temperature`, expected `tools`", {"tools", "tool_choice", "cache_control"}),
+            ("unknown field `tools`, expected `messages` or `temperature`", {"temperature", "cache_control"}),
         ],
     )
     async def test_is_followed_by_a_request_without_that_and_by_no_other_with_it(
