@@ -7,6 +7,7 @@ import pytest
 
 from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app.conftest import Start
+from tests.citing import cited
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
 
@@ -198,6 +199,32 @@ class TestAServerThatAnswersInProse:
             assert ["rolling summary" in prompt for prompt in asked] == [False, False, True]
             assert f"(rolling summary; may be empty):\n{TALK_SO_FAR}\n" in asked[2]
             assert not world.durable(world.ann).exists()  # extraction takes nothing but its JSON
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("```json\n", "\n```"),
+            ("Here is what I learned:\n", "\nAnything else?"),
+            ("[", "]"),
+            ('<think>Maybe {"upserts": []}?</think>\n', ""),
+        ],
+    )
+    async def test_around_its_json_is_learned_from_all_the_same(
+        self, start: Start, server: MessagesServer, model: AnthropicModel, before: str, after: str
+    ) -> None:
+        def answer(received: Received) -> Behaviour:
+            if "output_config" not in received.body:
+                return api.text(DONE)
+            items = [{"kind": "fact", "text": "User goes to Bern."}]
+            learned = cited({"upserts": items, "deprecations": []}, received.prompt)
+            return api.text(f"{before}{json.dumps(learned)}{after}")
+
+        server.default = answer
+        async with start(model, summary_enabled=False) as world:
+            await world.ann.send(world.general, "let's go to Bern")
+            await world.settle()
+            assert "User goes to Bern." in world.durable(world.ann).read_text()
+        assert len(server.requests) == 2
 
     async def test_gives_none_where_it_only_apologises(
         self, start: Start, server: MessagesServer, model: AnthropicModel

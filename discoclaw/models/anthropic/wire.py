@@ -71,9 +71,7 @@ class ContentBlocks:
     model: str
 
 
-NO_TOOLS = (
-    "You can't call tools here: you can't look anything up or save anything. Say so if you are asked to."
-)
+NO_TOOLS = "You can't call tools here: you can't look anything up or save anything. Say so if asked to."
 """In the system prompt for a server that refuses tools."""
 
 
