@@ -20,7 +20,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -57,6 +57,13 @@ class Listener:
     async def finish(self, ending: Ending = "other") -> str | None:
         self.answers.append("".join(self.said))
         return str(FIRST_MESSAGE + self.number)
+
+    @property
+    def held(self) -> Held:
+        return Held("", str(self.number), "")
+
+    def hold(self) -> None:
+        pass
 
     async def branch_off(self, name: str) -> Place | None:
         return None

@@ -16,6 +16,7 @@ from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.members import Member
@@ -82,7 +83,8 @@ class Indices:
 @dataclass(frozen=True, slots=True)
 class Storage:
     """All of it. `live` is the configuration that applies at once, `places` what it says about places,
-    `cursors` the progress of each follower, and `processes` those that share the store.
+    `cursors` the progress of each follower, `undelivered` the answers that the chat has not taken yet, and
+    `processes` those that share the store.
 
     Answers use `used` and `summaries`, and learning goes into them. If people are not remembered, or
     conversations not summarised, these are empty stand-ins; `memory` and `conversations` still reach what was
@@ -100,6 +102,7 @@ class Storage:
     places: PlaceRules
     consent: KnownConsent
     withdrawals: Withdrawals
+    undelivered: Undelivered
     processes: Processes
 
     @property
@@ -196,6 +199,7 @@ def build(
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
+    withdrawals = Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared)
     storage = Storage(
         memory,
         used,
@@ -207,7 +211,8 @@ def build(
         live,
         places,
         consent,
-        Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared),
+        withdrawals,
+        Undelivered(cursors, consent, withdrawals, keeps=disk.remembers, redactor=redactor),
         processes,
     )
     _register(settings, storage)
@@ -271,6 +276,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(storage.live, people.choices)
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
+    memory.join(storage.undelivered)
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)

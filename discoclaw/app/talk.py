@@ -14,6 +14,7 @@ from discoclaw.core.health import Finding
 from discoclaw.core.ports import Threads
 from discoclaw.session.arrival import Arrivals
 from discoclaw.session.branching import Branching
+from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
 from discoclaw.session.talk import Talk
 from discoclaw.session.turn import Turns
@@ -40,6 +41,7 @@ class Talking(Feature):
         settings, storage, loops = basics.settings, disk.storage, learning.loops
         arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places, storage.processes)
         self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)
+        self.delivery = Delivery(storage.undelivered, hearing.inboxes, arrivals, clock=basics.clock)
         turns = Turns(
             hatchery=hearing.hatchery,
             refill=hearing.refill,
@@ -49,6 +51,7 @@ class Talking(Feature):
             record=answering.record,
             loops=loops,
             asking=answering.asking,
+            delivery=self.delivery,
         )
         desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
         self.talk = Talk(
@@ -66,7 +69,7 @@ class Talking(Feature):
             await desk.close(settings.shutdown_grace_s)
             await self.talk.refusals.close()
 
-        self.services = (self.branching, Part(settling=desk.settle, closing=close))
+        self.services = (self.branching, self.delivery, Part(settling=desk.settle, closing=close))
         self.health = (lambda: [_queue(desk)],)
         self.joins = (self.talk.chosen,)
 

@@ -14,7 +14,7 @@ from discoclaw.bot.refused import ANSWER, REST, elsewhere
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Place
-from discoclaw.core.ports import Ending
+from discoclaw.core.ports import Ending, Held
 from discoclaw.core.text import ends_blank
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ AGAIN = "\n\n-# I was restarted in the middle of this answer, so I wrote it agai
 class Answer(DiscordReply):
     """A reply that reaches its person in a DM when Discord refuses it where they asked: nobody is ignored.
 
-    `half`: the messages of an answer that was interrupted. The first one becomes this answer. `turn_id`: what
-    it answers, which is the message unless a button asked for it.
+    `half`: the messages of an answer that was interrupted. They become this answer. `turn_id`: what it
+    answers, which is the message unless a button asked for it. `anew`: that was another answer.
     """
 
     def __init__(
@@ -39,18 +39,21 @@ class Answer(DiscordReply):
         half: Sequence[str] = (),
         below: Below | None = None,
         turn_id: str = "",
+        anew: bool = True,
     ) -> None:
-        onto = discord.PartialMessage(channel=message.channel, id=int(half[0])) if half else None
+        onto = [discord.PartialMessage(channel=message.channel, id=int(one)) for one in half]
         super().__init__(
             message.channel, message, edit_every_s=edit_every_s, shown=shown, onto=onto, below=below
         )
-        # Its further messages have the nonces of those that were deleted for it, which must not come back.
-        self._sender.turn_id = "" if half else turn_id or str(message.id)
+        self._turn_id = turn_id or str(message.id)
+        # Messages of the answer that it replaces have these nonces, and maybe not all of them are known.
+        self._sender.turn_id = "" if half and anew else self._turn_id
         self._asked = message
         self._threads = threads
         self._half = half
         self._said = False
-        self._last = AGAIN if half else ""
+        self._last = AGAIN if half and anew else ""
+        self._channel: discord.abc.Snowflake = message.channel
 
     def started(self) -> Self:
         """The same reply, with the typing indicator on."""
@@ -68,8 +71,19 @@ class Answer(DiscordReply):
                 self._threads.told.add(self._asked.channel.id)
                 self._last += NO_THREADS
             return None
-        await self.go_to(thread, self._half[0] if self._half else None)
+        await self.go_to(thread, self._half)
         return wire.place_of(thread)
+
+    def be_in(self, thread: discord.Thread, half: Sequence[str] = ()) -> None:
+        super().be_in(thread, half)
+        self._channel = thread
+
+    @property
+    def held(self) -> Held:
+        """The answer so far, and what it is a reply to."""
+        asked_in, asked_id = str(self._asked.channel.id), str(self._asked.id)
+        held, channel_id = super().held, str(self._channel.id)
+        return Held(held.text, channel_id, self._turn_id, asked_in, asked_id, held.shown)
 
     async def push(self, text: str) -> None:
         await super().push(text)

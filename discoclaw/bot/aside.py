@@ -11,7 +11,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.refused import ANSWER, REST
 from discoclaw.bot.sending import Followups
 from discoclaw.core.errors import ChatError
-from discoclaw.core.ports import Ending
+from discoclaw.core.ports import Ending, Held
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,11 @@ class AsideAnswer(DiscordReply):
             what = ANSWER if self._sender.first is None else REST
             in_dm = await self._in_dm(f"{IN_DM.format(what=what)}\n\n{self.unsaid}")
             return str(self._sender.first.id) if self._sender.first is not None else in_dm
+
+    @property
+    def held(self) -> Held:
+        """What is missing, which its person is to get in a DM."""
+        return Held(self.unsaid, f"dm-{self._person.id}", "")
 
     async def _notice(self, text: str, ending: Ending = "other") -> None:
         try:

@@ -40,6 +40,7 @@ from discoclaw.core.message import Inbound, Me, Quoted, Said
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.shards import EVERY, Shards
+from discoclaw.session.delivery import Delivery
 from discoclaw.session.gone import Edited
 from discoclaw.session.retracted import Retractions
 from discoclaw.session.talk import Talk
@@ -57,6 +58,7 @@ class DiscoClaw(commands.Bot):
     """The client. The composition root sets the parts below before it starts."""
 
     talk: Talk
+    delivery: Delivery
     retractions: Retractions
     presses: Presses
     voices: Voices
@@ -246,6 +248,7 @@ class DiscoClaw(commands.Bot):
         below: Below | None = None,
         within: discord.Thread | None = None,
         turn_id: str = "",
+        anew: bool = True,
     ) -> Answer:
         """Begin the answer to a message; see `Answer`. `below`: the buttons, if not those of a message.
 
@@ -253,9 +256,10 @@ class DiscoClaw(commands.Bot):
         """
         whose, asked_id = wire.author_id(message), str(message.id)
         buttons = (below or Below(whose, asked_id, asked_id)) if self.settings.answer_buttons else None
-        answer = Answer(message, self.threads, self.settings.edit_interval_s, shown, half, buttons, turn_id)
+        pace_s = self.settings.edit_interval_s
+        answer = Answer(message, self.threads, pace_s, shown, half, buttons, turn_id, anew)
         if within is not None:
-            answer.be_in(within)
+            answer.be_in(within, half)
         return answer.started()
 
     # Raw events: the others come only for messages discord.py still has in its cache.

@@ -22,7 +22,7 @@ deleted at once.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -35,7 +35,7 @@ from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_
 from discoclaw.bot.texts.markup import NOTE, plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
 from discoclaw.core.text import collapse, ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ _RETRACTED = "retracted"
 class DiscordReply:
     """The port `Reply` for one message. A context manager; or call `start` first and `close` last.
 
-    `shown` is called with the id of each message that is sent. `onto` is a message that the answer replaces,
-    because it shows half of one. `below` are the buttons of its last message, if it is to have any.
+    `shown` is called with the id of each message that is sent. `onto` are messages that the answer replaces,
+    because they show a part of one. `below` are the buttons of its last message, if it is to have any.
     """
 
     def __init__(
@@ -62,20 +62,23 @@ class DiscordReply:
         now: Callable[[], float] = time.monotonic,
         retry_after_s: Sequence[float] = (0.5, 2.0),
         shown: Callable[[str], None] = lambda message_id: None,
-        onto: Sent | None = None,
+        onto: Sequence[Sent] = (),
         below: Below | None = None,
     ) -> None:
         self._sender = Sender(channel, to, retry_after_s, shown)
         self._edit_every_s = edit_every_s
         self._now = now
         self._text = Splitter()
+        self._pushed: list[str] = []  # all of it
         self._arrived: list[str] = []
         self._files = True  # until Discord refuses one
         self._full: list[Sent] = []  # messages that are complete
         self._retracted = False
         self._below = below
         self._row: Row | None = None  # the buttons of the live message, if they are known
-        self._live = onto
+        self._live: Sent | None = None
+        self._onto: list[Sent] = []  # the next live messages
+        self._replace(onto)
         self._shown: Piece | None = None
         self._doing = ""  # the line below the text
         self._noted = ""  # that line, as the live message shows it
@@ -102,16 +105,35 @@ class DiscordReply:
         """It stays where it is."""
         return None
 
-    async def go_to(self, thread: discord.Thread, half: str | None) -> None:
-        """Give the answer in a thread; `half` is the id of a message there that it replaces."""
+    async def go_to(self, thread: discord.Thread, half: Sequence[str]) -> None:
+        """Give the answer in a thread; `half` are the ids of messages there that it replaces."""
         await self._sender.typing.stop()
         self.be_in(thread, half)
         self.start()
 
-    def be_in(self, thread: discord.Thread, half: str | None = None) -> None:
+    def be_in(self, thread: discord.Thread, half: Sequence[str] = ()) -> None:
         """As `go_to`, before it is started."""
         self._sender = self._sender.to(thread)
-        self._live = discord.PartialMessage(channel=thread, id=int(half)) if half else None
+        self._replace([discord.PartialMessage(channel=thread, id=int(one)) for one in half])
+
+    def hold(self) -> None:
+        """Show nothing before `finish`."""
+        self._streaming = False
+
+    def _replace(self, messages: Sequence[Sent]) -> None:
+        """Show the answer in these messages, and the rest of it in new ones."""
+        self._onto = list(messages)
+        self._sender.sent = len(messages)
+        self._live = self._next()
+
+    def _next(self) -> Sent | None:
+        return self._onto.pop(0) if self._onto else None
+
+    @property
+    def held(self) -> Held:
+        """The answer so far, as it may be shown later."""
+        there = [one.id for one in (*self._full, self._live, *self._onto) if one is not None]
+        return Held("".join(self._pushed), "", self._sender.turn_id, shown=tuple(map(str, there)))
 
     async def close(self) -> None:
         """Stop whatever still runs. Text that `finish` has not shown is given up."""
@@ -134,6 +156,7 @@ class DiscordReply:
         """A further piece of the answer; shown when the rate limit allows. Does not wait for Discord."""
         if not text:
             return
+        self._pushed.append(text)
         self._arrived.append(text)
         if not ends_blank(text):
             self._doing = ""
@@ -146,7 +169,7 @@ class DiscordReply:
 
     async def retract(self, left: str) -> None:
         """Take back what was pushed but `left`. Does not wait for Discord."""
-        self._arrived, self._retracted = [left], True
+        self._pushed, self._arrived, self._retracted = [left], [left], True
         self._wake()
 
     async def doing(self, line: str) -> None:
@@ -188,8 +211,18 @@ class DiscordReply:
             await self._drop_note()
         if self._sender.first is not None or not shows_nothing(self._text.left):
             await self._say_rest(ending)
+            await self._remove(one for one in (self._live, *self._onto) if one is not None)
         self._live = self._shown = None
+        self._onto.clear()
         return str(self._sender.first.id) if self._sender.first else None
+
+    async def _remove(self, messages: Iterable[Sent]) -> None:
+        """Delete what is left of the messages that this answer replaced."""
+        for one in messages:
+            try:
+                await self._sender.delete(one)
+            except ChatError as error:
+                log.info("a part of an interrupted answer stays: %s", error)
 
     async def _say_rest(self, ending: Ending) -> None:
         while piece := self._text.rest():
@@ -331,11 +364,14 @@ class DiscordReply:
                 await self._sender.repeated(lambda: self._sender.edit(live, piece, buttons))
             except ChatGone:
                 self._forget_live()
+                self._live = self._next()
                 return
             except ChatError as error:
                 if _is_about_file(error, piece):
                     self._give_up_files(error)
                     return
+                if self._shown is None and not self._noted and isinstance(error, ChatUnavailable):
+                    raise  # what it replaces stays, and it can be tried again
                 log.info("an answer goes on in a new message: %s", error)
                 await self._drop_note()
                 if isinstance(self._shown, Message):
@@ -347,7 +383,7 @@ class DiscordReply:
     def _accept(self, piece: Piece, message: Sent | None) -> None:
         self._text.accept(piece)
         self._full += [message] if message is not None else []
-        self._live = self._shown = None
+        self._live, self._shown = self._next(), None
         self._noted = ""
 
     def _give_up_files(self, error: ChatError) -> None:

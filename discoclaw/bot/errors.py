@@ -14,6 +14,8 @@ from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGon
 
 MODERATED = frozenset({200_000, 200_001, 240_000})
 """Discord's codes for words that AutoMod, or its filter of harmful links, blocked."""
+MOST_SAID = 300
+"""The longest reason that is passed on: a proxy before Discord answers with a page."""
 Vendor = discord.HTTPException | discord.RateLimited | aiohttp.ClientError | OSError
 
 
@@ -29,7 +31,8 @@ def discord_errors() -> Iterator[None]:
 def chat_error(error: Vendor) -> ChatError:
     """What a failure of discord.py means to us. A plain `ChatError`: it refused the content."""
     if isinstance(error, discord.RateLimited):
-        return ChatUnavailable(f"Discord limits us for another {error.retry_after:.0f} s")
+        wait_s = error.retry_after
+        return ChatUnavailable(f"Discord limits us for another {wait_s:.0f} s", after_s=wait_s)
     if not isinstance(error, discord.HTTPException):
         return ChatUnavailable(f"no connection to Discord ({type(error).__name__}: {error})")
     said = f"{error.status}, code {error.code}: {error.text or 'no reason given'}"
@@ -40,7 +43,9 @@ def chat_error(error: Vendor) -> ChatError:
     if error.status == 404:
         return ChatGone(f"it is no longer there ({said})")
     if error.status in (408, 429) or error.status >= 500:
-        return ChatUnavailable(f"Discord is not available ({said})")
+        asked = error.response.headers.get("Retry-After", "")
+        after_s = float(asked) if asked.isdecimal() else 0.0  # it may be a date
+        return ChatUnavailable(f"Discord is not available ({said[:MOST_SAID]})", after_s=after_s)
     return ChatError(f"Discord refused it ({said})")
 
 

@@ -15,10 +15,9 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of, newest_since
 from discoclaw.bot.voice.shown import shows_words, words_in
-from discoclaw.core.errors import ChatError, ChatUnavailable
+from discoclaw.core.errors import ChatUnavailable
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
@@ -168,7 +167,6 @@ class Gaps:
                 if not answered:
                     await client.carry_out(message, heard)
             else:
-                await self._remove(await self._where(message) if half[1:] else message.channel, half[1:])
                 reply = partial(client.answer, message, half=half)
                 missed.append((message, Missed(heard, reply, is_open, bool(half), answered)))
         # Side by side: a recording takes seconds.
@@ -202,19 +200,6 @@ class Gaps:
         if answered:
             await reply.drop()
         self._client.talk.inboxes.end(key, [str(message.id)], done)
-
-    async def _remove(self, channel: Any, message_ids: Sequence[str]) -> None:
-        """Remove the further messages of half an answer: its first one is written anew."""
-        for message_id in message_ids:
-            try:
-                with discord_errors():
-                    await discord.PartialMessage(channel=channel, id=int(message_id)).delete()
-            except ChatError as error:
-                log.info("a part of an interrupted answer stays: %s", error)
-
-    async def _where(self, message: discord.Message) -> Any:
-        """Where a message is answered: in the thread that grew out of it, if there is one."""
-        return await self._client.threads.below(message) or message.channel
 
     async def _answers(self, messages: Sequence[discord.Message]) -> Mapping[int, list[str]]:
         """Our answers to these messages, by the message: replies among them, and threads that we opened."""

@@ -27,7 +27,6 @@ _IN_DM: tuple[tuple[type[ChatError], str], ...] = (
     (ChatForbidden, "I'm not allowed to write in {place}, so here is {what}. An admin can change that."),
     (ChatGone, "The place where you asked me is gone, so here is {what}:"),
     (ChatTooLong, "I'm not allowed to attach files in {place}, so here is {what}:"),
-    (ChatUnavailable, "I couldn't reach {place}, so here is {what}:"),
     (ChatError, "Discord didn't take {what} in {place}, so here it is:"),
 )
 _THERE: tuple[tuple[type[ChatError], str], ...] = (

@@ -124,7 +124,8 @@ class Sender:
         """Until Discord refuses them."""
         self.turn_id = ""
         """What is answered, by which Discord knows each message of the answer; "" if only we answer it."""
-        self._sent = 0
+        self.sent = 0
+        """How many messages of the answer were sent."""
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
         """The same for another channel, in which the first message is no reply."""
@@ -177,8 +178,8 @@ class Sender:
 
     def _nonce(self) -> str | int:
         """The nonce of the next message: one of its own, unless others may answer the same."""
-        self._sent += 1
-        return f"{self.turn_id}.{self._sent}" if self.turn_id else secrets.randbits(63)
+        self.sent += 1
+        return f"{self.turn_id}.{self.sent}" if self.turn_id else secrets.randbits(63)
 
     async def send_offer(self, card: Card) -> None:
         """Send a card, silently and not as a reply."""

@@ -13,7 +13,7 @@ from typing import Any
 from discoclaw.app.build import build, now_ms
 from discoclaw.checkup.asked import Exchange, Listening
 from discoclaw.core.message import Author, Inbound, Me, Place, Said
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer
+from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
 from discoclaw.settings import Settings
@@ -130,6 +130,13 @@ class _Reply:
 
     async def branch_off(self, name: str) -> Place | None:
         return None
+
+    @property
+    def held(self) -> Held:
+        return Held(self.text, PLACE.channel_id, "")
+
+    def hold(self) -> None:
+        """Nothing is shown anyway."""
 
     async def drop(self) -> None:
         """There is nothing to drop."""

@@ -314,4 +314,8 @@ class FileTooLarge(ChatError):
 
 
 class ChatUnavailable(ChatError):
-    """Discord fails or limits us (HTTP 429 after retries, 5xx, no connection)."""
+    """Discord fails or limits us (429 after retries, 5xx, no connection), maybe for `after_s` seconds."""
+
+    def __init__(self, text: str, *, after_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.after_s = after_s

@@ -238,6 +238,22 @@ Ending: TypeAlias = Literal["whole", "cut", "missing", "other"]
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All of an answer that was pushed, and what the chat needs to show it later.
+
+    It is given in `channel_id`, as a reply to the message `asked_id` in the channel `asked_in`; both are ""
+    if only one person sees it. By `turn_id` the chat knows a double. `shown` are its messages that are there.
+    """
+
+    text: str
+    channel_id: str
+    turn_id: str
+    asked_in: str = ""
+    asked_id: str = ""
+    shown: tuple[str, ...] = ()
+
+
 class Reply(Protocol):
     """The answer to one message while it is being written. The chat adapter makes one for each turn."""
 
@@ -274,6 +290,15 @@ class Reply(Protocol):
 
         Called before anything is pushed. Returns None if there can be none: the answer stays where it is.
         """
+        ...
+
+    @property
+    def held(self) -> Held:
+        """The answer so far, as it may be shown later."""
+        ...
+
+    def hold(self) -> None:
+        """Show nothing before `finish`: other answers come first."""
         ...
 
     async def drop(self) -> None:

@@ -111,7 +111,7 @@ class CatchUp:
             return
         if len(kept) > 1:
             arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
-        await self._talk.turns.take(arrival, reply, ended, counted)
+        await self._talk.turns.take(arrival, reply, ended, counted, due.ids)
 
 
 def _question(message: Inbound) -> Question:

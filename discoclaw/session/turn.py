@@ -7,6 +7,7 @@ by two seconds at most. Only the model and the chat can prevent it, and then the
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
@@ -15,10 +16,12 @@ from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.conversations.undelivered import Kept
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
+from discoclaw.session.delivery import Delivery
 from discoclaw.session.files.arranging import partly, unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation
@@ -48,6 +51,7 @@ class Turns:
         record: Record,
         loops: Loops,
         asking: Asking,
+        delivery: Delivery,
     ) -> None:
         self.stops = Stops()
         self._hatchery = hatchery
@@ -58,20 +62,33 @@ class Turns:
         self._record = record
         self._loops = loops
         self._asking = asking
+        self._delivery = delivery
+        delivery.record = self._delivered
 
-    async def take(self, arrival: Arrival, reply: Reply, ended: Callable[[bool], None], asked: Asked) -> None:
+    async def take(
+        self,
+        arrival: Arrival,
+        reply: Reply,
+        ended: Callable[[bool], None],
+        asked: Asked,
+        ids: Sequence[str] = (),
+    ) -> None:
         """Answer one message. Every failure ends with a sentence to the person, or in the log.
 
-        `ended` is called at the end, with False if the chat was out of reach. `asked` counts how it ended.
+        `ended` is called at the end, with False if the chat was out of reach, unless the answer waits for the
+        chat. `asked` counts how it ended. `ids` are the messages that are answered, if there are several.
         """
         key, done = arrival.session_key, False
+        kept = partial(self._delivery.kept, arrival, reply, tuple(ids) or (arrival.message.id,))
         ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
         try:
             with (
                 paid_by(Payer.of(arrival.message)),
                 self.stops.turn(arrival.message.id, arrival.message.author.id) as turn,
             ):
-                how = await self._answer(arrival, reply, turn)
+                if self._delivery.waits(reply.held.channel_id):
+                    reply.hold()
+                how = await self._answer(arrival, reply, turn, kept)
             done = True
             if how is None:
                 asked.unanswered("empty")
@@ -85,23 +102,37 @@ class Turns:
         except ModelError as error:
             asked.unanswered(error)
             log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
-            done = await tell(reply, error.user_message, key, ending)
+            done = await self._tell(kept, reply, error.user_message, key, ending)
         except ChatError as error:
             asked.unanswered(error)
             log.warning("%s: the answer could not be delivered: %s", key, error)
             done = not isinstance(error, ChatUnavailable)
         except asyncio.CancelledError:
             asked.unanswered("closing")
-            done = await tell(reply, STOPPED, key, ending)
+            if not self._delivery.keeps(arrival.message.id):
+                done = await tell(reply, STOPPED, key, ending)
             raise
         except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
             asked.unanswered("bug")
             log.exception("%s: a turn failed", key)
-            done = await tell(reply, ModelError.user_message, key, ending)
+            done = await self._tell(kept, reply, ModelError.user_message, key, ending)
         finally:
-            ended(done)
+            if not self._delivery.keeps(arrival.message.id):
+                ended(done)
 
-    async def _answer(self, arrival: Arrival, reply: Reply, turn: Stoppable) -> Ended | None:
+    async def _tell(
+        self, kept: Callable[..., Kept], reply: Reply, text: str, key: str, ending: Ending
+    ) -> bool:
+        """As `tell`, but later if the chat is out of reach, or has yet to take other answers there."""
+        behind = self._delivery.waits(reply.held.channel_id)
+        if not behind and await tell(reply, text, key, ending):
+            return True
+        self._delivery.keep(kept(ending, below=text))
+        return False
+
+    async def _answer(
+        self, arrival: Arrival, reply: Reply, turn: Stoppable, kept: Callable[..., Kept]
+    ) -> Ended | None:
         """Answer, and return how that ended; None if the model said nothing."""
         # 0 an interview about the bot's personality takes no turn
         if self._hatchery.takes(arrival):
@@ -128,15 +159,22 @@ class Turns:
         notices += [less_text(answered.less)] if answered.less is not None else []
         if notices and not shows_nothing(answered.text):
             await reply.note(notices)
-        answer_id = await reply.finish("other" if answered.failure else "cut" if answered.cut else "whole")
+
+        def explained(answer_id: str) -> None:
+            self._record.reasons(there, answer_id, ready)
+            self.preparation.note_use(arrival, ready)
+
+        ending: Ending = "other" if answered.failure else "cut" if answered.cut else "whole"
+        below = answered.failure.user_message if answered.failure else ""
+        now = partial(kept, ending, below=below, talk=len(answered.text), then=explained)
+        answer_id = await self._delivery.finish(reply, now)
         if answer_id is None and answered.failure is None:
             await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
             return None
         if answer_id is not None and not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(there, answer_id, shown)
-            self._record.reasons(there, answer_id, ready)
-            self.preparation.note_use(arrival, ready)
+            explained(answer_id)
             self._branching.answered(there, shown)
         if answered.failure is not None:  # what was said before stays said
             raise answered.failure
@@ -149,6 +187,12 @@ class Turns:
         # 6 the loops, which work later
         self._loops.nudge(there.session_key, arrival.message.author.id)
         return "stopped" if turn.stopped else "cut" if answered.cut else "whole"
+
+    def _delivered(self, there: Arrival, answer_id: str, text: str) -> None:
+        """An answer was sent behind its turn, and becomes part of the talk."""
+        self._record.answer(there, answer_id, text)
+        self._branching.answered(there, text)
+        self._loops.nudge(there.session_key, there.message.author.id)
 
 
 async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, session_key: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import random
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import discord
@@ -496,6 +496,7 @@ class _Answer:
 
     status = 500
     reason = "Internal Server Error"
+    headers: ClassVar[dict[str, str]] = {}
 
 
 def _is_of_a_request(kind: type) -> bool:
@@ -580,7 +581,7 @@ class TestWhatIsBeingDone:
 
     async def test_does_not_replace_half_an_answer_of_before_a_restart(self, at: Stage) -> None:
         half = await at.channel.send("Half an ans")
-        reply = DiscordReply(at.channel, at.asked, edit_every_s=0.0, onto=half)
+        reply = DiscordReply(at.channel, at.asked, edit_every_s=0.0, onto=[half])
         await self.do(reply)
         assert await at.texts() == ["Half an ans"]
 

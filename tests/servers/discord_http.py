@@ -80,6 +80,7 @@ class Fault:
     headers: dict[str, str]
     times: int
     applied: bool  # do the thing first and only then answer with the failure
+    after: int = 0  # calls that work before it
 
     def matches(self, request: RecordedRequest) -> bool:
         return self.method == request.method and path_matches(self.path, request.path)
@@ -89,6 +90,8 @@ class Fault:
         usual = USUAL_BODIES.get(self.status, {"message": f"{self.status}: ordered by the test", "code": 0})
         body = usual | (self.body or {})
         headers = dict(self.headers)
+        if headers.get("Content-Type") == "text/html":  # a proxy before Discord says so
+            return web.Response(status=self.status, body=b"<html>You are banned</html>", headers=headers)
         if self.status == 429:
             wait = str(body["retry_after"])
             limits = ROOM_LEFT | {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": wait}
@@ -163,6 +166,9 @@ class RestDoor:
     ) -> web.Response:
         record = await self._record(request)
         fault = next((found for found in self.faults if found.matches(record)), None)
+        if fault is not None and fault.after:
+            fault.after -= 1
+            fault = None
         if fault is not None:
             fault.times -= 1
             if not fault.times:

@@ -275,13 +275,15 @@ class DiscordServer(WorldSetup, Reachable):
         *,
         times: int = 1,
         applied: bool = False,
+        after: int = 0,
     ) -> None:
         """The next calls of this route fail so; in the path, * stands for one segment.
 
         Body and headers are completed as Discord would: a 429 has `retry_after`, `Via` and the limit headers.
-        With `applied` the thing is done and only the answer is the failure.
+        With `applied` the thing is done and only the answer is the failure. So many calls `after` now work.
         """
-        self._door.faults.append(Fault(method, path_pattern, status, json, headers or {}, times, applied))
+        fault = Fault(method, path_pattern, status, json, headers or {}, times, applied, after)
+        self._door.faults.append(fault)
 
     def drop_sockets(self, code: int | None = 4000, *, only: Session | None = None) -> None:
         """Closes every gateway socket with this code, or cuts the line when it is None; sessions live on."""

@@ -32,7 +32,7 @@ from discoclaw.core.model import (
 from discoclaw.core.patch import Patch, Summary
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import DEFAULT, Personas, Policy
-from discoclaw.core.ports import Ending, Offer, Shape
+from discoclaw.core.ports import Ending, Held, Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.cadence import Cadence
@@ -41,6 +41,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.live import LiveConfig
@@ -66,6 +67,7 @@ from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import AnswerRules, Conversation
+from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
 from discoclaw.session.files.attaching import Attachments, Bounds
@@ -283,6 +285,13 @@ class Recorder:
         self.ending = ending
         return self.id if self.text.strip() else None
 
+    @property
+    def held(self) -> Held:
+        return Held(self.text, "10", "")
+
+    def hold(self) -> None:
+        pass
+
     async def branch_off(self, name: str) -> Place | None:
         return None
 
@@ -484,6 +493,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     )
     live = LiveConfig(FileDocuments(root), clock=clock)
     arrivals = Arrivals(live, consent, windows, personas)
+    inboxes = Inboxes(cursors, consent, catches_up=False)
     turns = Turns(
         hatchery=hatchery,
         refill=refill,
@@ -508,12 +518,13 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         record=Record(loops, archive, explained, withdrawals, clock=clock, me=lambda: ME, redactor=redactor),
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
+        delivery=Delivery(Undelivered(cursors, consent, withdrawals), inboxes, arrivals, clock=clock),
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf)
     talk = Talk(
         arrivals,
         listener,
-        Inboxes(cursors, consent, catches_up=False),
+        inboxes,
         turns,
         desk,
         hatchery=hatchery,

@@ -51,8 +51,10 @@ from discoclaw.bot.voice.meant import voice_id
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.item import Item
+from discoclaw.core.ports import Held
 from discoclaw.core.text import clip
 from discoclaw.core.usage import paid_by
+from discoclaw.memory.conversations.undelivered import Kept
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +246,6 @@ class Commands:
     # ------------------------------------------------------------------ answering
 
     async def _answer(self, call: Call, answer: Answer) -> None:
-        done = True
         try:
             if call.slash or await self._client.answers(call.source.id):
                 await _send(call.send, answer, cards=call.slash)
@@ -252,12 +253,26 @@ class Commands:
                 log.info("%s: no answer to a command from here: another process has it", call.session_key)
         except ChatError as error:
             log.warning("the answer to a command could not be sent: %s", error)
-            done = not isinstance(error, ChatUnavailable)  # it is carried out again later
-            if done or call.slash:
-                await self._elsewhere(call, answer, error)
+            if isinstance(error, ChatUnavailable):
+                self._keep(call, answer)
+                return
+            await self._elsewhere(call, answer, error)
         finally:
-            if not call.slash:
-                self._client.talk.inboxes.end(call.session_key, [str(call.source.id)], done)
+            if not (call.slash or self._client.delivery.keeps(str(call.source.id))):
+                self._client.talk.inboxes.end(call.session_key, [str(call.source.id)], True)
+
+    def _keep(self, call: Call, answer: Answer) -> None:
+        """Have an answer delivered later: below the command, or in a DM if nobody else may see it."""
+        text = getattr(answer, "text", answer)
+        text = text if isinstance(text, str) else "\n\n".join(page.text for page in text)
+        place, channel, source = call.place, str(call.channel.id), str(call.source.id)
+        held = Held(text, channel, source, channel, source)
+        if isinstance(call.source, discord.Interaction):
+            held = Held(text, f"dm-{call.user_id}", "", channel if place.guild_id else "")
+        inbox, guild = call.session_key if held.asked_id else "", place.guild_id
+        private, at = call.in_private, call.asked_at
+        kept = Kept(held, (source,), inbox, call.user_id, guild, private, at, "other", 0)
+        self._client.delivery.keep(kept)
 
     async def _elsewhere(self, call: Call, answer: Answer, error: ChatError) -> None:
         async def in_dm(sentence: str) -> None:

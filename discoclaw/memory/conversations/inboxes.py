@@ -274,6 +274,14 @@ class Inboxes(PersonalData, Listener):
             self._working.add(int(message_id))
             self._note(inbox)
 
+    def hold(self, session_key: str, message_ids: Iterable[str]) -> bool:
+        """Take over messages whose answer waits for the chat. Returns False if they have it by now."""
+        inbox, numbers = self._inboxes.get(session_key), set(map(int, message_ids))
+        if inbox is not None and self._catches_up and not numbers & inbox.open.keys():
+            return False
+        self._working |= numbers
+        return True
+
     def show(self, session_key: str, message_id: str, shown_id: str) -> None:
         """Note that a message of its answer was sent."""
         inbox = self._inboxes.get(session_key)

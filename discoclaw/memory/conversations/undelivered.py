@@ -1,0 +1,188 @@
+"""Answers that are finished and that the chat has not taken yet: in RAM, and on disk as a cursor for each.
+
+The cursor `undelivered-<question>-<user id>` is there until the answer was delivered or given up. None is
+written of people who want no memory. What its person takes back is replaced by a sentence that says so.
+Knows nothing about how an answer is sent.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self
+
+from discoclaw.core.audit import Readable
+from discoclaw.core.consent import Consent
+from discoclaw.core.message import Said
+from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
+from discoclaw.core.ports import Ending, Held
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.memory.disk.cursors import Cursors, read_surely
+from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.erasing.files import JSON, json_names
+from discoclaw.memory.taken_back import TakenBack
+from discoclaw.work import GRACE_S, Worker
+
+TAKEN_BACK: Final = (
+    "You took back something before I could send you my answer to this, so I dropped the answer. "
+    "Please ask me again."
+)
+_PREFIX: Final = "undelivered-"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that is to be delivered.
+
+    `ids` are the messages that it answers, oldest first; they are open in the conversation `inbox` (a session
+    key), "" if the chat doesn't have them. `said_at` (ms) is when the newest was said. The first `talk`
+    characters are what the bot said, the rest is small print. `then` is called with the id of the delivered
+    answer, unless there was a restart.
+    """
+
+    held: Held
+    ids: tuple[str, ...]
+    inbox: str
+    user_id: str
+    guild_id: str | None
+    private: bool
+    said_at: int
+    ending: Ending
+    talk: int
+    then: Callable[[str], None] | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The name of its cursor."""
+        return f"{_PREFIX}{self.ids[-1]}-{self.user_id}"
+
+    @property
+    def said(self) -> Said:
+        """The answer as a line of the talk, in the place of its question."""
+        return Said(self.ids[-1], "", "", self.held.text, self.said_at, by_us=True, to_id=self.user_id)
+
+    def covered_by(self, withdrawal: Withdrawal) -> bool:
+        """Whether something was taken back that it says or that it answers."""
+        return withdrawal.covers(self.said, in_private=self.private)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written down."""
+        return asdict(replace(self, then=None))
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Self | None:
+        """What was written down; None if it is damaged, and then its question is answered again."""
+        try:
+            held = Held(**{**value["held"], "shown": tuple(value["held"]["shown"])})
+            return cls(**{**value, "held": held, "ids": tuple(value["ids"])})
+        except (KeyError, TypeError):
+            return None
+
+
+class Undelivered(PersonalData):
+    """The answers that wait. `keeps`: they may be on disk at all."""
+
+    name = "undelivered answers"
+
+    def __init__(
+        self,
+        cursors: Cursors,
+        consent: Consent,
+        taken_back: TakenBack,
+        *,
+        keeps: bool = True,
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._cursors = cursors
+        self._consent = consent
+        self._taken_back = taken_back
+        self._keeps = keeps
+        self._redactor = redactor
+        self._kept: dict[str, Kept] = {}
+        self.dropped: Callable[[str], None] = lambda name: None
+        """Is called when the answer of that name may no longer be sent as it is."""
+        self._worker = Worker("undelivered answers on disk", self._save)
+
+    async def settle(self) -> None:
+        """Wait until the disk has what it may have."""
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what is waiting, within `grace_s`."""
+        await self._worker.close(grace_s)
+
+    def put(self, kept: Kept) -> None:
+        """Keep an answer, without its secrets. Never blocks."""
+        if kept.said_at <= self._consent.erased_at(kept.user_id):
+            return
+        held, clean, talk, then = kept.held, self._redactor.clean, kept.talk, kept.then
+        text, talk = clean(held.text), len(clean(held.text[:talk]))
+        if self._taken_back.has(kept.said, kept.said_at, private=kept.private):
+            text, talk, then = TAKEN_BACK, 0, None
+        self._kept[kept.name] = replace(kept, held=replace(held, text=text), talk=talk, then=then)
+        self._worker.note(kept.name, first=True)
+
+    def has(self, kept: Kept) -> bool:
+        """Whether an answer still waits as it was."""
+        return self._kept.get(kept.name) is kept
+
+    def remove(self, name: str) -> None:
+        """An answer was delivered, or given up. Never blocks."""
+        if self._kept.pop(name, None) is not None:
+            self._worker.note(name, first=True)
+
+    def __iter__(self) -> Iterator[Kept]:
+        """All that wait, by the age of their questions."""
+        return iter(sorted(self._kept.values(), key=lambda one: int(one.ids[-1])))
+
+    async def load(self, ours: Callable[[str | None], bool]) -> list[Kept]:
+        """Take over what was left for the servers (ids) that are `ours`, and return it. Raises OSError."""
+        found = [one for name, one in (await in_thread(self._on_disk)).items() if name not in self._kept]
+        found = [one for one in found if ours(one.guild_id)]
+        self._kept |= {one.name: one for one in found}
+        return found
+
+    # ------------------------------------------------------------------ personal data and the disk
+
+    def readable(self) -> Iterator[Readable]:
+        for name, one in self._on_disk().items():
+            path, asked = self._cursors.documents.folder / f"{name}{JSON}", one.ids[-1]
+            yield Readable(str(path), one.held.text, one.inbox, to=one.user_id, message=asked, at=one.said_at)
+
+    def forget(self, erasure: Erasure) -> None:
+        for one in [one for one in self if one.user_id == user_of(erasure.subject)]:
+            del self._kept[one.name]
+            self.dropped(one.name)
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        gone = [one for one in self if one.covered_by(withdrawal) and not withdrawal.everything]
+        for one in gone:
+            self.put(replace(one, held=replace(one.held, text=TAKEN_BACK), talk=0, then=None))
+            self.dropped(one.name)
+        return Withdrawn(answers=len(gone))
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        gone = [one for one in (await in_thread(self._on_disk)).values() if one.covered_by(withdrawal)]
+        for one in gone:
+            await self._save(one.name)
+        return Withdrawn(answers=len(gone))
+
+    def _on_disk(self) -> dict[str, Kept]:
+        """What is on disk, by the names of the cursors. Blocking. Raises OSError."""
+        folder = self._cursors.documents
+        files = [file for file in json_names(folder) if file.startswith(_PREFIX)]
+        found = [Kept.of_json(read_surely(folder, file)) for file in files]
+        return {one.name: one for one in found if one is not None}
+
+    async def _save(self, name: str) -> None:
+        """Make the disk have an answer as it is in RAM, or no longer have it. Raises OSError."""
+
+        def now(_: Mapping[str, object]) -> Mapping[str, object] | None:
+            one = self._kept.get(name)
+            may = one is not None and self._keeps and self._consent.may_keep(one.user_id, one.said_at)
+            return one.as_json() if one is not None and may else None
+
+        if not await self._cursors.update(name, now):
+            if now({}) is not None:
+                raise OSError("an answer that could not be delivered is not on disk")
+            await self._cursors.remove([name])

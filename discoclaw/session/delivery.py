@@ -1,0 +1,196 @@
+"""Sees to it that a finished answer reaches the chat, also if the chat fails for a while.
+
+An answer that the chat doesn't take is kept (`memory/conversations/undelivered`) and sent again, with growing
+pauses, until it is taken: once, and in the order of the questions. While something waits for a channel,
+further answers there wait behind it. An answer enters the talk when it is delivered. After an hour its person
+gets it in a direct message. No model is asked again, not even after a restart. Independent of Discord.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar
+
+from discoclaw.core.errors import ChatUnavailable
+from discoclaw.core.inbox import LATE_MS
+from discoclaw.core.message import Inbound
+from discoclaw.core.ports import Clock, Ending, Reply
+from discoclaw.core.shards import Shards
+from discoclaw.memory.conversations.inboxes import Inboxes
+from discoclaw.memory.conversations.undelivered import Kept, Undelivered
+from discoclaw.session.arrival import Arrival, Arrivals
+from discoclaw.work import Worker
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SOON_S: Final = 1.0
+"""An answer that takes longer to be sent is kept, since we may be killed meanwhile."""
+RETRY_S: Final = 2.0
+LONGEST_S: Final = 300.0
+GIVE_UP_MS: Final = 86_400_000
+"""Answers to older questions are dropped."""
+
+
+class Deliverer(Protocol):
+    """Shows answers behind their turn."""
+
+    async def deliver(self, kept: Kept, *, late: bool) -> tuple[Inbound, str] | None:
+        """Show an answer, of which a part may be there; `late`: in a direct message, if it can be.
+
+        Returns the question and the id of the answer's first message, or None if the talk doesn't have the
+        answer: its question is gone, or it was shown elsewhere. Raises ChatUnavailable.
+        """
+        ...
+
+
+class Delivery:
+    """Delivers answers. It is a `core.service.Service`, and hears of the gateway's sessions.
+
+    Whoever builds it sets `deliverer` and `record`, which gets a question, and the answer's id and text.
+    """
+
+    deliverer: Deliverer
+    record: Callable[[Arrival, str, str], None]
+
+    def __init__(
+        self, undelivered: Undelivered, inboxes: Inboxes, arrivals: Arrivals, *, clock: Clock
+    ) -> None:
+        self._undelivered = undelivered
+        self._inboxes = inboxes
+        self._arrivals = arrivals
+        self._clock = clock
+        self._showing: dict[str, asyncio.Future[Any]] = {}
+        """What sends an answer, by the answer's name."""
+        undelivered.dropped = self._stop
+        self._worker = Worker("undelivered answers", self._deliver, retry_s=RETRY_S, longest_s=LONGEST_S)
+
+    async def start(self) -> None:
+        """Nothing to start: Discord's READY starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until nothing is being sent, and the disk has what waits."""
+        await self._worker.settle()
+        await self._undelivered.settle()
+
+    async def close(self) -> None:
+        """Send nothing more. What waits is on disk afterwards."""
+        await self._worker.close(0)
+        await self._undelivered.close()
+
+    # ------------------------------------------------------------------ in a turn
+
+    def waits(self, channel_id: str) -> bool:
+        """Whether an answer waits for a channel, behind which others have to wait."""
+        return any(one.held.channel_id == channel_id for one in self._undelivered)
+
+    def keeps(self, message_id: str) -> bool:
+        """Whether the answer to a message waits."""
+        return any(message_id in one.ids for one in self._undelivered)
+
+    def kept(
+        self,
+        arrival: Arrival,
+        reply: Reply,
+        ids: tuple[str, ...],
+        ending: Ending,
+        *,
+        below: str = "",
+        talk: int = 0,
+        then: Callable[[str], None] | None = None,
+    ) -> Kept:
+        """An answer as it is to be kept, with a sentence `below` what was pushed."""
+        held, one, place = reply.held, arrival.message, arrival.place
+        held = replace(held, text=f"{held.text}\n\n{below}".strip()) if below else held
+        inbox = arrival.session_key if held.asked_id in ids else ""
+        who, guild = one.author.id, place.guild_id
+        return Kept(held, ids, inbox, who, guild, place.private, one.sent_at, ending, talk, then)
+
+    def keep(self, kept: Kept, after_s: float = RETRY_S) -> None:
+        """Deliver an answer later, in `after_s`. Never blocks."""
+        self._undelivered.put(kept)
+        self._worker.note(kept.held.channel_id, after_s)
+
+    async def finish(self, reply: Reply, now: Callable[[], Kept]) -> str | None:
+        """As `Reply.finish`. What isn't sent soon is kept, as it is `now`."""
+        kept = now()
+        if not kept.held.text.strip():
+            return await reply.finish(kept.ending)
+        if self.waits(kept.held.channel_id):
+            self.keep(kept)
+            raise ChatUnavailable("it waits behind an answer that could not be sent yet")
+        later = asyncio.get_running_loop().call_later(SOON_S, self._undelivered.put, kept)
+        try:
+            answer_id = await self._sent(kept, reply.finish(kept.ending))
+        except (ChatUnavailable, asyncio.CancelledError) as error:
+            self.keep(now(), max(RETRY_S, getattr(error, "after_s", 0.0)))
+            raise
+        except BaseException:
+            self._undelivered.remove(kept.name)
+            raise
+        finally:
+            later.cancel()
+        self._undelivered.remove(kept.name)
+        return answer_id
+
+    # ------------------------------------------------------------------ later
+
+    def began(self, shards: Shards) -> None:
+        """Nothing to do before it is ready."""
+
+    async def ready(self, shards: Shards) -> None:
+        """Take over what waits for these shards, before their open questions are answered, and send it."""
+        try:
+            found = await self._undelivered.load(shards.have)
+        except OSError as error:
+            log.warning("the answers that were not delivered can't be read: %s", error)
+            return
+        for one in found:
+            if not self._inboxes.hold(one.inbox, one.ids):
+                self._undelivered.remove(one.name)
+        self.resumed(shards)
+
+    def resumed(self, shards: Shards) -> None:
+        """The connection is back: try again at once."""
+        for one in self._undelivered:
+            if shards.have(one.guild_id):
+                self._worker.note(one.held.channel_id, first=True)
+
+    async def _deliver(self, channel_id: str) -> None:
+        """Send what waits for a channel, oldest first. Raises ChatUnavailable."""
+        while waiting := [one for one in self._undelivered if one.held.channel_id == channel_id]:
+            one, age = waiting[0], self._clock() - waiting[0].said_at
+            if one.name in self._showing:
+                return  # by its turn; if that fails, it is noted again
+            if age > GIVE_UP_MS:
+                log.warning("%s is dropped, since it could not be delivered within a day", one.name)
+            elif shown := await self._sent(one, self.deliverer.deliver(one, late=age > LATE_MS)):
+                await self._delivered(one, *shown)
+            if self._undelivered.has(one):
+                self._undelivered.remove(one.name)
+                self._inboxes.end(one.inbox, one.ids, True)
+
+    async def _sent(self, kept: Kept, sending: Coroutine[Any, Any, T]) -> T:
+        """What sending an answer returns. Raises ChatUnavailable if it is dropped meanwhile."""
+        showing = self._showing[kept.name] = asyncio.ensure_future(sending)
+        try:
+            await asyncio.wait([showing])
+        finally:
+            showing.cancel()
+            del self._showing[kept.name]
+        if showing.cancelled():
+            raise ChatUnavailable("something in it was taken back while it was sent")
+        return showing.result()
+
+    def _stop(self, name: str) -> None:
+        if (showing := self._showing.get(name)) is not None:
+            showing.cancel()
+
+    async def _delivered(self, kept: Kept, message: Inbound, answer_id: str) -> None:
+        """An answer is there. It enters the talk, unless it was taken back meanwhile."""
+        arrival = await self._arrivals.of(message)
+        if kept.talk and self._undelivered.has(kept) and not arrival.permission.erased:
+            self.record(arrival, answer_id, kept.held.text[: kept.talk])
+            if kept.then is not None:
+                kept.then(answer_id)
