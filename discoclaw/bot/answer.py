@@ -8,8 +8,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.below.rows import Below
-from discoclaw.bot.deliver import DiscordReply
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.deliver import DiscordReply, in_dm
 from discoclaw.bot.refused import ANSWER, REST, elsewhere
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
@@ -115,17 +114,13 @@ class Answer(DiscordReply):
             raise
 
     async def _elsewhere(self, text: str, error: ChatError) -> None:
-        async def in_dm(sentence: str) -> None:
-            with discord_errors():
-                channel = await self._asked.author.create_dm()
-            async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
-                await reply.push(f"{sentence}\n\n{text}")
-                await reply.finish()
+        async def to_person(sentence: str) -> None:
+            await in_dm(self._asked.author, f"{sentence}\n\n{text}")
 
         await elsewhere(
             error,
             what=ANSWER if self._sender.first is None else REST,
             place=getattr(self._asked.channel, "mention", "that channel"),
-            in_dm=in_dm if self._asked.guild is not None else None,
+            in_dm=to_person if self._asked.guild is not None else None,
             there=super()._notice,
         )

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import discord
 
-from discoclaw.bot.deliver import DiscordReply
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.deliver import DiscordReply, in_dm
 from discoclaw.bot.refused import ANSWER, REST
 from discoclaw.bot.sending import Followups
 from discoclaw.core.errors import ChatError
@@ -42,8 +41,8 @@ class AsideAnswer(DiscordReply):
         except ChatError as error:
             log.info("an answer to a command goes on in a DM: %s", error)
             what = ANSWER if self._sender.first is None else REST
-            in_dm = await self._in_dm(f"{IN_DM.format(what=what)}\n\n{self.unsaid}")
-            return str(self._sender.first.id) if self._sender.first is not None else in_dm
+            there = await in_dm(self._person, f"{IN_DM.format(what=what)}\n\n{self.unsaid}")
+            return str(self._sender.first.id) if self._sender.first is not None else there
 
     @property
     def held(self) -> Held:
@@ -55,12 +54,4 @@ class AsideAnswer(DiscordReply):
             await super()._notice(text, ending)
         except ChatError as error:
             log.info("a person is told in a DM why a command has no answer: %s", error)
-            await self._in_dm(text)
-
-    async def _in_dm(self, text: str) -> str | None:
-        """Send a text in a DM. Returns its first message's id. Raises ChatError."""
-        with discord_errors():
-            channel = await self._person.create_dm()
-        async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
-            await reply.push(text)
-            return await reply.finish()
+            await in_dm(self._person, text)

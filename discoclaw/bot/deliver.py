@@ -30,6 +30,7 @@ import discord
 
 from discoclaw.bot.below.offered import offered
 from discoclaw.bot.below.rows import NO_BUTTONS, Below, Row
+from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_enough, split
 from discoclaw.bot.texts.markup import NOTE, plain
@@ -401,6 +402,15 @@ class DiscordReply:
         self._sender.forget(self._live)
         self._live = self._shown = None
         self._noted = ""
+
+
+async def in_dm(person: discord.User | discord.Member, text: str) -> str | None:
+    """Send somebody a text in a DM. Returns its first message's id. Raises `ChatError`."""
+    with discord_errors():
+        channel = await person.create_dm()
+    async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
+        await reply.push(text)
+        return await reply.finish()
 
 
 def _is_about_file(error: ChatError, piece: Piece) -> bool:

@@ -13,7 +13,7 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.below.rows import Below
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.deliver import DiscordReply
+from discoclaw.bot.deliver import in_dm
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
@@ -64,7 +64,8 @@ class LateAnswers:
             return None
         if late and asked.guild is not None:
             try:
-                return await self._in_dm(kept)
+                await self._in_dm(kept)
+                return None
             except ChatUnavailable:
                 raise
             except ChatError as error:
@@ -107,7 +108,5 @@ class LateAnswers:
         user_id, where = int(kept.user_id), kept.held.asked_in
         with discord_errors():
             person = self._client.get_user(user_id) or await self._client.fetch_user(user_id)
-            channel = await person.create_dm()
-        async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
-            await reply.push(f"{IN_DM.format(place=f' in <#{where}>' if where else '')}\n\n{kept.held.text}")
-            await reply.finish()
+        place = f" in <#{where}>" if where else ""
+        await in_dm(person, f"{IN_DM.format(place=place)}\n\n{kept.held.text}")

@@ -83,7 +83,7 @@ class Delivery:
 
     def waits(self, channel_id: str) -> bool:
         """Whether an answer waits for a channel, behind which others have to wait."""
-        return any(one.held.channel_id == channel_id for one in self._undelivered)
+        return any(not self._late(one) for one in self._in(channel_id))
 
     def keeps(self, message_id: str) -> bool:
         """Whether the answer to a message waits."""
@@ -118,6 +118,7 @@ class Delivery:
         if not kept.held.text.strip():
             return await reply.finish(kept.ending)
         if self.waits(kept.held.channel_id):
+            await reply.drop()
             self.keep(kept)
             raise ChatUnavailable("it waits behind an answer that could not be sent yet")
         later = asyncio.get_running_loop().call_later(SOON_S, self._undelivered.put, kept)
@@ -159,21 +160,28 @@ class Delivery:
 
     async def _deliver(self, channel_id: str) -> None:
         """Send what waits for a channel, oldest first. Raises ChatUnavailable."""
-        while waiting := [one for one in self._undelivered if one.held.channel_id == channel_id]:
-            one, age = waiting[0], self._clock() - waiting[0].said_at
+        while waiting := sorted(self._in(channel_id), key=self._late):  # what is too late delays nothing
+            one = waiting[0]
             if one.name in self._showing:
                 return  # by its turn; if that fails, it is noted again
-            if age > GIVE_UP_MS:
+            if self._late(one, GIVE_UP_MS):
                 log.warning("%s is dropped, since it could not be delivered within a day", one.name)
-            elif shown := await self._sent(one, self.deliverer.deliver(one, late=age > LATE_MS)):
+            elif shown := await self._sent(one, self.deliverer.deliver(one, late=self._late(one))):
                 await self._delivered(one, *shown)
             if self._undelivered.has(one):
                 self._undelivered.remove(one.name)
                 self._inboxes.end(one.inbox, one.ids, True)
 
+    def _in(self, channel_id: str) -> list[Kept]:
+        return [one for one in self._undelivered if one.held.channel_id == channel_id]
+
+    def _late(self, kept: Kept, after_ms: int = LATE_MS) -> bool:
+        return self._clock() - kept.said_at > after_ms
+
     async def _sent(self, kept: Kept, sending: Coroutine[Any, Any, T]) -> T:
         """What sending an answer returns. Raises ChatUnavailable if it is dropped meanwhile."""
-        showing = self._showing[kept.name] = asyncio.ensure_future(sending)
+        showing: asyncio.Task[T] = asyncio.create_task(sending)
+        self._showing[kept.name] = showing
         try:
             await asyncio.wait([showing])
         finally:

@@ -124,9 +124,9 @@ class Turns:
         self, kept: Callable[..., Kept], reply: Reply, text: str, key: str, ending: Ending
     ) -> bool:
         """As `tell`, but later if the chat is out of reach, or has yet to take other answers there."""
-        behind = self._delivery.waits(reply.held.channel_id)
-        if not behind and await tell(reply, text, key, ending):
+        if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
             return True
+        await reply.drop()
         self._delivery.keep(kept(ending, below=text))
         return False
 

@@ -100,7 +100,7 @@ class TestAnAnswerThatDiscordDoesNotTake:
         works(house)
         await delivered(house, wide)
         assert house.texts(lake) == ["Four degrees.", "Nine miles."]
-        assert replies(house, cold) == ["Four degrees."]
+        assert replies(house, cold) == ["Four degrees."] and replies(house, wide) == ["Nine miles."]
         await house.answered_to(house.ann, lake, "and how long?")
         assert "Four degrees." in house.request("and how long?").prompt
         assert "Nine miles." in house.request("and how long?").prompt
@@ -156,6 +156,22 @@ class TestAnAnswerThatDiscordDoesNotTake:
             assert said[0] is first and len(said) > 1
             assert " ".join(one.content for one in said).split() == " ".join(PARAGRAPHS).split()
         assert model_asked(house, "tell me all about it") == 2
+
+    async def test_while_it_is_written_is_completed_in_its_place(self, house: House) -> None:
+        await house.running()
+        road, more = house.discord.add_channel("road"), asyncio.Event()
+        house.brain.answer("how far", text("It is ", "far.", hold=more))
+        question = await house.ask(house.ann, road, "how far is it?")
+        await house.discord.wait_for_message(road, "It is", timeout=30)
+        fails(house)
+        house.discord.fail_next("PATCH", "/channels/*/messages/*", 503, times=ALWAYS)
+        more.set()
+        await keeps(house, 1)
+        await killed(house)
+        works(house)
+        await house.running()
+        await delivered(house, question, "It is far.")
+        assert house.texts(road) == ["It is far."] and model_asked(house, "how far is it?") == 1
 
     async def test_is_dropped_if_its_question_is_deleted_meanwhile(self, house: House) -> None:
         await house.running()
@@ -249,6 +265,9 @@ class TestAfterAnHour:
             house.brain.answer("cake", text("There is cake."))
             (cake,) = await asks_in_vain(house, house.ann, cafe, "is there cake?")
             (tea,) = await asks_in_vain(house, house.bea, cafe, "is there tea?")
+            async with asyncio.timeout(30):  # until their turns have given up
+                while house.printed().count("the answer could not be delivered") < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
             closed = {"code": 50007, "message": "Cannot send messages to this user"}
             works(house)
             path = f"/channels/{house.discord.dm(house.bea).id}/messages"

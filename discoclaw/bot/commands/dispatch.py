@@ -263,7 +263,7 @@ class Commands:
 
     def _keep(self, call: Call, answer: Answer) -> None:
         """Have an answer delivered later: below the command, or in a DM if nobody else may see it."""
-        text = getattr(answer, "text", answer)
+        text = answer.text if isinstance(answer, Carded) else answer
         text = text if isinstance(text, str) else "\n\n".join(page.text for page in text)
         place, channel, source = call.place, str(call.channel.id), str(call.source.id)
         held = Held(text, channel, source, channel, source)
