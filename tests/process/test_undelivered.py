@@ -106,6 +106,17 @@ class TestAnAnswerThatDiscordDoesNotTake:
         assert "Nine miles." in house.request("and how long?").prompt
         assert model_asked(house, "how cold is it?") == model_asked(house, "how wide is it?") == 1
 
+    async def test_is_overtaken_by_none_that_is_ready_before_it_is_sent_again(self, house: House) -> None:
+        bot = await house.running()
+        ford = house.discord.add_channel("ford")
+        house.brain.answer("how shallow", text("One foot."))
+        house.discord.fail_next("POST", f"/channels/{ford.id}/messages", 503, times=3)  # all tries of a turn
+        await house.ask(house.ann, ford, "how shallow is it?")
+        await bot.logged(f"{ford.id}: the answer could not be delivered")
+        quick = await house.ask(house.ann, ford, "and how quick?")
+        await delivered(house, quick)
+        assert house.texts(ford) == ["One foot.", "ok"]
+
     async def test_outlives_a_kill_and_no_model_is_asked_again(self, house: House) -> None:
         await house.running()
         moor = house.discord.add_channel("moor")
