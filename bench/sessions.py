@@ -71,6 +71,9 @@ class Listener:
     async def drop(self) -> None:
         pass
 
+    async def unsend(self) -> None:
+        pass
+
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         pass
 

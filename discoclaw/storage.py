@@ -13,6 +13,7 @@ from discoclaw.core.processes import Processes
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.changed_by import ChangedBy
 from discoclaw.memory.changes import Changes
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
@@ -60,13 +61,15 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """What is stored of talk: summaries, when they were cleared, cached answers, the archive.
+    """What is stored of talk: summaries, when they were cleared, whom the bot's answers were for, cached
+    answers of the model, the archive.
 
     `unused` are archives of other stores, which may be left from before: erasing and taking back reach them.
     """
 
     rolling: RollingMemory
     clears: Clears
+    answers: Answers
     responses: Responses
     archive: Archive
     unused: tuple[Archive, ...] = ()
@@ -247,7 +250,7 @@ def _people(
 
 def _conversations(basis: _Basis, settings: Settings) -> Conversations:
     memory, clock, idle_ms = basis.memory, basis.clock, basis.idle_ms
-    clears = Clears(memory.disk, clock=clock)
+    clears, answers = Clears(memory.disk, clock=clock), Answers(memory.disk)
     rolling = RollingMemory(
         memory.disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=memory.changes
     )
@@ -261,13 +264,13 @@ def _conversations(basis: _Basis, settings: Settings) -> Conversations:
     )
     in_file = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=clock)
     if memory.disk.name != "postgresql":  # the only store that has tables for it
-        return Conversations(rolling, clears, responses, in_file)
+        return Conversations(rolling, clears, answers, responses, in_file)
     from discoclaw.memory.disk.postgres.disk import PostgresDisk  # an extra, slow to import
     from discoclaw.search.archive_postgres import PostgresArchive
 
     assert isinstance(memory.disk, PostgresDisk)
     in_file.name, in_file.local = "archive of another store", True
-    return Conversations(rolling, clears, responses, PostgresArchive(memory.disk.tables), (in_file,))
+    return Conversations(rolling, clears, answers, responses, PostgresArchive(memory.disk.tables), (in_file,))
 
 
 def _register(settings: Settings, storage: Storage) -> None:
@@ -276,6 +279,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(storage.live, people.choices)
     memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
     memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
+    memory.join(talk.answers)
     memory.join(storage.undelivered)
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)

@@ -48,7 +48,8 @@ class Chat(Feature):
         settings, storage = basics.settings, disk.storage
         client.access.live = storage.live
         self.health = (lambda: [finding(client, client.connected, client.shards_served)],)
-        self.services = (Part(closing=client.close),)
+        self.services = (client.threads, Part(closing=client.close))
+        self.joins = (client.threads,)
         if not storage.remembers:
             return
         receipts = Receipts(client, storage.places.receipts)

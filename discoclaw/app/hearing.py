@@ -22,11 +22,13 @@ from discoclaw.session.personal import TalkInRam
 from discoclaw.session.refill import Refill
 from discoclaw.session.retracted import Retractions
 from discoclaw.session.rewriting import Rewriting
+from discoclaw.session.stopping import Stops
 from discoclaw.session.window import Windows
 
 
 class Hearing(Feature):
-    """`listener` receives talk, `refill` reads what was said before a start, `explained` explains answers.
+    """`listener` receives talk, `stops` knows the answers under way, `refill` reads what was said before a
+    start, and `explained` explains answers.
 
     `answers` bounds the model's answers, in the talk and in the interview. `attachments` are turns' files.
     """
@@ -61,16 +63,28 @@ class Hearing(Feature):
             storage.consent,
             clock=clock,
         )
-        self.refill = Refill(history, storage.consent, storage.withdrawals, loops, archiving, clock=clock)
+        answers = storage.conversations.answers
+        self.stops = Stops()
+        self.refill = Refill(
+            history, storage.consent, storage.withdrawals, answers, loops, archiving, clock=clock
+        )
         self.attachments = files.attachments(self.refill)
         rewriting = Rewriting(self.windows, loops, self.refill, clock=clock)
         self.listener = Listener(
-            self.windows, loops, archiving, self.hatchery, people.profiles, people.groups, files.shelf
+            self.windows,
+            loops,
+            archiving,
+            self.hatchery,
+            people.profiles,
+            people.groups,
+            files.shelf,
+            self.stops,
         )
         self.inboxes = learning.inboxes
         self.retractions = Retractions(
             storage.memory,
             storage.withdrawals,
+            answers,
             self.listener,
             storage.cursors,
             storage.consent,
@@ -82,6 +96,7 @@ class Hearing(Feature):
         self.services = (
             self.hatchery,
             self.inboxes,
+            answers,
             rewriting,
             Part(settling=withdrawals.settle, closing=withdrawals.close),
             Sole("withdrawals", [left], storage.processes),

@@ -41,8 +41,16 @@ class Talking(Feature):
         settings, storage, loops = basics.settings, disk.storage, learning.loops
         arrivals = Arrivals(storage.live, storage.consent, hearing.windows, storage.places, storage.processes)
         self.branching = Branching(arrivals, loops, models.summary, threads, basics.redactor)
-        self.delivery = Delivery(storage.undelivered, hearing.inboxes, arrivals, clock=basics.clock)
+        self.delivery = Delivery(
+            storage.undelivered,
+            hearing.inboxes,
+            arrivals,
+            storage.conversations.answers,
+            storage.consent,
+            clock=basics.clock,
+        )
         turns = Turns(
+            stops=hearing.stops,
             hatchery=hearing.hatchery,
             refill=hearing.refill,
             preparation=answering.preparation,
@@ -63,6 +71,7 @@ class Talking(Feature):
             hatchery=hearing.hatchery,
             refill=hearing.refill,
             loops=loops,
+            answers=storage.conversations.answers,
         )
 
         async def close() -> None:

@@ -34,7 +34,7 @@ class Answer(DiscordReply):
         message: discord.Message,
         threads: OpenThreads,
         edit_every_s: float,
-        shown: Callable[[str], None],
+        shown: Callable[[str, str], None],
         half: Sequence[str] = (),
         below: Below | None = None,
         turn_id: str = "",
@@ -48,6 +48,8 @@ class Answer(DiscordReply):
         # Messages of the answer that it replaces have these nonces, and maybe not all of them are known.
         self._sender.turn_id = "" if half and anew else self._turn_id
         self._asked = message
+        self._shown_id = shown
+        self._in_dm: list[DiscordReply] = []
         self._threads = threads
         self._half = half
         self._said = False
@@ -104,6 +106,13 @@ class Answer(DiscordReply):
             log.warning("the rest of an answer could not be said where it was asked for: %s", error)
             return str(self._sender.first.id)
 
+    async def unsend(self) -> None:
+        """As `DiscordReply.unsend`, also in a DM. A thread that was opened for it gets another name."""
+        await super().unsend()
+        for reply in self._in_dm:
+            await reply.unsend()
+        await self._threads.deleted([self._asked.id])
+
     async def _notice(self, text: str, ending: Ending = "other") -> None:
         try:
             await super()._notice(text, ending)
@@ -115,7 +124,7 @@ class Answer(DiscordReply):
 
     async def _elsewhere(self, text: str, error: ChatError) -> None:
         async def to_person(sentence: str) -> None:
-            await in_dm(self._asked.author, f"{sentence}\n\n{text}")
+            await in_dm(self._asked.author, f"{sentence}\n\n{text}", self._shown_id, self._in_dm)
 
         await elsewhere(
             error,

@@ -25,7 +25,7 @@ class AsideAnswer(DiscordReply):
     """
 
     def __init__(
-        self, interaction: discord.Interaction[Any], edit_every_s: float, shown: Callable[[str], None]
+        self, interaction: discord.Interaction[Any], edit_every_s: float, shown: Callable[[str, str], None]
     ) -> None:
         super().__init__(Followups(interaction), None, edit_every_s=edit_every_s, shown=shown)
         self._person = interaction.user

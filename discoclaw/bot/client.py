@@ -36,7 +36,7 @@ from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import meant
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.core.errors import ChatError
-from discoclaw.core.message import Inbound, Me, Quoted, Said
+from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.shards import EVERY, Shards
@@ -229,7 +229,8 @@ class DiscoClaw(commands.Bot):
         except ChatError as error:
             log.info("a voice message that somebody replies to is not quoted: %s", error)
             return replace(heard, quoted=None)
-        return replace(heard, quoted=Quoted(said.name, said.text, said=said))
+        quoted = replace(heard.quoted, author=said.name, text=said.text, by_us=False, said=said)
+        return replace(heard, quoted=quoted)
 
     def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command."""
@@ -243,7 +244,7 @@ class DiscoClaw(commands.Bot):
     def answer(
         self,
         message: discord.Message,
-        shown: Callable[[str], None],
+        shown: Callable[[str, str], None],
         half: Sequence[str] = (),
         below: Below | None = None,
         within: discord.Thread | None = None,

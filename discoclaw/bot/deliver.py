@@ -50,8 +50,9 @@ _RETRACTED = "retracted"
 class DiscordReply:
     """The port `Reply` for one message. A context manager; or call `start` first and `close` last.
 
-    `shown` is called with the id of each message that is sent. `onto` are messages that the answer replaces,
-    because they show a part of one. `below` are the buttons of its last message, if it is to have any.
+    `shown` is called with the ids of each message that is sent, and of its channel. `onto` are messages that
+    the answer replaces, because they show a part of one. `below` are the buttons of its last message, if it
+    is to have any.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class DiscordReply:
         edit_every_s: float = 1.25,
         now: Callable[[], float] = time.monotonic,
         retry_after_s: Sequence[float] = (0.5, 2.0),
-        shown: Callable[[str], None] = lambda message_id: None,
+        shown: Callable[[str, str], None] = lambda message_id, channel_id: None,
         onto: Sequence[Sent] = (),
         below: Below | None = None,
     ) -> None:
@@ -124,7 +125,7 @@ class DiscordReply:
     def _replace(self, messages: Sequence[Sent]) -> None:
         """Show the answer in these messages, and the rest of it in new ones."""
         self._onto = list(messages)
-        self._sender.sent = len(messages)
+        self._sender.count = len(messages)
         self._live = self._next()
 
     def _next(self) -> Sent | None:
@@ -198,13 +199,7 @@ class DiscordReply:
 
         Raises `ChatError` when Discord did not take it; `unsaid` then holds what is missing.
         """
-        self._streaming = False
-        self._hurry.set()
-        if self._pen is not None:
-            await asyncio.wait([self._pen])  # not awaited itself: a cancel of ours must not end up in it
-            if not self._pen.cancelled() and (fault := self._pen.exception()) is not None:
-                log.error("the live view of an answer failed", exc_info=fault)
-        await self._sender.typing.stop()
+        await self._end_live_view()
         if self._retracted:
             await self._begin_anew()
         self._take_arrived(last=True)
@@ -224,6 +219,22 @@ class DiscordReply:
                 await self._sender.delete(one)
             except ChatError as error:
                 log.info("a part of an interrupted answer stays: %s", error)
+
+    async def _end_live_view(self) -> None:
+        self._streaming = False
+        self._hurry.set()
+        if self._pen is not None:
+            await asyncio.wait([self._pen])  # not awaited itself: a cancel of ours must not end up in it
+            if not self._pen.cancelled() and (fault := self._pen.exception()) is not None:
+                log.error("the live view of an answer failed", exc_info=fault)
+        await self._sender.typing.stop()
+
+    async def unsend(self) -> None:
+        """Remove all that was shown, also half an answer that this one was to replace."""
+        await self._end_live_view()  # a message on its way has its id afterwards
+        there = (one for one in (self._live, *self._onto) if one is not None)
+        self._sender.sent += [one for one in there if one not in self._sender.sent]
+        await self._sender.unsend()
 
     async def _say_rest(self, ending: Ending) -> None:
         while piece := self._text.rest():
@@ -404,11 +415,21 @@ class DiscordReply:
         self._noted = ""
 
 
-async def in_dm(person: discord.User | discord.Member, text: str) -> str | None:
-    """Send somebody a text in a DM. Returns its first message's id. Raises `ChatError`."""
+async def in_dm(
+    person: discord.User | discord.Member,
+    text: str,
+    shown: Callable[[str, str], None] = lambda message_id, channel_id: None,
+    replies: list[DiscordReply] | None = None,
+) -> str | None:
+    """Send somebody a text in a DM. Returns its first message's id. Raises `ChatError`.
+
+    `shown` is as in `DiscordReply`, which `replies` gets before anything is sent.
+    """
     with discord_errors():
         channel = await person.create_dm()
-    async with DiscordReply(channel, None, edit_every_s=0.0) as reply:
+    async with DiscordReply(channel, None, edit_every_s=0.0, shown=shown) as reply:
+        if replies is not None:
+            replies.append(reply)
         await reply.push(text)
         return await reply.finish()
 

@@ -6,7 +6,7 @@ history: our answers are replies.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -15,9 +15,10 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of, newest_since
 from discoclaw.bot.voice.shown import shows_words, words_in
-from discoclaw.core.errors import ChatUnavailable
+from discoclaw.core.errors import ChatError, ChatUnavailable
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
@@ -70,7 +71,7 @@ class Gaps:
         key, place = _session_key(channel), wire.place_of(channel)
         inbox = inboxes.reach(key, place)
         open_now, handled = inboxes.interrupted(key), list(inbox.handled)
-        messages, oldest = await self._since(channel, inbox, open_now.keys())
+        messages, oldest = await self._since(channel, inbox, open_now)
         found()
         if self._client.listens(channel):
             await self._restore(channel, key, open_now, messages)
@@ -81,7 +82,7 @@ class Gaps:
         self._client.talk.caught_up(key)
 
     async def _since(
-        self, channel: Any, inbox: Inbox, open_now: Set[int]
+        self, channel: Any, inbox: Inbox, open_now: Mapping[int, Open]
     ) -> tuple[Sequence[discord.Message], int]:
         """The newest messages since the inbox's floor, oldest first, and all that are open.
 
@@ -92,7 +93,9 @@ class Gaps:
         oldest = max(since, self.oldest(self._bounds.hours))
         most = self._bounds.messages + KEPT
         found, oldest = await newest_since(channel, oldest, most, set(open_now))
-        for message_id in open_now - {one.id for one in found}:
+        for message_id in open_now.keys() - {one.id for one in found}:  # they were deleted
+            where = self._client.get_channel(message_id) or channel  # the thread that grew out of it
+            await self._remove(where, open_now[message_id].shown)
             self._client.talk.inboxes.end(_session_key(channel), [str(message_id)], True)
         return found, oldest
 
@@ -195,11 +198,20 @@ class Gaps:
 
     async def _settle_command(self, message: discord.Message, key: str, *, answered: bool) -> None:
         """Say that a command was interrupted. It is not repeated: it may have been carried out."""
-        reply = self._client.answer(message, lambda _: None)
+        reply = self._client.answer(message, lambda *_: None)
         done = answered or await tell(reply, COMMAND_STOPPED, key)
         if answered:
             await reply.drop()
         self._client.talk.inboxes.end(key, [str(message.id)], done)
+
+    async def _remove(self, channel: Any, message_ids: Sequence[str]) -> None:
+        """Remove messages of half an answer: the first one is written anew, unless its question is gone."""
+        for message_id in message_ids:
+            try:
+                with discord_errors():
+                    await discord.PartialMessage(channel=channel, id=int(message_id)).delete()
+            except ChatError as error:
+                log.info("a part of an interrupted answer stays: %s", error)
 
     async def _answers(self, messages: Sequence[discord.Message]) -> Mapping[int, list[str]]:
         """Our answers to these messages, by the message: replies among them, and threads that we opened."""

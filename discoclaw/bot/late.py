@@ -5,8 +5,9 @@ answer is looked for in its history, and becomes part of the answer. Knows nothi
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import discord
 
@@ -22,6 +23,7 @@ from discoclaw.memory.conversations.undelivered import Kept
 
 log = logging.getLogger(__name__)
 
+Shown: TypeAlias = Callable[[str, str], None]
 IN_DM: Final = "Discord didn't take my answer{place} when you asked, so here it is:"
 TOO_LATE: Final = (
     "Discord didn't take my answer to this in time, and I couldn't send it to you in a DM either. "
@@ -39,13 +41,13 @@ class LateAnswers:
     def __init__(self, client: DiscoClaw) -> None:
         self._client = client
 
-    async def deliver(self, kept: Kept, *, late: bool) -> tuple[Inbound, str] | None:
+    async def deliver(self, kept: Kept, *, late: bool, shown: Shown) -> tuple[Inbound, str] | None:
         """As `session.delivery.Deliverer.deliver`."""
         try:
             if not kept.held.asked_id:
-                await self._in_dm(kept)
+                await self._in_dm(kept, shown)
                 return None
-            return await self._where_asked(kept, late=late)
+            return await self._where_asked(kept, shown, late=late)
         except ChatUnavailable:
             raise
         except ChatGone as error:
@@ -54,7 +56,7 @@ class LateAnswers:
             log.warning("an answer could not be delivered: %s", error)
         return None
 
-    async def _where_asked(self, kept: Kept, *, late: bool) -> tuple[Inbound, str] | None:
+    async def _where_asked(self, kept: Kept, shown: Shown, *, late: bool) -> tuple[Inbound, str] | None:
         client, held, text = self._client, kept.held, kept.held.text
         channel = asked_in = await channel_of(client, held.asked_in)
         with discord_errors():
@@ -64,7 +66,7 @@ class LateAnswers:
             return None
         if late and asked.guild is not None:
             try:
-                await self._in_dm(kept)
+                await self._in_dm(kept, shown)
                 return None
             except ChatUnavailable:
                 raise
@@ -77,7 +79,7 @@ class LateAnswers:
             within = channel if isinstance(channel, discord.Thread) else None
         half = await self._there(kept, channel, asked)
         below = Below(kept.user_id, held.asked_id, kept.ids[-1])
-        answer = client.answer(asked, lambda _: None, half, below, within, held.turn_id, anew=False)
+        answer = client.answer(asked, shown, half, below, within, held.turn_id, anew=False)
         try:
             await answer.push(text)
             answer_id = await answer.finish(kept.ending)
@@ -103,10 +105,10 @@ class LateAnswers:
                 found.add(one.id)
         return [str(one) for one in sorted(found)]
 
-    async def _in_dm(self, kept: Kept) -> None:
+    async def _in_dm(self, kept: Kept, shown: Shown) -> None:
         """Send an answer to its person. Raises ChatError."""
         user_id, where = int(kept.user_id), kept.held.asked_in
         with discord_errors():
             person = self._client.get_user(user_id) or await self._client.fetch_user(user_id)
         place = f" in <#{where}>" if where else ""
-        await in_dm(person, f"{IN_DM.format(place=place)}\n\n{kept.held.text}")
+        await in_dm(person, f"{IN_DM.format(place=place)}\n\n{kept.held.text}", shown)

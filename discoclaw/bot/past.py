@@ -144,13 +144,27 @@ def _is_no_talk(message: discord.Message) -> bool:
 
 
 def _with_addressees(talk: Iterable[Said]) -> list[Said]:
-    """The lines; a long answer is several messages in a row, of which only the first is a reply."""
+    """The lines; a long answer is several messages in a row, of which only the first is a reply.
+
+    That is a guess, for messages of which nobody noted whom they were for.
+    """
     found: list[Said] = []
     for said in talk:
         before = found[-1] if found else said
-        goes_on = said.by_us and before.by_us and not said.to_id
-        found.append(replace(said, to_id=before.to_id) if goes_on else said)
+        if said.by_us and before.by_us and not said.of:
+            said = replace(said, to_id=before.to_id, of=before.of, of_gone=before.of_gone)
+        found.append(said)
     return found
+
+
+async def starter_of(thread: discord.Thread) -> discord.Message | None:
+    """The message that a thread grew out of; None if it grew out of none, or that is gone."""
+    if not isinstance(thread.parent, discord.TextChannel):
+        return None
+    try:
+        return thread.starter_message or await thread.parent.fetch_message(thread.id)
+    except (discord.NotFound, discord.Forbidden):
+        return None
 
 
 async def _starter(thread: discord.Thread, me: discord.abc.User | None) -> list[discord.Message]:
@@ -158,10 +172,7 @@ async def _starter(thread: discord.Thread, me: discord.abc.User | None) -> list[
 
     Behind a voice message come the notes of `me` with its words, which stand where it does.
     """
-    if not isinstance(thread.parent, discord.TextChannel):
+    if (first := await starter_of(thread)) is None:
         return []
-    try:
-        first = thread.starter_message or await thread.parent.fetch_message(thread.id)
-    except (discord.NotFound, discord.Forbidden):
-        return []  # the thread did not grow out of a message, or that is gone
-    return [first, *(await notes_behind(thread.parent, {first.id}, me) if wire.is_voice(first) else ())]
+    voice = wire.is_voice(first)
+    return [first, *(await notes_behind(first.channel, {first.id}, me) if voice else ())]

@@ -13,6 +13,7 @@ import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import discord
@@ -111,7 +112,7 @@ class Sender:
         channel: Channel,
         to: discord.Message | discord.PartialMessage | None,
         retry_after_s: Sequence[float],
-        shown: Callable[[str], None] = lambda message_id: None,
+        shown: Callable[[str, str], None] = lambda message_id, channel_id: None,
     ) -> None:
         self._channel = channel
         self._to = to
@@ -124,8 +125,10 @@ class Sender:
         """Until Discord refuses them."""
         self.turn_id = ""
         """What is answered, by which Discord knows each message of the answer; "" if only we answer it."""
-        self.sent = 0
-        """How many messages of the answer were sent."""
+        self.sent: list[Sent] = []
+        """All of its messages, and its cards."""
+        self.count = 0
+        """How many nonces were used."""
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
         """The same for another channel, in which the first message is no reply."""
@@ -169,8 +172,7 @@ class Sender:
             if options.pop("reference", None) is None:
                 raise
             message = await without_refused()
-        self.first = self.first or message
-        self._shown(str(message.id))
+        self._note(message)
         if self.turn_id and message.content.strip() != piece.text.strip():
             # It had been sent before, maybe by a process that was killed, with what was to be said then.
             await self.edit(message, piece, row)
@@ -178,12 +180,12 @@ class Sender:
 
     def _nonce(self) -> str | int:
         """The nonce of the next message: one of its own, unless others may answer the same."""
-        self.sent += 1
-        return f"{self.turn_id}.{self.sent}" if self.turn_id else secrets.randbits(63)
+        self.count += 1
+        return f"{self.turn_id}.{self.count}" if self.turn_id else secrets.randbits(63)
 
     async def send_offer(self, card: Card) -> None:
         """Send a card, silently and not as a reply."""
-        await self.repeated(lambda: send_either(self._channel.send, card, silent=True))
+        self.sent.append(await self.repeated(lambda: send_either(self._channel.send, card, silent=True)))
 
     async def edit(self, message: Sent, piece: Piece, row: Row | None = None) -> None:
         """Give a message another text, maybe a file, and unless it is None another row. Tried once."""
@@ -203,6 +205,22 @@ class Sender:
                 raise
             await self.edit(message, piece, NO_BUTTONS)
         self.first = self.first or message
+        if message not in self.sent:
+            self._note(message)
+
+    def _note(self, message: Sent) -> None:
+        """A message belongs to the answer."""
+        self.first = self.first or message
+        self.sent.append(message)
+        self._shown(str(message.id), str(message.channel.id))
+
+    async def unsend(self) -> None:
+        """Delete all of its messages. What Discord doesn't delete stays, with a line in the log."""
+        for message in self.sent:
+            try:
+                await self.repeated(partial(self.delete, message))
+            except ChatError as error:
+                log.info("a part of an answer to a deleted message stays: %s", error)
 
     def _refuses_buttons(self, error: ChatError) -> bool:
         """Whether Discord refused a message for its buttons. From now on there are none."""

@@ -1,24 +1,31 @@
 """Threads that we open for answers: opened below the question, renamed, and found again.
 
-Discord gives a thread that grows out of a message that message's id.
+Discord gives a thread that grows out of a message that message's id. A thread whose name may tell what
+somebody took back gets another one, soon after.
 Knows nothing about what is said in them.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.past import starter_of
 from discoclaw.core.branching import renamed
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
+FORGOTTEN = "Forgotten question"
+"""The name of a thread whose name would tell what its person took back, or who was erased."""
 DELETED = "Deleted question"
 """The name of a thread whose question was deleted: its first name, or its title, would still tell it."""
 WITHIN_S: Final = 5.0
@@ -29,13 +36,71 @@ MOST_ASKED: Final = 10
 """Of so many deleted messages Discord is asked whether an archived thread is below. A purge has more."""
 
 
-@dataclass(slots=True)
-class OpenThreads:
+class OpenThreads(PersonalData):
     """The port `Threads`, and what the answers need to open one. `told`: channels where it was said that
-    there are none."""
+    there are none. It is a `core.service.Service`."""
 
-    client: discord.Client
-    told: set[int] = field(default_factory=set)
+    name = "names of threads"
+
+    def __init__(self, client: discord.Client) -> None:
+        self.client = client
+        self.told: set[int] = set()
+        self._taken_back: dict[str, list[Withdrawal]] = {}
+        self._worker = Worker("names of threads", self._rename_taken_back)
+
+    async def start(self) -> None:
+        """Nothing to start: a withdrawal starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until every thread has its name."""
+        await self._worker.settle()
+
+    async def close(self) -> None:
+        """Stop. What is not renamed yet keeps its name."""
+        await self._worker.close()
+
+    def forget(self, erasure: Erasure) -> None:
+        """Rename the threads that we opened for questions of an erased person."""
+        if user_of(erasure.subject) is not None:
+            self._look_at(Withdrawal(erasure.subject, erasure.at, everything=True), erasure.sessions)
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """The same for what somebody took back: the threads that grew out of it, and those that name it."""
+        if not withdrawal.alone:  # a deleted question's thread is renamed at once
+            self._look_at(withdrawal, {*sessions, *withdrawal.messages})
+        return NOTHING_WITHDRAWN
+
+    def _look_at(self, withdrawal: Withdrawal, sessions: Iterable[str]) -> None:
+        for thread_id in {one.removeprefix("discord:thread:") for one in sessions}:
+            if thread_id.isdigit():
+                self._taken_back.setdefault(thread_id, []).append(withdrawal)
+                self._worker.note(thread_id)
+
+    async def _rename_taken_back(self, thread_id: str) -> None:
+        """Rename a thread of ours if its name may tell what was taken back. Raises ChatUnavailable."""
+        taken = self._taken_back.get(thread_id, [])
+        try:
+            thread = await self._ours(int(thread_id), ask=True)
+            if thread is not None and await self._may_tell(thread, taken):
+                await _name(thread, FORGOTTEN)
+        except (ChatForbidden, ChatGone) as error:
+            log.info("the thread %s keeps its name: %s", thread_id, error)
+        self._taken_back[thread_id] = [one for one in self._taken_back[thread_id] if one not in taken]
+        if not self._taken_back[thread_id]:
+            del self._taken_back[thread_id]
+
+    async def _may_tell(self, thread: discord.Thread, taken: Iterable[Withdrawal]) -> bool:
+        """Whether a thread's name may tell any of this, by its question or its words. Raises ChatError."""
+        if thread.name in (DELETED, FORGOTTEN):
+            return False
+        with discord_errors():
+            asked = await starter_of(thread)
+        whose = wire.author_id(asked) if asked is not None else ""
+        return any(
+            str(thread.id) in one.messages
+            or (whose == one.user_id != "" and (one.everything or one.words.hold(thread.name)))
+            for one in taken
+        )
 
     async def open(self, message: discord.Message, name: str) -> discord.Thread:
         """The thread below a message; a new one unless there is one. Raises ChatError."""

@@ -173,7 +173,7 @@ def said(
     words: str = "",
 ) -> Said:
     """A message of the past as a line of the window. `words`: what was spoken, if it is a voice message."""
-    whose = author_id(message)
+    whose, asked = author_id(message), message.reference
     by_us = whose == me.id
     return Said(
         id=str(message.id),
@@ -185,6 +185,8 @@ def said(
         by_us=by_us,
         guest=(guest or is_webhook(message)) and not by_us,
         to_id=_answered(message) if by_us else "",
+        of=(str(asked.message_id),) if by_us and asked is not None and asked.message_id else (),
+        of_gone=asked is not None and isinstance(asked.resolved, discord.DeletedReferencedMessage),
         edited_at=int(message.edited_at.timestamp() * 1000) if message.edited_at and not by_us else 0,
         files=files_of(message, redactor),
     )
@@ -257,7 +259,7 @@ def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redacto
     ours = Me(str(me.id), me.display_name)
     itself = said(original, ours, owners=frozenset(), guest=False, redactor=redactor)
     name = redactor.clean(scrub(original.author.display_name))
-    return Quoted(name, itself.text, by_us=itself.by_us, said=itself)
+    return Quoted(name, itself.text, by_us=itself.by_us, said=itself, channel_id=str(original.channel.id))
 
 
 def _answered(message: discord.Message) -> str:

@@ -135,7 +135,8 @@ def written(message: discord.Message) -> object:
 
 def _unaddressed(text: str, message: discord.Message, me: Me) -> str:
     """A text without our mention at the front."""
-    ours = {me.name, message.guild.me.display_name if message.guild is not None else me.name}
+    us: discord.Member | None = message.guild.me if message.guild is not None else None
+    ours = {me.name, us.display_name if us is not None else me.name}  # a server that was fetched has no `me`
     for name in sorted(ours, key=len, reverse=True):
         for mention in (f"@{name}", as_mention(f"@{name}")):
             if text.startswith(mention):

@@ -105,9 +105,9 @@ class _Reply:
 
     text: str = ""
     unsaid: str = ""
-    shown: Callable[[str], None] = field(default=lambda message_id: None)
+    shown: Callable[[str, str], None] = field(default=lambda message_id, channel_id: None)
 
-    def begun(self, shown: Callable[[str], None]) -> "_Reply":
+    def begun(self, shown: Callable[[str, str], None]) -> "_Reply":
         self.shown = shown
         return self
 
@@ -125,7 +125,7 @@ class _Reply:
 
     async def finish(self, ending: Ending = "other") -> str | None:
         message_id = str(snowflake_at(now_ms()))
-        self.shown(message_id)
+        self.shown(message_id, "0")
         return message_id
 
     async def branch_off(self, name: str) -> Place | None:
@@ -140,6 +140,9 @@ class _Reply:
 
     async def drop(self) -> None:
         """There is nothing to drop."""
+
+    async def unsend(self) -> None:
+        """Nobody deletes a message."""
 
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Nobody presses a button."""

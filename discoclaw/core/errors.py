@@ -11,6 +11,7 @@
     │   └── LeaseLost            another process may do this work by now, so nothing is written any more
     ├── Refused                  a rule of the core said no; the text says why and what to do
     │   └── NotNow               it may say yes later
+    ├── QuestionGone             what is being answered was deleted, so there is no answer any more
     ├── ModelError               the language model gave no usable answer
     │   ├── ModelOverloaded      the provider is overloaded (529, 503)
     │   ├── ModelRateLimited     too many requests or no quota left (429, 402)
@@ -102,6 +103,10 @@ class Refused(DiscoClawError):
 
 class NotNow(Refused):
     """The same may be granted later."""
+
+
+class QuestionGone(DiscoClawError):
+    """The message that is being answered was deleted in the chat."""
 
 
 class ModelError(DiscoClawError):

@@ -90,13 +90,15 @@ def sessions_with(message_id: str, session_key: str) -> tuple[str, str]:
 class Quoted:
     """The message that somebody replies to, with its author's name. `by_us`: the bot wrote it.
 
-    `said` is that message, by which to find out whether it was taken back; None if that is not known.
+    `said` is that message, by which to find out whether it was taken back, and `channel_id` where it stands;
+    None and "" if that is not known.
     """
 
     author: str
     text: str
     by_us: bool = False
     said: "Said | None" = None
+    channel_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,13 @@ class Inbound:
     """It was transcribed first, so newer messages may have been heard before it."""
     linked: tuple[Quoted, ...] = ()
     """The messages that it links to, once they were read."""
+    stands_for: tuple[str, ...] = ()
+    """The messages (ids) in the chat that it stands for, if that is not itself alone."""
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The messages (ids) that its answer answers."""
+        return self.stands_for or (self.id,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,10 @@ class Said:
     """Its author is not on the allowlist."""
     to_id: str = ""
     """For the bot's own messages: the user id of the person answered, "" if unknown."""
+    of: tuple[str, ...] = ()
+    """For the bot's own messages: the ids of the messages that it answers, as far as they are known."""
+    of_gone: bool = False
+    """The message that it answers was deleted, the chat says."""
     edited_at: int = 0
     """When (ms) somebody else's message got its present text, if that was not when it was sent."""
     files: tuple[FileRef, ...] = ()

@@ -305,6 +305,10 @@ class Reply(Protocol):
         """Give up without an answer: stop showing that one is being written."""
         ...
 
+    async def unsend(self) -> None:
+        """Remove all that was shown, and show nothing more: what it answers was deleted. Never raises."""
+        ...
+
     async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
@@ -320,8 +324,8 @@ class Reply(Protocol):
 class MakeReply(Protocol):
     """Begins the answer to one message; it is called only if there will be one."""
 
-    def __call__(self, shown: Callable[[str], None]) -> Reply:
-        """The answer. `shown` is called with the id of each message that it sends."""
+    def __call__(self, shown: Callable[[str, str], None]) -> Reply:
+        """The answer. `shown` is called with the ids of each message that it sends, and of its channel."""
         ...
 
 

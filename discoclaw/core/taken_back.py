@@ -145,6 +145,8 @@ class Withdrawal:
     def covers(self, said: Said, *, in_private: bool = False, asked_at: int | None = None) -> bool:
         """Whether a message may no longer be used: it was said before, by the person or in answer to them.
 
+        An answer to one of the messages goes whatever its words.
+
         `asked_at` (ms) is when the question was asked that it answers, if that is known.
         """
         if self.open_only and in_private:
@@ -155,7 +157,8 @@ class Withdrawal:
             return False
         whose = said.to_id if said.by_us else "" if self.alone else said.author_id
         theirs = whose == self.user_id != ""
-        return theirs and (self.everything or self.words.hold(said.text))
+        to_it = not self.messages.keys().isdisjoint(said.of)
+        return to_it or (theirs and (self.everything or self.words.hold(said.text)))
 
 
 def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Withdrawal]:

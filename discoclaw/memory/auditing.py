@@ -7,15 +7,15 @@ were kept aside, what killed writers left, exports. Blocking.
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from discoclaw.core.audit import Finding, Known, Why, findings
+from discoclaw.core.audit import Finding, Known, Readable, Why, findings
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Registry
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.taken_back import terms_of
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
+from discoclaw.memory.disk.port import ANSWERS, CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
 from discoclaw.memory.erasing.files import JSON
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.people import choices
@@ -29,7 +29,7 @@ _USER = re.compile(r"(?<![0-9A-Za-z])\d{15,20}(?![0-9A-Za-z])")
 _OURS = re.compile(
     r"memory/(ledger|durable|erasing)/.*|memory/\.?[a-z]+(\.jsonl|\.key|\.sqlite(-wal|-shm)?)?|memory/choices\.json"
     r"|memory/outbox/outbox\.sqlite(-wal|-shm)?|memory/(cursors|profiles|groups|rolling)/[^.][^/]*\.json"
-    r"|memory/tools/[^.][^/]*\.jsonl|cache/views/.*|cache/responses/[^.][^/]*\.json"
+    r"|memory/(tools|answers)/[^.][^/]*\.jsonl|cache/views/.*|cache/responses/[^.][^/]*\.json"
     r"|cache/vectors\.sqlite(-wal|-shm)?|cache/items/[^/]*\.sqlite(-wal|-shm)?|nostr/.*|live\.json"
 )
 """Files that a part lists, a person's own history with its copies, and what has nobody's words."""
@@ -61,6 +61,10 @@ class Audit:
             return [*found, *self._names(), *self._beside(data)]
         except OSError as error:
             raise MemoryFault(f"not everything could be looked at: {error}") from error
+
+    def in_texts(self, part: str, texts: Iterable[Readable]) -> list[Finding]:
+        """What should not be in texts that were made of the talk of a conversation."""
+        return findings(part, texts, self._known)
 
     def in_text(self, part: str, place: str, text: str) -> Iterator[Finding]:
         """What should not be in a text that belongs to nobody and has no time, such as a copy."""
@@ -107,10 +111,14 @@ class Audit:
 
     def _names(self) -> Iterator[Finding]:
         """File names, and the whole of cursors and channels' files, since these have ids in them."""
-        for part in (CURSORS, GROUPS, ROLLING, TOOLS):
+        for part in (CURSORS, GROUPS, ROLLING, TOOLS, ANSWERS):
             folder = self._disk.documents(part)
             for name in set(folder.names()) - _MAY_NAME:
-                content = folder.read(name) if part in (CURSORS, GROUPS) else b""
+                content = b""
+                if part == ANSWERS:
+                    content = self._disk.log(f"{part}/{name}").read()
+                elif part in (CURSORS, GROUPS):
+                    content = folder.read(name)
                 text = f"{name}\n{content.decode('utf-8', 'replace')}"
                 yield from self._erased(part, str(folder.folder / name), text)
 

@@ -3,7 +3,7 @@
 No later step asks again who the author is, whether their words may be stored, or which persona a place has.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from discoclaw.core.consent import Consent, Permission
@@ -80,6 +80,14 @@ class Arrival:
             raise LeaseLost(f"another process answers the message {self.message.id}")
         if self.permission.erased and not erased:
             raise ErasedMeanwhile("its person was erased before a model was asked")
+
+    def as_edited(self) -> Self:
+        """The same with the message as it is by now, if it was edited while it waited for its turn."""
+        now = next((one for one in self.window.recent() if one.id == self.message.id), None)
+        if now is None or not now.edited_at:
+            return self
+        text = now.text.removesuffix(with_attachments("", self.message.attachments)).rstrip("\n")
+        return replace(self, message=replace(self.message, text=text))
 
     def talk_before(self) -> tuple[Said, ...]:
         """What was said before the message, oldest first; see `Window.before`."""

@@ -77,10 +77,7 @@ class Branching:
         """Where the answer to a message is given: in a thread, or where it was asked if there can be none."""
         if not arrival.policy.threads or arrival.place.kind != "channel":
             return arrival
-        # As it is by now: it may have been edited while it waited for its turn, or deleted.
-        message, heard = arrival.message, _heard(arrival)
-        if heard is not None and heard.edited_at:
-            message = replace(message, text=heard.text)
+        message = arrival.message
         place = await reply.branch_off(first_name(message.text, message.author.name))
         if place is None:
             return arrival

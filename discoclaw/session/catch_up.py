@@ -104,13 +104,13 @@ class CatchUp:
         if newest.half and not kept:
             ended(True)
             return
-        counted, reply = self._talk.begun(key, newest.message.id, newest.reply)
+        if len(kept) > 1 and not due.late:
+            arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
+        counted, reply = self._talk.begun(arrival, newest.reply)
         if due.late or not kept:
             counted.unanswered("late")
             ended(await tell(reply, LATE, key, "missing"))
             return
-        if len(kept) > 1:
-            arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
         await self._talk.turns.take(arrival, reply, ended, counted, due.ids)
 
 
@@ -124,4 +124,5 @@ def _united(messages: Sequence[Inbound]) -> Inbound:
     attached = tuple(file for one in messages for file in one.attachments)
     text = f"{TOGETHER.format(len(messages))}\n\n{texts}"
     files = tuple(file for one in messages for file in one.files)
-    return replace(messages[-1], text=text, attachments=attached, files=files)
+    ids = tuple(one.id for one in messages)
+    return replace(messages[-1], text=text, attachments=attached, files=files, stands_for=ids)

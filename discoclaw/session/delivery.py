@@ -12,11 +12,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatUnavailable
 from discoclaw.core.inbox import LATE_MS
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock, Ending, Reply
 from discoclaw.core.shards import Shards
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.undelivered import Kept, Undelivered
 from discoclaw.session.arrival import Arrival, Arrivals
@@ -36,9 +38,12 @@ GIVE_UP_MS: Final = 86_400_000
 class Deliverer(Protocol):
     """Shows answers behind their turn."""
 
-    async def deliver(self, kept: Kept, *, late: bool) -> tuple[Inbound, str] | None:
+    async def deliver(
+        self, kept: Kept, *, late: bool, shown: Callable[[str, str], None]
+    ) -> tuple[Inbound, str] | None:
         """Show an answer, of which a part may be there; `late`: in a direct message, if it can be.
 
+        `shown` is called with the ids of each message that is sent, and of its channel.
         Returns the question and the id of the answer's first message, or None if the talk doesn't have the
         answer: its question is gone, or it was shown elsewhere. Raises ChatUnavailable.
         """
@@ -55,9 +60,18 @@ class Delivery:
     record: Callable[[Arrival, str, str], None]
 
     def __init__(
-        self, undelivered: Undelivered, inboxes: Inboxes, arrivals: Arrivals, *, clock: Clock
+        self,
+        undelivered: Undelivered,
+        inboxes: Inboxes,
+        arrivals: Arrivals,
+        answers: Answers,
+        consent: Consent,
+        *,
+        clock: Clock,
     ) -> None:
         self._undelivered = undelivered
+        self._answers = answers
+        self._consent = consent
         self._inboxes = inboxes
         self._arrivals = arrivals
         self._clock = clock
@@ -106,6 +120,11 @@ class Delivery:
         inbox = arrival.session_key if held.asked_id in ids else ""
         who, guild = one.author.id, place.guild_id
         return Kept(held, ids, inbox, who, guild, place.private, one.sent_at, ending, talk, then)
+
+    def drop(self, message_id: str) -> None:
+        """Give up the answer to a message that was deleted. Never blocks."""
+        for one in [one for one in self._undelivered if message_id in one.ids]:
+            self._undelivered.remove(one.name)
 
     def keep(self, kept: Kept, after_s: float = RETRY_S) -> None:
         """Deliver an answer later, in `after_s`. Never blocks."""
@@ -166,11 +185,19 @@ class Delivery:
                 return  # by its turn; if that fails, it is noted again
             if self._late(one, GIVE_UP_MS):
                 log.warning("%s is dropped, since it could not be delivered within a day", one.name)
-            elif shown := await self._sent(one, self.deliverer.deliver(one, late=self._late(one))):
+            elif shown := await self._sent(one, self._deliver_one(one)):
                 await self._delivered(one, *shown)
             if self._undelivered.has(one):
                 self._undelivered.remove(one.name)
                 self._inboxes.end(one.inbox, one.ids, True)
+
+    def _deliver_one(self, kept: Kept) -> Coroutine[Any, Any, tuple[Inbound, str] | None]:
+        permission = self._consent.ask(kept.user_id, kept.said_at)
+
+        def shown(message_id: str, channel_id: str) -> None:
+            self._answers.sent(channel_id, message_id, permission, kept.ids)
+
+        return self.deliverer.deliver(kept, late=self._late(kept), shown=shown)
 
     def _in(self, channel_id: str) -> list[Kept]:
         return [one for one in self._undelivered if one.held.channel_id == channel_id]

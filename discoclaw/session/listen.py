@@ -14,9 +14,8 @@ from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.hatch import Hatchery
+from discoclaw.session.stopping import Stops
 from discoclaw.session.window import Windows
-
-MOST_DELETED = 2_000
 
 
 class Listener:
@@ -31,6 +30,7 @@ class Listener:
         profiles: Profiles,
         groups: Groups,
         shelf: Shelf,
+        stops: Stops,
     ) -> None:
         self._windows = windows
         self._loops = loops
@@ -39,12 +39,11 @@ class Listener:
         self._profiles = profiles
         self._groups = groups
         self._shelf = shelf
-        self._deleted: dict[str, None] = {}
-        """Recently deleted messages: one may be deleted while its author is being looked up."""
+        self._stops = stops
 
     def hear(self, arrival: Arrival) -> None:
         """Pass a message on, unless it was deleted or its author erased while it was on its way."""
-        if arrival.permission.erased or arrival.message.id in self._deleted:
+        if arrival.permission.erased or self._stops.deleted(arrival.message.asks):
             return
         self._take_in(arrival)
         self._archive.hear(arrival.said(), arrival.place, arrival.session_key)
@@ -83,17 +82,17 @@ class Listener:
         self._loops.hear_again(said, place, session_key, soon=soon)
 
     def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
-        """Take over a deletion: the messages leave the window, and no loop sees them.
+        """Take over a deletion: the messages and answers to them leave the window, and no loop sees them.
 
-        The chat does not always name the session; without one all of them are searched. Returns the messages
-        that were still known.
+        What is being answered no longer is. The chat does not always name the session; without one all of
+        them are searched. Returns the messages that were still known.
         """
-        found = self._windows.forget(message_ids, session_key) | self._loops.tracks.forget(*message_ids)
+        self._stops.delete(message_ids)
+        found = self._windows.forget(message_ids, session_key)
+        message_ids = {*message_ids, *found}
+        found |= self._loops.tracks.forget(*message_ids)
         self._shelf.drop(message_ids)
         for message_id in message_ids:
-            self._deleted[message_id] = None
-            if len(self._deleted) > MOST_DELETED:
-                del self._deleted[next(iter(self._deleted))]
             self._archive.delete(message_id)
             self._hatchery.forget(message_id)
         return found

@@ -6,6 +6,7 @@ from discoclaw.core.history import MAIN
 from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.taken_back import Words, distinctive, terms_of
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.archiving import Archiving
@@ -39,7 +40,7 @@ class Record:
     def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
         """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
 
-        An answer with something that the person took back meanwhile is not recorded at all.
+        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
         """
         me, window = self._me(), arrival.window
         said = Said(
@@ -50,8 +51,12 @@ class Record:
             self._clock(),
             by_us=True,
             to_id=arrival.message.author.id,
+            of=arrival.message.asks,
         )
-        if self._withdrawals.has(said, arrival.message.sent_at, private=arrival.place.private):
+        now, before = arrival.as_edited().message.text, arrival.message.text
+        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
+        private = arrival.place.private
+        if lost.hold(said.text) or self._withdrawals.has(said, arrival.message.sent_at, private=private):
             return
         window.remember(said)
         self._archive.hear(said, arrival.place, arrival.session_key)

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Place, Quoted, Said
 from discoclaw.core.ports import Clock, History
 from discoclaw.core.subject import person_of
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
@@ -36,6 +37,7 @@ class Refill:
         history: History,
         consent: Consent,
         withdrawals: Withdrawals,
+        answers: Answers,
         loops: Loops,
         archive: Archiving,
         *,
@@ -43,6 +45,7 @@ class Refill:
     ) -> None:
         self._history = history
         self._withdrawals = withdrawals
+        self._answers = answers
         self._consent = consent
         self._loops = loops
         self._archive = archive
@@ -77,24 +80,26 @@ class Refill:
     async def quote(self, arrival: Arrival) -> Arrival:
         """A message without the one that it replies to, if that was taken back, or may have been."""
         quoted = arrival.message.quoted
-        if quoted is None or quoted.said is None or await self.usable(quoted.said, arrival):
+        if quoted is None or quoted.said is None or await self.usable(quoted, arrival):
             return arrival
         return replace(arrival, message=replace(arrival.message, quoted=None))
 
-    async def usable(self, said: Said, arrival: Arrival) -> bool:
+    async def usable(self, quoted: Quoted, arrival: Arrival) -> bool:
         """Whether a message may be used in an answer: it was not taken back, as far as is known in time.
 
-        Nor was its person erased since.
+        Nor was its person erased since, nor the question deleted that it answers.
         """
-        asker = person_of(arrival.session_key) if said.by_us else None
-        if self._consent.ask(said.to_id or asker or said.author_id, said.sent_at).erased:
-            return False
-        left = asyncio.create_task(
-            self._withdrawals.left([said], arrival.session_key, private=arrival.place.private)
-        )
+        left = asyncio.create_task(self._left(quoted, arrival))
         await asyncio.wait([left], timeout=HISTORY_WAIT_S)
         left.add_done_callback(lambda late: late.cancelled() or late.exception())
         return left.done() and left.exception() is None and bool(left.result())
+
+    async def _left(self, quoted: Quoted, arrival: Arrival) -> list[Said]:
+        """The message that is quoted, if it may be used. Raises MemoryFault."""
+        recent = [one for one in arrival.window.recent() if quoted.said and one.id == quoted.said.id]
+        if not recent and quoted.said is not None:  # of the recent talk it is known whom it was for
+            recent = await self._answers.known([quoted.said], quoted.channel_id)
+        return await self._kept(recent, arrival.session_key, private=arrival.place.private)
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """The task that reads what was said before a message; it is started unless one is running."""
@@ -126,9 +131,8 @@ class Refill:
 
         What somebody took back is left out. Raises ChatError and MemoryFault.
         """
-        # What the bot answered somebody counts as theirs.
-        dm_of = person_of(session_key)
         past: list[Said] = []
+        gone: list[str] = []
         async with aclosing(self._history.pages(place, before)) as pages:
             async for page in pages:
                 past = [*page, *past]
@@ -136,9 +140,20 @@ class Refill:
                     break
                 if len(past) >= window and not await self._loops.miss_more(session_key, past):
                     break
-        kept = [
-            said
-            for said in past[-BACKLOG:]
-            if not self._consent.ask(dm_of or said.to_id or said.author_id, said.sent_at).erased
-        ]
-        return await self._withdrawals.left(kept, session_key, private=place.private)
+            else:  # a thread begins with the message that it grew out of, unless that was deleted
+                gone = [place.channel_id] if all(said.id != place.channel_id for said in past) else []
+        told = await self._answers.known(past[-BACKLOG:], place.channel_id, gone)
+        return await self._kept(told, session_key, private=place.private)
+
+    async def _kept(self, said: list[Said], session_key: str, *, private: bool) -> list[Said]:
+        """The messages that nobody took back, and whose person wasn't erased since. Raises MemoryFault.
+
+        What the bot answered somebody counts as theirs.
+        """
+
+        def erased(one: Said) -> bool:
+            person = one.to_id or (person_of(session_key) if one.by_us else None) or one.author_id
+            return self._consent.ask(person, one.sent_at).erased
+
+        kept = [one for one in said if not erased(one)]
+        return await self._withdrawals.left(kept, session_key, private=private)

@@ -3,7 +3,8 @@
 They leave windows, backlogs and the archive at once (`listen`). The rest is done by a worker, for all that
 came meanwhile in one pass: the ledgers that name one of them are found, what rests on them alone is taken
 back with one commit for each subject and branch (`core/unsaid`), and everything made from their words is
-withdrawn, also where nothing was learned. After that an edited message is learned from as if it were new.
+withdrawn, also where nothing was learned. The bot's answers to deleted messages go whatever they say. After
+that an edited message is learned from as if it were new.
 
 No ledger says that a message is gone, so the cursor `unsaid` does until the pass is done (`deleted`); if the
 program is killed, the next start does it. It also has what was done last (`done`): after a gap the chat names
@@ -31,6 +32,7 @@ from discoclaw.core.taken_back import Withdrawal, Words, place_of, terms_of
 from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.naming import naming
@@ -64,6 +66,7 @@ class Retractions(PersonalData, Listener):
         self,
         memory: Memory,
         withdrawals: Withdrawals,
+        answers: Answers,
         listener: Ears,
         cursors: Cursors,
         consent: Consent,
@@ -73,6 +76,7 @@ class Retractions(PersonalData, Listener):
     ) -> None:
         self._memory = memory
         self._withdrawals = withdrawals
+        self._answers = answers
         self._listener = listener
         self._cursors = cursors
         self._consent = consent
@@ -241,7 +245,11 @@ class Retractions(PersonalData, Listener):
         return count
 
     async def _withdrawal(self, author_id: str, theirs: Theirs) -> Withdrawal:
-        """What to remove from everything that was made from one author's messages. Raises MemoryFault."""
+        """What to remove from everything that was made from one author's messages. Raises MemoryFault.
+
+        That includes the answers to those that were deleted, whatever these say.
+        """
+        gone = theirs.places(deleted=True)
         subject = user_subject(author_id) if author_id else ""
         words = Words()
         if author_id and (own := theirs.words()):
@@ -249,7 +257,7 @@ class Retractions(PersonalData, Listener):
         return Withdrawal(
             subject,
             self._clock(),
-            theirs.places(deleted=True),
+            {**gone, **await self._answers.retract(gone)},
             words,
             alone=True,
             changed=theirs.places(deleted=False),

@@ -14,6 +14,7 @@ from discoclaw.core.message import Inbound, Place
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply, Reply
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.busy import Refusals
@@ -45,6 +46,7 @@ class Talk:
         hatchery: Hatchery,
         refill: Refill,
         loops: Loops,
+        answers: Answers,
     ) -> None:
         self.arrivals = arrivals
         self.listener = listener
@@ -57,6 +59,7 @@ class Talk:
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
+        self._answers = answers
         self.refusals = Refusals(lambda: STOPPED if desk.closed else BUSY)
 
     async def first_time(self, message: Inbound) -> bool:
@@ -180,7 +183,7 @@ class Talk:
         key, message_id = arrival.session_key, arrival.message.id
         if in_chat:
             self.inboxes.begin(key, message_id)
-        asked, reply = self.begun(key, message_id, make)
+        asked, reply = self.begun(arrival, make)
         ended = partial(self.inboxes.end, key, [message_id])
 
         async def dropped() -> None:
@@ -195,14 +198,16 @@ class Talk:
         self.refusals.refuse(key, arrival.message.author, reply, ended)
         return False
 
-    def begun(self, session_key: str, message_id: str, make: MakeReply) -> tuple[Asked, Reply]:
+    def begun(self, arrival: Arrival, make: MakeReply) -> tuple[Asked, Reply]:
         """Begin the answer to a message, and count how long its person waits."""
-        time = asyncio.get_running_loop().time
+        time, message = asyncio.get_running_loop().time, arrival.message
         asked = Asked(self.counts, time())
 
-        def shown(id: str) -> None:
+        def shown(id: str, channel_id: str) -> None:
             asked.shown(time())
-            self.inboxes.show(session_key, message_id, id)
+            self.inboxes.show(arrival.session_key, message.id, id)
+            if arrival.place.kind != "aside":  # which no history has
+                self._answers.sent(channel_id, id, arrival.permission, message.asks)
 
         return asked, make(shown)
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
-from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError
+from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError, QuestionGone
 from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
@@ -43,6 +43,7 @@ class Turns:
     def __init__(
         self,
         *,
+        stops: Stops,
         hatchery: Hatchery,
         refill: Refill,
         preparation: Preparation,
@@ -53,7 +54,7 @@ class Turns:
         asking: Asking,
         delivery: Delivery,
     ) -> None:
-        self.stops = Stops()
+        self.stops = stops
         self._hatchery = hatchery
         self._refill = refill
         self.preparation = preparation
@@ -84,7 +85,7 @@ class Turns:
         try:
             with (
                 paid_by(Payer.of(arrival.message)),
-                self.stops.turn(arrival.message.id, arrival.message.author.id) as turn,
+                self.stops.turn(arrival.message.id, arrival.message.author.id, arrival.message.asks) as turn,
             ):
                 if self._delivery.waits(reply.held.channel_id):
                     reply.hold()
@@ -94,6 +95,12 @@ class Turns:
                 asked.unanswered("empty")
             else:
                 asked.answered(how, asyncio.get_running_loop().time())
+        except QuestionGone as error:
+            asked.unanswered(error)
+            log.info("%s: no answer any more: %s", key, error)
+            await reply.unsend()
+            self._delivery.drop(arrival.message.id)
+            done = True
         except LeaseLost as error:  # whoever has it by now answers it
             asked.unanswered(error)
             log.info("%s: no answer from here: %s", key, error)
@@ -133,7 +140,12 @@ class Turns:
     async def _answer(
         self, arrival: Arrival, reply: Reply, turn: Stoppable, kept: Callable[..., Kept]
     ) -> Ended | None:
-        """Answer, and return how that ended; None if the model said nothing."""
+        """Answer, and return how that ended; None if the model said nothing.
+
+        Raises QuestionGone as soon as its message was deleted, and nothing that matters is under way.
+        """
+        turn.check()
+        arrival = arrival.as_edited()
         # 0 an interview about the bot's personality takes no turn
         if self._hatchery.takes(arrival):
             await self._refill.fill(arrival)  # the loops learn from messages before a restart too
@@ -144,8 +156,10 @@ class Turns:
         # 1 to 3 what is known, what of it matters now, and the prompt
         ready = await self.preparation.of(arrival)
         gathered = ready.gathered
+        turn.check()
         # 4 the model, which streams into the reply and may use tools
         answered = await self._conversation.answer(arrival, ready, reply, turn)
+        turn.check()
         # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
             await reply.push(over)
@@ -171,6 +185,7 @@ class Turns:
         if answer_id is None and answered.failure is None:
             await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
             return None
+        turn.check()
         if answer_id is not None and not arrival.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(there, answer_id, shown)

@@ -138,7 +138,7 @@ class Windows:
                 window.refilled = False
 
     def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
-        """Remove messages that were deleted in the chat. Returns those that were here.
+        """Remove messages that were deleted in the chat, and answers to them. Returns those that were here.
 
         Without a session, all windows are searched; with one, also those of threads that grew out of them.
         """
@@ -148,9 +148,10 @@ class Windows:
             keys = {key for one in gone for key in sessions_with(one, session_key)}
         for key in keys:
             if (window := self._windows.peek(key)) is not None:
-                for said in [one for one in window.recent() if one.id in gone]:
-                    window.forget(said.id)
-                    found[said.id] = said
+                for said in window.recent():
+                    if said.id in gone or not gone.isdisjoint(said.of):
+                        window.forget(said.id)
+                        found[said.id] = said
         return found
 
     def recent(self, session_key: str) -> tuple[Said, ...]:

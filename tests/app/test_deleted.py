@@ -213,7 +213,7 @@ class TestOneMessage:
             assert model.meanwhile is None
             assert await commits(world, world.ann, "deletion") == 0
 
-    async def test_what_the_model_stores_after_it_was_deleted_is_taken_back(self, start: Start) -> None:
+    async def test_while_it_is_answered_the_model_stores_nothing_of_it_any_more(self, start: Start) -> None:
         model = Interrupted()
         async with start(model, extraction_enabled=False) as world:
 
@@ -230,7 +230,8 @@ class TestOneMessage:
             model.answers.extend([calls(("memory_store", {"text": "User likes zebras."})), "Done."])
             await world.ann.send(world.general, "Remember the zebra")
             assert await known(world, world.ann) == []
-            assert await commits(world, world.ann, "deletion") == 1
+            assert await commits(world, world.ann, "deletion") == 0
+            assert len(model.answers) == 2 and world.shown(world.general) == []
 
     async def test_before_it_is_learned_it_never_is(self, start: Start) -> None:
         async with start(Repeating(), durable_every=2) as world:

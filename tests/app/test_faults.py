@@ -118,23 +118,6 @@ class TestMemoryFails:
 
 
 class TestDiscordFails:
-    async def test_a_message_deleted_while_it_is_answered_still_gets_its_answer(self, start: Start) -> None:
-        model = Scripted("first piece of it. " * 3, chunk=19)
-        async with start(model) as world:
-            model.hold = asyncio.Event()
-
-            async def later() -> None:
-                await model.asked.wait()
-                await world.general.history()[0].delete()
-                model.hold.set()
-
-            deleting = asyncio.create_task(later())
-            await world.ann.send(world.general, "hello?")
-            await deleting
-            assert [text.strip() for text in world.shown(world.general)] == [
-                ("first piece of it. " * 3).strip()
-            ]
-
     @pytest.mark.parametrize("status", [500, 502, 503])
     async def test_a_passing_fault_of_discord_is_waited_out(self, start: Start, status: int) -> None:
         async with start(Scripted("an answer")) as world:

@@ -26,7 +26,7 @@ class Desk:
         channel = bot.get_channel(self.room.id)
         assert isinstance(channel, discord.TextChannel)
         question = await channel.fetch_message(self.question_id)
-        return Answer(question, OpenThreads(bot), 0.0, lambda shown: None, half, turn_id=turn_id)
+        return Answer(question, OpenThreads(bot), 0.0, lambda *_: None, half, turn_id=turn_id)
 
     def texts(self) -> list[str]:
         return [message.content for message in self.server.bot_messages(self.room)]

@@ -104,7 +104,7 @@ async def test_the_stores_files_go_in_the_order_in_which_a_killed_erasing_finds_
     names = [part.name for part in house.memory.personal]
     of_one_store = names[: names.index("freed space") + 1]
     assert of_one_store[0] == "group records"
-    assert of_one_store[-3:] == ["cursors", "clears", "freed space"]
+    assert of_one_store[-3:] == ["cursors", "clears and answers", "freed space"]
     assert names.count("ledgers") == names.count("cursors") == 2  # of the other store too
 
 

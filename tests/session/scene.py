@@ -39,6 +39,7 @@ from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.schedule import Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
+from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.conversations.undelivered import Undelivered
@@ -94,6 +95,7 @@ from discoclaw.session.sources import (
     TextSource,
     UsedSource,
 )
+from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
 from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
@@ -298,6 +300,9 @@ class Recorder:
     async def drop(self) -> None:
         pass
 
+    async def unsend(self) -> None:
+        self.pushed.clear()
+
     async def offer(self, offer: Offer) -> None:
         self._check("offer")
         self.offers.append(offer)
@@ -464,7 +469,9 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         clock=clock,
     )
     withdrawals = Withdrawals(use_memory, memory.personal, cursors, consent)
-    refill = Refill(history, consent, withdrawals, loops, archive, clock=clock)
+    answers, stops = Answers(memory.disk), Stops()
+    memory.join(answers)
+    refill = Refill(history, consent, withdrawals, answers, loops, archive, clock=clock)
     items = ItemSearch(
         ranker,
         Finder(use_memory, ItemIndex(folder / "cache" / "items", words_of, clock=clock), clock=clock),
@@ -495,6 +502,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     arrivals = Arrivals(live, consent, windows, personas)
     inboxes = Inboxes(cursors, consent, catches_up=False)
     turns = Turns(
+        stops=stops,
         hatchery=hatchery,
         refill=refill,
         preparation=preparation,
@@ -518,9 +526,11 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         record=Record(loops, archive, explained, withdrawals, clock=clock, me=lambda: ME, redactor=redactor),
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
-        delivery=Delivery(Undelivered(cursors, consent, withdrawals), inboxes, arrivals, clock=clock),
+        delivery=Delivery(
+            Undelivered(cursors, consent, withdrawals), inboxes, arrivals, answers, consent, clock=clock
+        ),
     )
-    listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf)
+    listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf, stops)
     talk = Talk(
         arrivals,
         listener,
@@ -530,6 +540,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         hatchery=hatchery,
         refill=refill,
         loops=loops,
+        answers=answers,
     )
     assert not given, given
     return House(

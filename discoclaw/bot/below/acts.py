@@ -120,6 +120,7 @@ class Anew:
             quoted=wire.quoting(answer, client.user, client.redactor),
             attachments=(),
             files=(),
+            stands_for=(asked_id,),
         )
         below = Below(heard.author.id, asked_id, wanted.id)
         within = channel if channel.id != asked.channel.id else None

@@ -91,7 +91,7 @@ class Links:
         with discord_errors():
             found = await channel.fetch_message(int(message_id))
         said = await meant.said(self._client, found)
-        return Quoted(said.name, said.text, by_us=said.by_us, said=said)
+        return Quoted(said.name, said.text, by_us=said.by_us, said=said, channel_id=channel_id)
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
         """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""

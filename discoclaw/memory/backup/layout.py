@@ -19,6 +19,7 @@ from discoclaw.core.errors import NewerSchema, Refused
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.disk.port import (
+    ANSWERS,
     CURSORS,
     GROUPS,
     INTENTS,
@@ -43,7 +44,7 @@ DATABASES: Final = (ARCHIVE, OUTBOX)
 
 TABLES = "archive"
 """The folder of the archive's tables, if it lies in a database."""
-FOLDERS = (LEDGERS, DURABLE, ROLLING, CURSORS, INTENTS, PROFILES, GROUPS, TOOLS, USAGE, TABLES)
+FOLDERS = (LEDGERS, DURABLE, ROLLING, CURSORS, INTENTS, PROFILES, GROUPS, TOOLS, USAGE, ANSWERS, TABLES)
 _FOLDERS = "|".join(FOLDERS)
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}"
 _TOP = r"[a-z_-]{1,40}\.(json|jsonl|key)(\.[a-z]{1,20}-[0-9-]{1,40})?"

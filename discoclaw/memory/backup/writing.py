@@ -31,6 +31,7 @@ from discoclaw.memory.disk.files import Linked, free_bytes, read_plain
 from discoclaw.memory.disk.new_file import new_file
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import (
+    ANSWERS,
     CHOICES,
     CURSORS,
     GROUPS,
@@ -188,7 +189,7 @@ class _Writing:
     def _store(self, disk: Disk) -> None:
         cursors = disk.documents(CURSORS)
         self._texts(CURSORS, cursors, lambda name: not name.startswith(PEOPLE_OF))
-        for folder in (TOOLS, USAGE, ROLLING):
+        for folder in (TOOLS, USAGE, ANSWERS, ROLLING):
             self._texts(folder, disk.documents(folder))
         if disk.durable is not None:
             self._texts(DURABLE, FileDocuments(disk.durable))

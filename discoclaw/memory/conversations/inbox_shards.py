@@ -50,6 +50,13 @@ def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict
     return names, found
 
 
+def channels_in(documents: Documents) -> dict[str, str]:
+    """The channels of all conversations (keys) in which anything was handled. Raises OSError."""
+    texts = [documents.read(name) for name in documents.names() if _TEXT.fullmatch(name)]
+    inboxes = [(key, value) for text in texts for key, value in _decoded(text).items()]
+    return {key: str(value["channel"]) for key, value in inboxes if "channel" in value}
+
+
 def _generation(documents: Documents, count: int) -> int:
     """The generation of so many shards; a new one if there were others before."""
 

@@ -286,7 +286,7 @@ class Inboxes(PersonalData, Listener):
         """Note that a message of its answer was sent."""
         inbox = self._inboxes.get(session_key)
         waits = None if inbox is None else inbox.open.get(int(message_id))
-        if inbox is not None and waits is not None:
+        if inbox is not None and waits is not None and shown_id not in waits.shown:
             waits.shown.append(shown_id)
             inbox.changes += 1
             self._note(inbox)

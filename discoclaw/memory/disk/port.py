@@ -28,6 +28,8 @@ CHOICES = "choices"
 """The folder of `<user id>.json`, what each person chose, in a store that several processes share."""
 TOOLS = "tools"
 """The folder of logs about the tools that were called, `<subject>.jsonl`."""
+ANSWERS = "answers"
+"""The folder of logs that say for whom each of the bot's messages was, `<channel id>.<period>.jsonl`."""
 USAGE = "usage"
 """The folder of logs about what calls of models used, `<month>.jsonl`."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.disk.files import in_thread, session_name
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
@@ -64,11 +64,12 @@ def _group(erasure: Erasure) -> set[str]:
 
 
 class ClearLines(PersonalData):
-    """The log of clears: people's names, and the lines about their direct messages."""
+    """The logs of clears and of answers: people's names, and the clears of their direct messages."""
 
-    name = "clears"
+    name = "clears and answers"
 
     def __init__(self, disk: Disk) -> None:
+        self._disk = disk
         self._lines = disk.log(clears.FILE)
         self._folder = disk.documents("")
 
@@ -79,6 +80,7 @@ class ClearLines(PersonalData):
             return Removed()
         try:
             clears.erase(self._lines, user, dm_of(user))
+            answers.erase(self._disk, user)
             copies = [name for name in called(self._folder, {clears.FILE}) if name != clears.FILE]
             return Removed(left=tuple(self._folder.remove(copies)[1]))
         except OSError as error:

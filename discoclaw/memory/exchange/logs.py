@@ -1,6 +1,7 @@
 """The logs of tool calls, cleared summaries and usage, in the folder of a whole store (see `everybody`).
 
-    tools/<subject>.jsonl, clears.jsonl, usage/<month>.jsonl    the same files as in a store of plain files
+    tools/<subject>.jsonl, clears.jsonl, usage/<month>.jsonl, answers/<channel id>.<period>.jsonl
+                        the same files as in a store of plain files
 
 Lines have ids, so a line that exists already is not added again. Unreadable lines are skipped.
 Blocking. Raises OSError, and MemoryFault if somebody else writes meanwhile.
@@ -13,7 +14,7 @@ from dataclasses import replace
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.usage import Record, record_of
-from discoclaw.memory.conversations import clears
+from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
 from discoclaw.memory.disk.port import TOOLS, USAGE, Disk
@@ -54,6 +55,7 @@ def take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
         clears.add(target.log(clears.FILE), known)
     for name in filter(_MONTH.fullmatch, source.documents(USAGE).names()):
         _take_usage(source, target, f"{USAGE}/{name}", erased_at)
+    answers.take(source, target, erased_at)
 
 
 def _take_usage(source: Disk, target: Disk, name: str, erased_at: ErasedAt) -> None:

@@ -74,7 +74,7 @@ class Attachments:
         linked: Linked,
         consent: Consent,
         bounds: Bounds,
-        usable: Callable[[Said, Arrival], Awaitable[bool]],
+        usable: Callable[[Quoted, Arrival], Awaitable[bool]],
     ) -> None:
         self._shelf = shelf
         self._linked = linked
@@ -188,11 +188,7 @@ class Attachments:
     async def _messages(self, arrival: Arrival) -> Messages:
         """The linked messages that may still be used."""
         found = await self._linked.messages(arrival.message)
-        return [
-            one
-            for one in found
-            if isinstance(one, Unreadable) or (one.said is not None and await self._usable(one.said, arrival))
-        ]
+        return [one for one in found if isinstance(one, Unreadable) or await self._usable(one, arrival)]
 
 
 def _key(one: Wanted) -> Key:
