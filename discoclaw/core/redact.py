@@ -3,7 +3,7 @@
 The patterns match keys that identify themselves by their published form. Nostr secret keys are replaced in
 any case. 64 hex digits may be a raw key, or a SHA-256 or transaction id. The word nearest before them decides
 ("my key: …", "tx …"), or else one right after them: a key is replaced, and a hash stays, as known public keys
-do. If nothing says what they are, they are flagged and cut. All other text stays as it is.
+do. If nothing says what they are, or the words disagree, they are flagged and cut. All other text stays.
 A key counts as it looks: with invisible or look-alike characters in it, it is replaced too (`lookalikes`).
 Knows nothing about where text comes from or goes.
 """
@@ -44,6 +44,9 @@ _CALLED = re.compile(
 _BEFORE, _AFTER, _APART = 80, 40, 12
 """How far before the digits a word counts, and after them; how far apart the entries of one list are."""
 _CLAUSE = re.compile(r"[\n,;{}\[\]]|0x|[0-9a-f]{64}", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.!?。！？]\s*|,\s")
+_NOT = re.compile(r"\b(?:not?|never|nicht|keine?|pas|non|não|не)\b", re.IGNORECASE)
+_IS = re.compile(r"\W*(?:is|was|ist|war|est|es|é|è|это)\b", re.IGNORECASE)
 _SHA256SUM = re.compile(r" [ *][\w./-]")  # what that program prints after a hash
 # A real key contains digits; a long kebab-case word that starts with "sk-" is not a key. They are not looked
 # for very far, or a text of many "sk-" would take a time that grows with its square.
@@ -191,15 +194,21 @@ class _Redaction:
         between = text[max(until, start - _BEFORE) : start]
         # A line of its own above the digits, such as "Private key:", counts; what another line says doesn't.
         said = between.removesuffix("0x").rstrip(" \t\n\r`>*:=\"'(").rpartition("\n")[2].rpartition("]")[2]
-        named = [one.lastgroup or "" for one in _CALLED.finditer(said)]
         after = _CLAUSE.split(text[end : end + _AFTER], maxsplit=1)[0]
+        named, behind = _kinds(said), _kinds(after)
         if named:
             kind = named[-1]
         elif not (last and start - until <= _APART):
-            one = _CALLED.search(after)
-            kind = one.lastgroup or "" if one else "hash" if _SHA256SUM.match(after) else ""
+            kind = behind[0] if behind else "hash" if _SHA256SUM.match(after) else ""
+        doubt = said if _NOT.search(said) else _SENTENCE.split(said)[-1]
+        if kind == "hash" and "key" in [*_kinds(doubt), *(behind if _IS.match(after) else ())]:
+            kind = ""  # "my key, not a hash: …"
         self._last = (text, end, kind)
         return kind
+
+
+def _kinds(text: str) -> list[str]:
+    return [one.lastgroup or "" for one in _CALLED.finditer(text)]
 
 
 @dataclass(frozen=True, slots=True)

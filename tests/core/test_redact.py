@@ -130,6 +130,7 @@ class TestSixtyFourHexDigits:
             "Prüfsumme: {}",
             "хеш {}",
             "交易 {}",
+            "I lost my key. The tx is {}",
         ],
     )
     def test_called_a_hash_stay(self, text: str) -> None:
@@ -143,6 +144,10 @@ class TestSixtyFourHexDigits:
             "pubkey {}",
             "Which hash do you mean?\nmine is {}",
             "I committed {} and blocked them",
+            "my key, not a hash: {}",
+            "private key (not the tx hash!) {}",
+            "the privkey for tx {}",
+            "this hash {} is my private key",
             "sha256? " + "no, this is something else entirely. " * 3 + "{}",
         ],
     )
