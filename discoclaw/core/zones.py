@@ -30,7 +30,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 _OFFSET = re.compile(r"(?:utc|gmt)?_?([+-])_?(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
 _FULL_OFFSET = re.compile(r"\bUTC[+-]\d\d:\d\d\b")
-_FARTHEST = timedelta(hours=14)
+_WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
 _SAYS_ZONE = re.compile(r"(?:user['’]s|my) time\s?zone is (\S+?)\.?", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_OURS = ("Factory", "localtime", "posixrules")
@@ -154,14 +154,16 @@ def _fixed(plain: str) -> tzinfo | None:
     """The clock that always differs from UTC by what was typed: "utc+2", "+05:30"; None if that is none."""
     if (typed := _OFFSET.fullmatch(plain)) is None:
         return None
-    by = timedelta(hours=int(typed[2]), minutes=int(typed[3] or 0))
-    return timezone(by if typed[1] == "+" else -by) if by <= _FARTHEST else None
+    by = timedelta(hours=int(typed[2]), minutes=int(typed[3] or 0)) * (1 if typed[1] == "+" else -1)
+    return timezone(by) if _WEST <= by <= _EAST else None
 
 
 def _with_city(plain: str, *, begins: bool = False) -> list[str]:
     """The zones with a city that is called so (or begins so), that with the largest city first."""
+    if not plain or "/" in plain:  # an item's text may name a zone that there isn't, before each answer
+        return []
     wanted = f"|{plain}{'' if begins else '|'}".encode(errors="replace")
-    found = [line.partition(b"|")[0].decode() for line in _cities() if plain and wanted in line]
+    found = [line.partition(b"|")[0].decode() for line in _cities() if wanted in line]
     return [name for name in found if _load(name) is not None]
 
 

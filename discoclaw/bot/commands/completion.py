@@ -4,6 +4,7 @@ Only the person who types sees it, so private memories are among them. A memory 
 that is switched off, offers nothing.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -118,7 +119,7 @@ class Completion:
         """The server's zone, until something is typed."""
         if not typed.strip():
             return [(interaction.client.settings.timezone,) * 2]
-        return [(name, name) for name in names_like(typed, CHOICES)]
+        return [(name, name) for name in await asyncio.to_thread(names_like, typed, CHOICES)]
 
 
 def _subject(interaction: Interaction) -> str:

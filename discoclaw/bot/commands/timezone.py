@@ -1,5 +1,6 @@
 """A person's time zone: an item of their memory with a key, which names it."""
 
+import asyncio
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -23,9 +24,9 @@ async def timezone(call: Call, name: str | None) -> str:
         return await _current(call)
     if wanted.lower() in OFF:
         return await _forget(call)
-    zone = zone_named(wanted)
+    zone = await asyncio.to_thread(zone_named, wanted)
     if zone is None:
-        raise Unclear(texts.unknown(wanted, names_like(wanted, MOST_NEAR)))
+        raise Unclear(texts.unknown(wanted, await asyncio.to_thread(names_like, wanted, MOST_NEAR)))
     if call.context.choices.opted_out(call.user_id):
         raise Refused(OPTED_OUT)
     return await _choose(call, zone)
