@@ -28,6 +28,7 @@ from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.nearest import Nearest
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.erasing.cursor_files import names_of
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.memory_block import strip_memory_context
 
@@ -125,9 +126,12 @@ class FactsLoop:
         )
         may_ask = await self._rules.may_ask(user_id)
         nearest = await self._nearest(user_id, branch, batch, context)
+        known: dict[str, str] = {}
+        for key in context:
+            known |= names_of(await self._cursors.get(f"people-{key}"))
         # Finding them may take seconds. What was taken back meanwhile is shown to no model.
         context = {key: [said for said in talk if there(key, said)] for key, talk in context.items()}
-        asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest)
+        asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest, known)
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
         patch = Patch()
@@ -203,14 +207,21 @@ class FactsLoop:
         clues = clues_of(batch, context)
         return await self._rules.nearest.to(subject, branch, items, clues, private=private)
 
-    def _asked(self, view: View, batch: Sequence[Heard], context: Context, nearest: Sequence[str]) -> Asked:
+    def _asked(
+        self,
+        view: View,
+        batch: Sequence[Heard],
+        context: Context,
+        nearest: Sequence[str],
+        known: Mapping[str, str],
+    ) -> Asked:
         """The prompt for a batch, in the person's time zone."""
         # Private items must not stand beside open talk: a model would repeat them as if said there.
         in_private = batch[0].place.private
         items = view.visible(in_dm=in_private)
         zone = zone_of(items, self._rules.zone, in_dm=in_private)
         shown = to_show(items, nearest)
-        return asked(shown, batch, context, me=self._me(), now_ms=self._clock(), zone=zone)
+        return asked(shown, batch, context, known, me=self._me(), now_ms=self._clock(), zone=zone)
 
     def _shown(
         self,

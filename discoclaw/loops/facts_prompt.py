@@ -122,6 +122,7 @@ def asked(
     items: Sequence[Item],
     batch: Sequence[Heard],
     context: Context,
+    called: Mapping[str, str] | None = None,
     *,
     me: Me,
     now_ms: int,
@@ -129,7 +130,7 @@ def asked(
 ) -> Asked:
     """The prompt about a person's unseen messages (`batch`), with the `items` that it may change.
 
-    Each conversation is in an order of its own.
+    Each conversation is in an order of its own. `called` are the names that people have in the summaries.
     """
     lines, known = ShortIds("m"), ShortIds("i")
     existing = [_existing(item, known) for item in items]
@@ -141,7 +142,7 @@ def asked(
         key: _around(talk, context.get(key, ()), CONTEXT_CHARS // len(talks)) for key, talk in talks.items()
     }
     everything = [said for talk in around.values() for said in talk]
-    names = display_names(everything, me)
+    names = display_names(everything, me, called)
     shown: list[str] = []
     for key, talk in around.items():
         if len(talks) > 1:

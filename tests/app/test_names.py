@@ -3,6 +3,8 @@
 from typing import Any
 
 from discoclaw.app.hearing import Hearing
+from discoclaw.core.model import Purpose
+from discoclaw.core.ports import Shape
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.test_erase import erase
@@ -21,6 +23,20 @@ def called(model: Scripted, text: str) -> str:
 
 def sender(model: Scripted) -> str:
     return sections(model.prompt, TURN_TITLES)["Sender:"][0].removeprefix("- name: ").partition(" (id")[0]
+
+
+class Learning(Drifting):
+    """Learns nothing, and keeps what it was to learn from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    async def structured(self, *, purpose: Purpose, prompt: str, shape: type[Shape], **more: Any) -> Shape:
+        if purpose != "extraction":
+            return await super().structured(purpose=purpose, prompt=prompt, shape=shape, **more)
+        self.read.append(prompt)
+        return shape()
 
 
 class TestANewName:
@@ -88,6 +104,20 @@ class TestNamesakes:
             await world.bob.send(world.general, "what is mine?")
             assert "Sam #2: the lantern is mine" in model.prompt and sender(model) == "Sam #2"
             assert "the kayak is mine" in model.prompt and "]: the kayak is mine" not in model.prompt
+
+    async def test_have_the_same_numbers_in_extraction_as_in_the_summary(self, start: Start) -> None:
+        model = Learning()
+        more = {**SUMMARISED, "extraction_enabled": True, "durable_every": 1}
+        async with start(model, **more) as world:
+            for person in (world.ann, world.bob):
+                await renamed(world, person, "Sam")
+            await world.ann.send(world.general, "the kayak is mine")
+            await world.bob.send(world.general, "the lantern is mine")
+            await world.settle()
+            await world.restart(model)
+            await world.bob.send(world.general, "the violin is mine")
+            await world.settle()
+            assert "»[Sam #2]: the violin is mine" in model.read[-1]
 
     async def test_of_somebody_who_is_erased_nothing_is_kept(self, start: Start) -> None:
         model = Scripted()
