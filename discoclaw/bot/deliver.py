@@ -15,8 +15,7 @@ followed by a new one; a failed edit ends the live view, and what its message al
 
 While the model uses tools, the live view ends with a line that says so (`doing`). That is no part of the
 answer: the next words replace it, and a message that shows nothing else is deleted if no words come.
-What turns out to be no part of the answer (`retract`) goes the same way; messages that are full of it are
-deleted at once.
+What turns out to be no part of the answer (`retract`) is replaced by it, as half of one is after a restart.
 """
 
 import asyncio
@@ -43,8 +42,6 @@ log = logging.getLogger(__name__)
 
 MOST_MESSAGES = 5
 REST = "answer.md"
-_RETRACTED = "retracted"
-"""Stands for the line of a live message that shows nothing else, where that is what was retracted."""
 
 
 class DiscordReply:
@@ -201,7 +198,7 @@ class DiscordReply:
         """
         await self._end_live_view()
         if self._retracted:
-            await self._begin_anew()
+            self._begin_anew()
         self._take_arrived(last=True)
         if shows_nothing(self._text.left):
             await self._drop_note()
@@ -218,7 +215,8 @@ class DiscordReply:
             try:
                 await self._sender.delete(one)
             except ChatError as error:
-                log.info("a part of an interrupted answer stays: %s", error)
+                log.info("what an answer replaces stays: %s", error)
+            self._sender.forget(one)
 
     async def _end_live_view(self) -> None:
         self._streaming = False
@@ -296,7 +294,7 @@ class DiscordReply:
 
     async def _write(self) -> None:
         if self._retracted:
-            await self._begin_anew()
+            self._begin_anew()
         self._take_arrived()
         if self._sender.first is None and shows_nothing(self._text.left):
             if self._doing:
@@ -346,18 +344,10 @@ class DiscordReply:
             log.info("a line that is over could not be deleted: %s", error)
         self._forget_live()
 
-    async def _begin_anew(self) -> None:
-        """Forget what was written. The live message, which still shows it, is left for what comes."""
-        self._retracted, self._text = False, Splitter()
-        gone, self._full = self._full, []
-        for message in gone:
-            try:
-                await self._sender.delete(message)
-            except ChatError as error:
-                log.info("what was no part of an answer could not be deleted: %s", error)
-            self._sender.forget(message)
-        if self._live is not None:
-            self._shown, self._noted = None, _RETRACTED
+    def _begin_anew(self) -> None:
+        """Forget what was written, and replace the messages that show it."""
+        self._replace([one for one in (*self._full, self._live, *self._onto) if one is not None])
+        self._retracted, self._text, self._full, self._shown, self._noted = False, Splitter(), [], None, ""
 
     async def _say(self, piece: Piece, row: Row = NO_BUTTONS) -> None:
         """Show `piece` for good and go on behind it; if the live message fails us, behind what that shows."""

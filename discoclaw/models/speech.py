@@ -2,15 +2,15 @@
 
 A server that understands its model sends thoughts and calls apart. Many local ones don't for some models: all
 of it is text then, with `<think>…</think>`, the channels of OpenAI's harmony format, `<|im_end|>`, and calls
-such as `<tool_call>{…}</tool_call>` in a dozen spellings. In a code block or in backticks, these are what the
-answer is about. Knows nothing about servers, requests or tools.
+such as `<tool_call>{…}</tool_call>`. In a code block or in backticks, these are what the answer is about. Knows
+nothing about servers, requests or tools.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import regex
 
@@ -18,46 +18,31 @@ LONGEST = 256
 """No more characters than these are held back to see whether they are a mark."""
 MOST_CALL = 50_000
 """Longest call that is read, in characters. An honest one doesn't come near it."""
-_THOUGHTS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",
-}
+_STEP = 4096  # a longer piece is heard in parts, because each mark in it costs a copy of what follows
 _CALLS = {
-    "<tool_call>": "</tool_call>",  # Qwen, Hermes, GLM
+    "<tool_call>": "</tool_call>",  # Qwen, Hermes
     "<function_call>": "</function_call>",
-    "<function_calls>": "</function_calls>",
     "<function=": "</function>",  # Llama 3.1
     "<|python_tag|>": "<|eom_id|>",  # Llama 3
     "[TOOL_CALLS]": "</s>",  # Mistral
     "<|tool_call|>": "<|/tool_call|>",  # Granite, Phi
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",  # DeepSeek
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
-    "```tool_call\n": "```",
 }
-
-
-def _any(marks: Iterable[str]) -> str:
-    return "|".join(map(re.escape, marks))
-
-
-_ROLE = r"(?:<\|(?:im_start|start|start_header_id)\|>|<start_of_turn>)(?P<role>\w{1,32})(?P<to>[^<\n]{0,80})"
-_CHANNEL = r"<\|channel\|>(?P<channel>analysis|commentary|final)(?P<rest>[^\n]{0,80}?)"
 _MARK = regex.compile(
-    rf"(?P<think>{_any(_THOUGHTS)})|(?P<thought>{_any(_THOUGHTS.values())})(?=(?P<after>[\s\S]))"
-    rf"|(?P<call>{_any(_CALLS)})"
-    rf"|(?P<head>(?:{_ROLE}(?:{_CHANNEL})?|{_CHANNEL})(?:<\|message\|>|<\|end_header_id\|>|\n))"
-    r"|(?P<end><\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call)\|>|<end_of_turn>"
-    r"|<｜end▁of▁sentence｜>)(?=[\n<])"
+    r"(?:(?P<think><think(?:ing)?>|<thought>|<seed:think>|\[THINK\])"
+    r"|(?P<thought></think(?:ing)?>|</thought>|</seed:think>|\[/THINK\])"
+    rf"|(?P<call>{'|'.join(map(re.escape, _CALLS))})"
+    r"|<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call)\|>|<end_of_turn>|<｜end▁of▁sentence｜>"
+    r")(?=(?P<after>[\s\S]))"
+    r"|(?:<\|(?:im_start|start|start_header_id)\|>(?=\w)|<start_of_turn>"
+    r"|(?=<\|channel\|>(?:analysis|commentary|final)))"
+    r"(?P<head>[^\n]{0,180}?)(?:<\|message\|>|<\|end_header_id\|>|\n)"
 )
-_GIVEN = regex.compile(r"\s{0,4}[\[{<]")
-_TURNS = re.compile(r"\n|`+|~+|<|\[")
-_THOUGHT_ENDS = re.compile(_any(_THOUGHTS.values()))
+_STARTS = re.compile(r"[<\[\n]")
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>|</thought>|</seed:think>|\[/THINK\]")
 _MESSAGE_ENDS = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 _NEVER = re.compile(r"(?!)")
-_CALL_INSIDE = re.compile(rf"^[ \t]*(?:{_any(_CALLS)})", re.MULTILINE)
 
 
 class Written(NamedTuple):
@@ -69,45 +54,47 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What a model said with a text. `marked`: there was more in it than that."""
+    """What a model said with a text, and the calls that it wrote."""
 
     text: str
     calls: tuple[Written, ...] = ()
-    marked: bool = False
 
 
 def spoken(text: str) -> Speech:
-    """What is said with a whole text, without thoughts and marks, and the calls that are written in it."""
+    """What is said with a whole text."""
     hearing = Hearing()
     said = hearing.feed(text)
     rest = hearing.end()
-    return Speech(rest if hearing.anew else said + rest, tuple(hearing.calls), hearing.marked)
+    return Speech(rest if hearing.anew else said + rest, tuple(hearing.calls))
 
 
 class Hearing:
     """Hears a text in pieces: `feed` and `end` return what is certain to be said, and `calls` grows.
 
-    `anew`: what was returned last takes the place of everything before it, which turned out to be a thought.
-    `thinking`: the text is expected to begin with a thought, as some models begin without a mark.
-    `thinks_first`: it did.
+    Blanks before the first word are dropped. `anew`: what was returned last takes the place of everything
+    before it, which turned out to be a thought. `thinking`: the text is expected to begin with a thought, as
+    some models begin without a mark. `thinks_first`: it did.
     """
 
     def __init__(self, *, thinking: bool = False) -> None:
         self.calls: list[Written] = []
-        self.marked = self.anew = self.thinks_first = False
+        self.anew = self.thinks_first = False
         self._left = ""  # not decided yet
         self._said: list[str] = []  # not returned yet
-        self._spoke = self._trim = False  # a word was said; blanks before the first are dropped
-        self._last = ""
-        self._begins = True  # a line, or what follows a mark
-        self._fence = self._ticks = ""
-        self._thought = False
-        self._region: Literal["", "thought", "call", "over", "guess"] = "guess" if thinking else ""
+        self._spoke = self._thought = False
+        self._line = self._last = self._fence = ""  # the line's first characters; the last one
+        self._ticks = 0  # in this line
+        self._region = "guess" if thinking else ""  # or "thought", "call", "over"
         self._closed, self._called, self._seen = _THOUGHT_ENDS, "", 0  # of the region
 
     def feed(self, piece: str) -> str:
         """What is said, as far as this piece makes it certain."""
-        return self._hear(piece, last=False)
+        anew, said = False, list[str]()
+        for at in range(0, len(piece), _STEP):
+            more = self._hear(piece[at : at + _STEP], last=False)
+            anew, said = (True, [more]) if self.anew else (anew, [*said, more])
+        self.anew = anew
+        return "".join(said)
 
     def end(self) -> str:
         """The rest of what is said. A thought or a call that isn't closed ends here."""
@@ -121,82 +108,71 @@ class Hearing:
         text, self._said = "".join(self._said), []
         return text
 
-    def _say(self, text: str) -> None:
-        self._last = text[-1:] or self._last
-        if text := text.lstrip() if self._trim else text:
-            self._said.append(text)
-            self._trim, self._spoke = False, self._spoke or not text.isspace()
-
     def _outside(self, last: bool) -> bool:
         """Say what comes before the next mark. Returns whether one was found."""
-        text, at = self._left + "\n" * last, 0  # a mark may need the character after it
-        while (turn := _TURNS.search(text, at)) and turn.start() < len(self._left):
-            self._begins = self._begins and not text[at : turn.start()].strip()
-            at = turn.start()
-            if text[at] == "\n":
-                self._begins, self._ticks, at = True, "", at + 1
-                continue
-            mark = None if self._fence or self._ticks else _MARK.match(text, at, partial=not last)
-            if mark is not None and (counts := self._counts(mark, text, last)) is not False:
-                self._say(self._left[:at])
-                self._left = self._left[mark.end() if counts else at :]
-                if counts:
-                    self._take(mark)
-                return bool(counts)
-            if text[at] in "`~":
-                if turn.end() == len(text) and len(turn[0]) < LONGEST:
-                    break
-                self._code(turn[0])
-            self._begins, at = False, turn.end()
+        text, at, left = self._left + "\n" * last, 0, len(self._left)  # the last line may be a mark
+        while start := _STARTS.search(text, at):
+            self._say(text[at : start.start()])
+            at = start.start()
+            found = _MARK.match(text, at, partial=not last) if text[at] != "\n" else None
+            if at >= left or (found is not None and found.partial):
+                break
+            if found is not None and self._counts(found):
+                self._left = self._left[found.end() :]
+                self._take(found)
+                return True
+            self._say(text[at])
+            at += 1
         else:
-            self._begins = self._begins and not text[at:].strip()
-            at = len(self._left)
-        self._say(self._left[:at])
+            self._say(text[at:left])
+            at = left
         self._left = self._left[at:]
         return False
 
-    def _counts(self, mark: "regex.Match[str]", text: str, last: bool) -> bool | None:
-        """Whether it is a mark and not what the text is about; None if more of the text will tell."""
-        if mark.partial:
-            return None
-        if mark["think"]:
-            return self._begins
-        if mark["call"] and not self._begins:
-            given = _GIVEN.match(text, mark.end(), partial=not last)
-            return None if given is not None and given.partial else given is not None
-        if mark["thought"]:
-            before = text[mark.start() - 1] if mark.start() else self._last
-            return not before or before not in " \t\"'“‘(" or mark["after"] == "\n"
-        return True
+    def _say(self, text: str) -> None:
+        """Say a piece of a line, or its end."""
+        if text == "\n":
+            run = self._line.lstrip()[:3]
+            if run == (self._fence or run) and (run == "~~~" or (run == "```" and self._ticks % 2)):
+                self._fence = "" if self._fence else run
+            self._line, self._last, self._ticks = "", "", 0
+        elif text:
+            self._line, self._last = (self._line + text[:9])[:9], text[-1]
+            self._ticks += text.count("`")
+        if text := text if self._spoke else text.lstrip():
+            self._said.append(text)
+            self._spoke = True
 
-    def _code(self, run: str) -> None:
-        """Note a run of backticks or tildes, which begins or ends code."""
-        if self._begins and len(run) > 2 and (not self._fence or self._fence == run[0]):
-            self._fence = "" if self._fence else run[0]
-        elif not self._fence and run[0] == "`":
-            self._ticks = "" if self._ticks == run else self._ticks or run
+    def _counts(self, mark: "regex.Match[str]") -> bool:
+        """Whether it is a mark and not what the text is about."""
+        line = self._line.strip()
+        if line[:3] != self._fence if self._fence else self._ticks % 2:
+            return False
+        if mark["think"] or not line:
+            return not line
+        return self._last not in " \t\"'“‘(" or (mark["after"] or "<") in "[{<\n"
 
     def _take(self, mark: "regex.Match[str]") -> None:
         """Go on behind a mark: in a region that is no speech, or with speech."""
-        self._called = ""
-        if (begun := mark["think"]) is not None:
-            self._region, self._closed = "thought", re.compile(re.escape(_THOUGHTS[begun]))
-        elif (begun := mark["call"]) is not None:
-            self._region, self._closed = "call", re.compile(re.escape(_CALLS[begun]))
+        head, begun = mark["head"], mark["call"]
+        if mark["think"]:
+            self._enter("thought", _THOUGHT_ENDS)
+        elif begun:
+            self._enter("call", re.compile(re.escape(_CALLS[begun])))
             self._left = (begun if begun.endswith("=") else "") + self._left
         elif mark["thought"] and not self._thought:
             self.anew = self.thinks_first = self._thought = True
             self._said, self.calls, self._spoke = [], [], False
-        elif (mark["role"] or "assistant") not in ("assistant", "model"):
-            self._region, self._closed = "over", _NEVER  # it goes on with what others might say
-        elif to := re.search(r"to=([\w.-]+)", f"{mark['to']} {mark['rest']}"):
-            self._region, self._closed, self._called = "call", _MESSAGE_ENDS, to[1]
-        elif mark["channel"] == "analysis":
-            self._region, self._closed = "thought", _MESSAGE_ENDS
-        self._begin()
+        elif head and not re.match(r"<\||(?:assistant|model)\b", head):
+            self._enter("over", _NEVER)  # it goes on with what others might say
+        elif head and (to := re.search(r"\bto=([\w.-]+)", head)):
+            self._enter("call", _MESSAGE_ENDS, to[1])
+        elif head and "<|channel|>analysis" in head:
+            self._enter("thought", _MESSAGE_ENDS)
+        self._line, self._last, self._ticks, self._fence = "", "", 0, ""
 
-    def _begin(self) -> None:
-        self.marked, self._begins, self._seen, self._trim = True, True, 0, not self._spoke
+    def _enter(self, region: str, closed: "re.Pattern[str]", called: str = "") -> None:
+        self._region, self._closed, self._called, self._seen = region, closed, called, 0
 
     def _inside(self, last: bool) -> bool:
         """Take what stands in a region. Returns whether its end was found, or made by the end of the text."""
@@ -210,44 +186,30 @@ class Hearing:
         body, self._left = (self._left[: end.start()], self._left[end.end() :]) if end else (self._left, "")
         if region == "call":
             self.calls += _calls(body, self._called)
-        elif region == "thought" and end is None and (inside := _CALL_INSIDE.search(body)):
-            self.calls += _calls(body[inside.end() :])  # some models forget to end a thought before they call
         self.thinks_first = self.thinks_first or region == "guess"
         self._thought = self._thought or region in ("thought", "guess")
-        self._begin()
         return True
 
 
 _OBJECT = re.compile(
-    r"([\w.:-]{0,100})\s{0,9}(?:\[ARGS\]|<\|tool_call_argument_begin\|>|```json)?\s{0,9}(?=\{)"
+    r"(?<![\w.:-])([\w.:-]{0,100})(?:\[ARGS\]|<\|tool_call_argument_begin\|>|>|\s{0,9}```json)?\s{0,9}(?=\{)"
 )
-_TAGGED = re.compile(r"<(?:function=|invoke\s+name=\")([\w.:-]+)\"?>")
-_KEYED = re.compile(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
-_PARAMETER = re.compile(
-    r"<(?:parameter=|parameter\s+name=\"|arg_key>)([\w.-]+)(?:\"?>|</arg_key>\s*<arg_value>)(.*?)"
-    r"(?:</(?:parameter|arg_value)>|\Z)",
-    re.DOTALL,
-)
+_TAGGED = re.compile(r"<function=([\w.:-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)(?:</parameter>|\Z)", re.DOTALL)
 
 
 def _calls(body: str, name: str = "") -> list[Written]:
     """The calls written in `body`, or one that can't be read. With a `name`, `body` is that call's input."""
     if name or len(body) > MOST_CALL:
         return [Written(_plain(name), _read(body[:MOST_CALL]))]
-    keyed = _KEYED.match(body)
-    found = [keyed] if keyed is not None else [*_TAGGED.finditer(body)]
-    if not found:
-        return [*_objects(body)] or [Written("", None)]
-    ends = [*(one.start() for one in found[1:]), len(body)]
-    inputs = (body[one.end() : end].strip() for one, end in zip(found, ends, strict=True))
-    return [Written(_plain(one[1]), _given(text)) for one, text in zip(found, inputs, strict=True)]
+    if "<parameter=" in body:  # Qwen's coders
+        return [Written(_plain(name), _parameters(given)) for name, given in _TAGGED.findall(body)]
+    return [*_objects(body)] or [Written("", None)]
 
 
-def _given(text: str) -> object:
-    """The input of a call in tags: JSON, or each parameter in tags of its own, whose value may be JSON."""
-    if text.startswith("{"):
-        return _read(text)
-    pairs = ((one[1], one[2].strip()) for one in _PARAMETER.finditer(text))
+def _parameters(text: str) -> object:
+    """The input of a call in tags, each value of which may be JSON."""
+    pairs = ((name, value.strip()) for name, value in _PARAMETER.findall(text))
     return {name: text if (value := _read(text)) is None else value for name, text in pairs}
 
 

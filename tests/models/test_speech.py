@@ -21,7 +21,7 @@ PARTS = [
         "<|end|>",
         "<|start|>",
     ),
-    *("<tool_call>", "</tool_call>", '{"name": "f", "arguments": {"q": 1}}', "[TOOL_CALLS]", "```tool_call"),
+    *("<tool_call>", "</tool_call>", '{"name": "f", "arguments": {"q": 1}}', "[TOOL_CALLS]"),
     *("`", "```", "~~~", "\n", " ", "a", '"', "word ", "<", "|", "[", "<|", "\u2028", "é"),
 ]
 MARKED = st.lists(st.sampled_from(PARTS), max_size=14).map("".join)
@@ -33,7 +33,7 @@ def heard(*pieces: str, thinking: bool = False) -> Speech:
     for give in [*(lambda piece=piece: hearing.feed(piece) for piece in pieces), hearing.end]:
         more = give()
         said = more if hearing.anew else said + more
-    return Speech(said, tuple(hearing.calls), hearing.marked)
+    return Speech(said, tuple(hearing.calls))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def heard(*pieces: str, thinking: bool = False) -> Speech:
     ],
 )
 def test_thoughts_and_marks_are_not_speech(text: str, said: str) -> None:
-    assert spoken(text) == Speech(said, marked=True)
+    assert spoken(text) == Speech(said)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_thoughts_and_marks_are_not_speech(text: str, said: str) -> None:
         "A <think> tag opens a thought, and a </think> tag closes it.",
         'It ends with "</think>", and <|im_end|> ends a turn; <tool_call> begins a call.',
         "a < b, x[0], [TOOL], <thinker>, <|channel|>news",
-        "\n  Hello\n\n",
+        "Hello\n\n",
         "",
     ],
 )
@@ -84,10 +84,7 @@ def test_what_an_answer_is_about_stays(text: str) -> None:
         '<tool_call>{"name": "f", "arguments": "{\\"q\\": 1}"}',
         '<tool_call>{"type": "function", "function": {"name": "f", "parameters": {"q": 1}}}</tool_call>',
         "<tool_call>\n<function=f>\n<parameter=q>\n1\n</parameter>\n</function>\n</tool_call>",
-        "<tool_call>f\n<arg_key>q</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
-        '<function_calls><invoke name="f"><parameter name="q">1</parameter></invoke></function_calls>',
         '<function=f>{"q": 1}</function>',
-        '```tool_call\n{"name": "f", "arguments": {"q": 1}}\n```',
         '[TOOL_CALLS][{"name": "f", "arguments": {"q": 1}}]',
         '[TOOL_CALLS]f[ARGS]{"q": 1}</s>',
         '<|python_tag|>{"name": "f", "parameters": {"q": 1}}<|eom_id|>',
@@ -97,16 +94,15 @@ def test_what_an_answer_is_about_stays(text: str) -> None:
         '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"q": 1}\n```',
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
         '{"q": 1}<|tool_call_end|><|tool_calls_section_end|>',
-        '<think>So I call.\n<tool_call>{"name": "f", "arguments": {"q": 1}}</tool_call>',
     ],
 )
 def test_a_call_that_is_written_as_text_is_read(text: str) -> None:
-    assert spoken(text) == Speech("", (CALL,), marked=True)
+    assert spoken(text) == Speech("", (CALL,))
 
 
 def test_several_calls_and_what_is_said_around_them() -> None:
     text = 'I\'ll look.<tool_call>{"name":"f","arguments":{"q":1}}\n{"name":"g"}</tool_call>\nSo.'
-    assert spoken(text) == Speech("I'll look.\nSo.", (CALL, Written("g", {})), marked=True)
+    assert spoken(text) == Speech("I'll look.\nSo.", (CALL, Written("g", {})))
     tagged = "<tool_call><function=f><parameter=q>1</parameter></function><function=h><parameter=p>x"
     assert spoken(tagged).calls == (CALL, Written("h", {"p": "x"}))
 
@@ -124,12 +120,12 @@ def test_several_calls_and_what_is_said_around_them() -> None:
     ],
 )
 def test_a_call_that_cannot_be_read_is_one_all_the_same(text: str, name: str) -> None:
-    assert spoken(text) == Speech("", (Written(name, None),), marked=True)
+    assert spoken(text) == Speech("", (Written(name, None),))
 
 
 def test_a_call_in_a_thought_that_ends_is_only_thought_of() -> None:
     text = '<think>Maybe:\n<tool_call>{"name": "f"}</tool_call>\n</think>No.'
-    assert spoken(text) == Speech("No.", marked=True)
+    assert spoken(text) == Speech("No.")
 
 
 def test_a_model_that_thinks_first_is_heard_from_the_end_of_its_thought() -> None:
@@ -158,6 +154,5 @@ def test_a_text_without_marks_passes_unchanged_and_soon(text: str) -> None:
     hearing, said = Hearing(), ""
     for number, character in enumerate(text, 1):
         said += hearing.feed(character)
-        assert number - len(said) <= LONGEST
-    assert said + hearing.end() == text
-    assert not hearing.marked
+        assert len(text[:number].lstrip()) - len(said) <= LONGEST
+    assert said + hearing.end() == text.lstrip()

@@ -24,6 +24,8 @@ from discoclaw.models.speech import Hearing, Speech
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
+MOST_ANSWER = 500_000
+"""Longest answer, in characters, with its thoughts: more than any server may be asked for."""
 
 BROKE_OFF = "The model's answer broke off before its end. Please try again in a minute."
 
@@ -74,7 +76,6 @@ class Answer:
         self._hearing = hearing
         self._message = Message()
         self._said: list[str] = []
-        self._drained_by: float | None = None
         self._over = self._cut = False
 
     async def piece(self) -> str | None:
@@ -86,7 +87,8 @@ class Answer:
         """
         while not (self._over or self._cut):
             event = await self._next()
-            if event is None or self._message.input_size > MOST_INPUT:
+            self._cut = self._message.size > MOST_ANSWER
+            if event is None or self._cut or self._message.input_size > MOST_INPUT:
                 self._over = True
                 piece = self._hearing.end() if self._hearing is not None else ""
             else:
@@ -112,8 +114,8 @@ class Answer:
         """
         with self._limit.translated():
             heard = None
-            if self._hearing is not None and self._hearing.marked:
-                heard = Speech("".join(self._said), tuple(self._hearing.calls), marked=True)
+            if self._hearing is not None:
+                heard = Speech("".join(self._said), tuple(self._hearing.calls))
             done = wire.finished(self._message, model, heard, cut=self._cut)
             return done, wire.paused(self._message)
 
@@ -136,12 +138,12 @@ class Answer:
         connection only if the body was read to its end. A failure costs no more than that.
         """
         if self._message.ended:
-            now = asyncio.get_running_loop().time()
-            self._drained_by = self._drained_by or now + _DRAIN_S
             with contextlib.suppress(TimeoutError, ModelError):
-                async with asyncio.timeout_at(self._drained_by):
+                async with asyncio.timeout(_DRAIN_S):
                     with translated():
-                        return await anext(self._events, None)
+                        async for event in self._events:
+                            if event["type"] == "message_delta":  # some count only now
+                                self._message.take(event)
             return None
         try:
             async with self._limit.wait():

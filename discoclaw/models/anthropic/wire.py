@@ -180,7 +180,7 @@ def corrected(prompt: str, answer: AssistantTurn, fault: str) -> tuple[Turn, ...
 def finished(message: Message, model: str, heard: Speech | None = None, *, cut: bool = False) -> Finished:
     """The complete message of `model` as the last event of a stream.
 
-    `heard`: what its text says, if that isn't all. `cut`: it was longer than it may be, and the rest was not
+    `heard`: what its text says, if that may not be all. `cut`: it was longer than it may be, and the rest was not
     read. Raises ModelRefused when the model declined, ModelTooLong when its context was full before it had
     said anything, and ModelBadOutput when there is no part of an answer in it.
     """
@@ -216,11 +216,10 @@ def paused(message: Message) -> bool:
 
 def _as_heard(blocks: Sequence[Block], heard: Speech) -> Iterable[Block]:
     """The blocks as a server that understands its model would send them: thoughts, speech, calls."""
-    others = [block for block in blocks if block.get("type") != "text"]
-    thoughts = [block for block in others if block.get("type") in THOUGHTS]
-    yield from thoughts
-    yield {"type": "text", "text": heard.text}
-    yield from (block for block in others if block not in thoughts)
+    yield from (block for block in blocks if block.get("type") in THOUGHTS)
+    if heard.text:
+        yield {"type": "text", "text": heard.text}
+    yield from (block for block in blocks if block.get("type") not in ("text", *THOUGHTS))
     for call in heard.calls:
         yield {"type": "tool_use", "name": call.name, "input": call.input}
 
