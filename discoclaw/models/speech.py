@@ -2,13 +2,13 @@
 
 A server that understands its model sends thoughts and calls apart. Many local ones don't for some models: all
 of it is text then, with `<think>…</think>`, the channels of OpenAI's harmony format, `<|im_end|>`, and calls
-such as `<tool_call>{…}</tool_call>`. In a code block or in backticks, these are what the answer is about. Knows
-nothing about servers, requests or tools.
+such as `<tool_call>{…}</tool_call>`. In a code block or in backticks, these are what the answer is about.
+Knows nothing about servers, requests or tools.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,10 +46,14 @@ _NEVER = re.compile(r"(?!)")
 
 
 class Written(NamedTuple):
-    """A call of a tool that was written as text. `input` is None, and `name` "", where it can't be read."""
+    """A call of a tool that was written as text.
+
+    `input` is None, and `name` "", where it can't be read. `source` is what `input` was read from.
+    """
 
     name: str
     input: object
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,16 @@ def spoken(text: str) -> Speech:
     said = hearing.feed(text)
     rest = hearing.end()
     return Speech(rest if hearing.anew else said + rest, tuple(hearing.calls))
+
+
+def meant(calls: Sequence[Written], given: str) -> tuple[Written, ...]:
+    """The calls, without the input of those that only repeat what the model was `given` to read."""
+    given = _bare(given) if calls else ""
+
+    def again(call: Written) -> bool:
+        return _bare(call.source) in given and _bare(call.name) in given
+
+    return tuple(call._replace(input=None) if again(call) else call for call in calls)
 
 
 class Hearing:
@@ -201,9 +215,9 @@ _PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)(?:</parameter>|\Z)", re.DOT
 def _calls(body: str, name: str = "") -> list[Written]:
     """The calls written in `body`, or one that can't be read. With a `name`, `body` is that call's input."""
     if name or len(body) > MOST_CALL:
-        return [Written(_plain(name), _read(body[:MOST_CALL]))]
+        return [Written(_plain(name), _read(body[:MOST_CALL]), body)]
     if "<parameter=" in body:  # Qwen's coders
-        return [Written(_plain(name), _parameters(given)) for name, given in _TAGGED.findall(body)]
+        return [Written(_plain(name), _parameters(given), given) for name, given in _TAGGED.findall(body)]
     return [*_objects(body)] or [Written("", None)]
 
 
@@ -218,12 +232,13 @@ def _objects(body: str) -> Iterator[Written]:
     at = 0
     while found := _OBJECT.search(body, at):
         call, at = _decoded(body, found.end())
-        name, given = found[1], call
+        name, given, source = found[1], call, body[found.end() : at]
         if not name and call is not None:
             call = call["function"] if isinstance(call.get("function"), dict) else call
             name = call["name"] if isinstance(call.get("name"), str) else ""
             given = next((call[key] for key in ("arguments", "parameters", "input") if key in call), {})
-        yield Written(_plain(name), _read(given) if isinstance(given, str) else given if name else None)
+        given = _read(given) if isinstance(given, str) else given if name else None
+        yield Written(_plain(name), given, source)
 
 
 def _read(text: str) -> object:
@@ -236,6 +251,11 @@ def _decoded(text: str, at: int) -> tuple[Any, int]:
         return json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):
         return None, len(text)
+
+
+def _bare(text: str) -> str:
+    """Its letters and digits, which stay the same however a text is quoted."""
+    return re.sub(r"\W+", "", text)
 
 
 def _plain(name: str) -> str:

@@ -162,7 +162,9 @@ class TestWhenTheModelFails:
         bridge = house.discord.add_channel("bridge")
         house.brain.answer("cross", cut("Half of the way is "))
         await house.ask(house.ann, bridge, "how to cross?")
-        await house.answered(bridge, "The model's answer broke off before its end. Please try again in a minute.")
+        await house.answered(
+            bridge, "The model's answer broke off before its end. Please try again in a minute."
+        )
         assert house.texts(bridge)[0].startswith("Half of the way is")
 
 

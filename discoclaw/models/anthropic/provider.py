@@ -176,7 +176,7 @@ class AnthropicModel:
                     while (piece := await answer.piece()) is not None:
                         said = bool(piece.strip()) or (said and not answer.anew)
                         yield TextDelta(piece, instead=answer.anew)
-                    part, paused = answer.finished(self.name)
+                    part, paused = answer.finished(self.name, turns)
             except ModelBadRequest:
                 if cut is None or said:
                     raise
@@ -246,7 +246,7 @@ class AnthropicModel:
                 size += len(piece)
                 if size > MAX_ANSWER:
                     raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
-        done, _ = answer.finished(self.name)
+        done, _ = answer.finished(self.name, request.turns)
         yield done
 
     def _beside(self, output: OutputConfigParam) -> Mapping[str, object]:

@@ -6,7 +6,7 @@ The SDK splits the bytes into events, but doesn't read these: it trips over what
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,12 +15,12 @@ import httpx2
 from anthropic import APIStatusError, AsyncStream
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
-from discoclaw.core.model import Finished, Usage
+from discoclaw.core.model import Finished, Turn, Usage
 from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.errors import translated
 from discoclaw.models.anthropic.message import Message
-from discoclaw.models.speech import Hearing, Speech
+from discoclaw.models.speech import Hearing, Speech, meant
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
@@ -107,15 +107,15 @@ class Answer:
         """Whether all that was said before the last piece turned out to be a thought."""
         return self._hearing is not None and self._hearing.anew
 
-    def finished(self, model: str) -> tuple[Finished, bool]:
-        """The whole answer of `model`, once `piece` has returned None, and whether it is only paused.
+    def finished(self, model: str, turns: Sequence[Turn]) -> tuple[Finished, bool]:
+        """The whole answer of `model` to these turns, once `piece` has returned None; is it only paused?
 
         Raises ModelError.
         """
         with self._limit.translated():
             heard = None
             if self._hearing is not None:
-                heard = Speech("".join(self._said), tuple(self._hearing.calls))
+                heard = Speech("".join(self._said), meant(self._hearing.calls, wire.given(turns)))
             done = wire.finished(self._message, model, heard, cut=self._cut)
             return done, wire.paused(self._message)
 
@@ -141,9 +141,9 @@ class Answer:
             with contextlib.suppress(TimeoutError, ModelError):
                 async with asyncio.timeout(_DRAIN_S):
                     with translated():
-                        async for event in self._events:
-                            if event["type"] == "message_delta":  # some count only now
-                                self._message.take(event)
+                        async for late in self._events:
+                            if late["type"] == "message_delta":  # some count only now
+                                self._message.take(late)
             return None
         try:
             async with self._limit.wait():

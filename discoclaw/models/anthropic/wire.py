@@ -144,6 +144,13 @@ def output_in_words(shape: type[BaseModel]) -> str:
     )
 
 
+def given(turns: Sequence[Turn]) -> str:
+    """What the model was given to read, by people and by tools."""
+    texts = [turn.text for turn in turns if isinstance(turn, UserTurn)]
+    texts += [one.text for turn in turns if isinstance(turn, ToolTurn) for one in turn.results]
+    return "\n".join(texts)
+
+
 def bounded(max_tokens: int) -> int:
     """`max_tokens`, limited to what may be requested."""
     return max(1, min(max_tokens, MAX_TOKENS))
@@ -180,9 +187,9 @@ def corrected(prompt: str, answer: AssistantTurn, fault: str) -> tuple[Turn, ...
 def finished(message: Message, model: str, heard: Speech | None = None, *, cut: bool = False) -> Finished:
     """The complete message of `model` as the last event of a stream.
 
-    `heard`: what its text says, if that may not be all. `cut`: it was longer than it may be, and the rest was not
-    read. Raises ModelRefused when the model declined, ModelTooLong when its context was full before it had
-    said anything, and ModelBadOutput when there is no part of an answer in it.
+    `heard`: what its text says, if that may not be all. `cut`: it was longer than it may be, and the rest was
+    not read. Raises ModelRefused when the model declined, ModelTooLong when its context was full before it
+    had said anything, and ModelBadOutput when there is no part of an answer in it.
     """
     reason = "max_tokens" if cut else message.stop_reason
     if reason == "refusal":
