@@ -8,7 +8,7 @@ Secrets are redacted before anything is cut. Knows nothing about who may read, o
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -77,31 +77,43 @@ def resolved(text: str, named: Named) -> str:
 def names_of(source: discord.Message | discord.Interaction[Any]) -> Named:
     """The names that a message or an interaction tells, or its server. Discord is not asked for any."""
     told: Mapping[str, Any] = {}
+    client: discord.Client | None = None
     if isinstance(source, discord.Interaction):
-        told = cast("Mapping[str, Any]", source.data or {}).get("resolved", {})
+        told, client = cast("Mapping[str, Any]", source.data or {}).get("resolved", {}), source.client
+    known = names_in(source.guild, client)
 
     def named(kind: str, number: int) -> str | None:
         for part in _RESOLVED[kind]:
             one = told.get(part, {}).get(str(number), {})
             if name := next(filter(None, map(one.get, ("nick", "global_name", "username", "name"))), None):
                 return str(name)
-        found: Any = None
-        if isinstance(guild := source.guild, discord.Guild):
-            ask = {"@": guild.get_member, "@&": guild.get_role, "#": guild.get_channel_or_thread}[kind]
-            found = ask(number)
-        found = found or discord.utils.get(_listed(source, kind), id=number)
-        return getattr(found, "display_name", None) or getattr(found, "name", None)
+        # a malformed message lacks the lists
+        listed = getattr(source, {"@": "mentions", "@&": "role_mentions"}.get(kind, ""), ())
+        return known(kind, number) or _name(discord.utils.get(listed, id=number))
 
     return named
 
 
-def _listed(source: discord.Message | discord.Interaction[Any], kind: str) -> Iterable[Any]:
-    """The people or roles that a message names; for an interaction, who spoke or was named there lately."""
-    if isinstance(source, discord.Message):  # a malformed one lacks the lists
-        return getattr(source, {"@": "mentions", "@&": "role_mentions"}.get(kind, ""), ())
-    known = source.client.cached_messages if kind == "@" and source.guild is not None else ()
-    lately = (one for one in reversed(known) if one.guild == source.guild)
-    return (person for one in lately for person in (one.author, *getattr(one, "mentions", ())))
+def names_in(guild: discord.Guild | None, client: discord.Client | None) -> Named:
+    """The names that a server tells; of people also, who spoke or was named there lately."""
+
+    def lately() -> Iterator[Any]:
+        for one in reversed(client.cached_messages if client is not None and guild is not None else ()):
+            if one.guild == guild:
+                yield from (one.author, *getattr(one, "mentions", ()))
+
+    def named(kind: str, number: int) -> str | None:
+        found: Any = None
+        if isinstance(guild, discord.Guild):
+            ask = {"@": guild.get_member, "@&": guild.get_role, "#": guild.get_channel_or_thread}[kind]
+            found = ask(number)
+        return _name(found or (discord.utils.get(lately(), id=number) if kind == "@" else None))
+
+    return named
+
+
+def _name(one: Any) -> str | None:
+    return getattr(one, "display_name", None) or getattr(one, "name", None)
 
 
 def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:

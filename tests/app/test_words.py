@@ -336,6 +336,15 @@ class TestMarkup:
             assert RESOLVED in section(model.prompt, titles.MESSAGE)
             assert RESOLVED in next(iter(own_of(model.structured_prompts[-1]).values()))
 
+    async def test_of_a_message_that_is_too_long_is_read_like_any_other(self, start: Start) -> None:
+        model = Scripted()
+        async with start(model) as world:
+            text = await prepared(world)
+            files = [("message.txt", text.encode()), ("notes.md", text.encode())]
+            await world.ann.send(world.general, "see", attachments=files)
+            read = section(model.prompt, titles.FILES)
+            assert RESOLVED in read and text in read  # a file of one's own stays as it is
+
     async def test_in_code_stays_as_it_is(self, start: Start) -> None:
         model = Scripted()
         async with start(model) as world:

@@ -10,7 +10,7 @@ import aiohttp
 import discord
 from yarl import URL
 
-from discoclaw.bot import wire
+from discoclaw.bot import wire, words
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.core.attached import FileRef
@@ -19,6 +19,8 @@ from discoclaw.http import Failed, content, within
 
 HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 WITHIN_S: Final = 30.0
+PASTE: Final = "message.txt"
+"""What Discord's app makes of a message that is too long: its text is talk, and has Discord's markup."""
 _EXPIRED: Final = (403, 404)
 
 
@@ -33,8 +35,17 @@ class Download:
     async def download(self, file: FileRef, most: int) -> bytes:
         """A file's content. Raises `FileTooLarge` if it has more than `most` bytes, and other ChatErrors.
 
-        An address that has expired is asked for again, once.
+        An address that has expired is asked for again, once. A long message is as people read it.
         """
+        data = await self._content(file, most)
+        if file.name != PASTE:
+            return data
+        guild = getattr(self._client.get_channel(int(file.channel_id)), "guild", None)
+        return words.resolved(
+            data.decode("utf-8", "surrogateescape"), words.names_in(guild, self._client)
+        ).encode("utf-8", "surrogateescape")
+
+    async def _content(self, file: FileRef, most: int) -> bytes:
         try:
             async with within(self._within_s):
                 try:
