@@ -250,7 +250,8 @@ def _people(
 
 def _conversations(basis: _Basis, settings: Settings) -> Conversations:
     memory, clock, idle_ms = basis.memory, basis.clock, basis.idle_ms
-    clears, answers = Clears(memory.disk, clock=clock), Answers(memory.disk)
+    clears = Clears(memory.disk, clock=clock)
+    answers = Answers(memory.disk, keeps=settings.durable_enabled or settings.summary_enabled)
     rolling = RollingMemory(
         memory.disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=memory.changes
     )

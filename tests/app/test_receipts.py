@@ -111,7 +111,7 @@ class TestUndo:
             message = await talk(world, model, learned("User likes tea.", "User likes cake."))
             await world.restart()
             await world.ann.click(message, label="Undo")
-            assert world.answer(world.general) == "-# taken back\n-# It is also gone from 1 recent message."
+            assert world.answer(world.general) == "-# taken back\n-# It is also gone from 2 recent messages."
             assert labels(world.general.last_message) == []
             view = await world.memory.view(f"user-{world.ann.id}")
             assert view.active() == []

@@ -98,7 +98,7 @@ class TestTheName:
             model.wait.set()
             await sending
             await world.settle()
-            assert thread_of(world, world.general).name == QUESTION
+            assert thread_of(world, world.general).name == "Forgotten question"
 
     async def test_no_longer_tells_what_was_deleted_while_the_bot_was_away(self, start: Start) -> None:
         async with start(Namer(), threads=True) as world:

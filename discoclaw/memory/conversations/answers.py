@@ -59,12 +59,16 @@ _Lines: TypeAlias = dict[str, list[Entry]]
 
 
 class Answers(PersonalData):
-    """The answers in a store; without one, those of this run. It is a `core.service.Service`."""
+    """The answers in a store; without one, those of this run. It is a `core.service.Service`.
+
+    `keeps`: a store may name people. Where nothing is remembered and nothing summed up, it names nobody.
+    """
 
     name = "answers in RAM"
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, *, keeps: bool = True) -> None:
         self._disk = disk
+        self._keeps = keeps and disk.remembers
         self._waiting: _Lines = {}
         self._alone = asyncio.Lock()
         self._worker = Worker("whom answers were for", self._write)
@@ -165,7 +169,7 @@ class Answers(PersonalData):
         self._waiting.setdefault(name, []).extend(entries)
         if sum(map(len, self._waiting.values())) > MOST_WAITING:
             del next(iter(self._waiting.values()))[0]
-        if self._disk.remembers:
+        if self._keeps:
             self._worker.note(_WRITING)
 
     def _of_waiting(self, names: Iterable[str]) -> list[Entry]:
