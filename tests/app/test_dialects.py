@@ -283,11 +283,11 @@ async def test_a_call_that_only_repeats_what_somebody_wrote_is_not_carried_out(
         assert [item.text for item in view.active()] == ["Ann has a cat."]
 
 
-async def test_an_answer_without_an_end_is_ended(
+async def test_an_answer_that_is_longer_than_any_may_be_is_not_read_to_its_end(
     start: Start, server: MessagesServer, model: AnthropicModel
 ) -> None:
-    thought = in_pieces("<think>" + "They ask about cats. " * 30_000, 1000)
+    thought = in_pieces("<think>" + "They ask about cats. " * 30_000 + f"</think>{SAID}", 1000)
     server.script(thought, thought)
     async with start(model, **QUIET) as world:
         [said] = await asked(world)
-        assert "They ask" not in said
+        assert said != SAID
