@@ -72,9 +72,13 @@ class PostgresVectorWriter:
 
     def waiting(self, place: str | None, without: Collection[int], most: int) -> list[int]:
         sql = f"""SELECT id FROM archive_unembedded
-            WHERE {"" if place is None else "place = %(place)s AND"} id <> ALL(%(without)s)
+            WHERE {"" if place is None else "place = %(place)s AND"} id <> ALL(%(without)s::bigint[])
             ORDER BY id DESC LIMIT %(most)s"""
-        given = {"place": place_number(place or ""), "without": list(without), "most": most}
+        given = {
+            "place": place_number(place or ""),
+            "without": f"{{{','.join(map(str, without))}}}",
+            "most": most,
+        }
         return [row[0] for row in self._db.execute(sql, given)]
 
     def entries(self, numbers: Collection[int]) -> tuple[Entry, ...]:
