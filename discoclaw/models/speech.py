@@ -22,6 +22,8 @@ _STEP = 4096  # a longer piece is heard in parts, because each mark in it costs 
 _CALLS = {
     "<tool_call>": "</tool_call>",  # Qwen, Hermes
     "<function_call>": "</function_call>",
+    "<function_calls>": "</function_calls>",
+    "<minimax:tool_call>": "</minimax:tool_call>",
     "<function=": "</function>",  # Llama 3.1
     "<|python_tag|>": "<|eom_id|>",  # Llama 3
     "[TOOL_CALLS]": "</s>",  # Mistral
@@ -206,23 +208,27 @@ class Hearing:
 
 
 _OBJECT = re.compile(
-    r"(?<![\w.:-])([\w.:-]{0,100})(?:\[ARGS\]|<\|tool_call_argument_begin\|>|>|\s{0,9}```json)?\s{0,9}(?=\{)"
+    r"(?<![\w.:-])([\w.:-]{0,100})(?:\[ARGS\]|<\|tool_call_argument_begin\|>|\s{0,9}```json)?\s{0,9}(?=\{)"
 )
-_TAGGED = re.compile(r"<function=([\w.:-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)(?:</parameter>|\Z)", re.DOTALL)
+_TAGGED = re.compile(
+    r"<(?:function=|invoke name=\")([\w.:-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL
+)
+_PARAMETER = re.compile(r"<parameter(?:=| name=\")([\w.-]+)\"?>(.*?)(?:</parameter>|\Z)", re.DOTALL)
 
 
 def _calls(body: str, name: str = "") -> list[Written]:
     """The calls written in `body`, or one that can't be read. With a `name`, `body` is that call's input."""
     if name or len(body) > MOST_CALL:
         return [Written(_plain(name), _read(body[:MOST_CALL]), body)]
-    if "<parameter=" in body:  # Qwen's coders
-        return [Written(_plain(name), _parameters(given), given) for name, given in _TAGGED.findall(body)]
-    return [*_objects(body)] or [Written("", None)]
+    found = _TAGGED.findall(body) if body.lstrip().startswith("<") else ()
+    tagged = [Written(_plain(name), _parameters(given), given) for name, given in found]
+    return tagged or [*_objects(body)] or [Written("", None)]
 
 
 def _parameters(text: str) -> object:
-    """The input of a call in tags, each value of which may be JSON."""
+    """The input of a call in tags: JSON, or a tag for each value, which may be JSON too."""
+    if text.lstrip().startswith("{"):
+        return _read(text)
     pairs = ((name, value.strip()) for name, value in _PARAMETER.findall(text))
     return {name: text if (value := _read(text)) is None else value for name, text in pairs}
 

@@ -74,11 +74,9 @@ class PostgresVectorWriter:
         sql = f"""SELECT id FROM archive_unembedded
             WHERE {"" if place is None else "place = %(place)s AND"} id <> ALL(%(without)s::bigint[])
             ORDER BY id DESC LIMIT %(most)s"""
-        given = {
-            "place": place_number(place or ""),
-            "without": f"{{{','.join(map(str, without))}}}",
-            "most": most,
-        }
+        # As a text: psycopg takes 0.7 s for a list of 300,000, and the server ends what idles for 1.5 s.
+        ids = ",".join(map(str, without))
+        given = {"place": place_number(place or ""), "without": f"{{{ids}}}", "most": most}
         return [row[0] for row in self._db.execute(sql, given)]
 
     def entries(self, numbers: Collection[int]) -> tuple[Entry, ...]:

@@ -65,6 +65,8 @@ class TestAQuestionDeletedWhileItIsAnswered:
             await seen(world.general, lambda shown: len(shown) == 3)
             gone(world, world.general, "Tell me")
             await seen(world.general, lambda shown: not shown)
+            await world.settle()
+            assert shown_in(world.general) == []
 
     async def test_ends_it_also_while_tools_are_used(self, begin: Begin, server: MessagesServer) -> None:
         server.script(
@@ -75,6 +77,8 @@ class TestAQuestionDeletedWhileItIsAnswered:
             await streaming(world, world.ann.send(world.general, "What do I like?"), world.general)
             gone(world, world.general, "What do I like?")
             await seen(world.general, lambda shown: not shown)
+            await world.settle()
+            assert shown_in(world.general) == []
 
     async def test_is_never_answered_if_it_was_waiting_for_its_turn(
         self, begin: Begin, server: MessagesServer

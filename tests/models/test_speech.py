@@ -91,6 +91,8 @@ def test_what_an_answer_is_about_stays(text: str) -> None:
         '<tool_call>{"type": "function", "function": {"name": "f", "parameters": {"q": 1}}}</tool_call>',
         "<tool_call>\n<function=f>\n<parameter=q>\n1\n</parameter>\n</function>\n</tool_call>",
         '<function=f>{"q": 1}</function>',
+        '<function_calls>\n<invoke name="f"><parameter name="q">1</parameter></invoke></function_calls>',
+        '<minimax:tool_call><invoke name="f"><parameter name="q">1</parameter></minimax:tool_call>',
         '[TOOL_CALLS][{"name": "f", "arguments": {"q": 1}}]',
         '[TOOL_CALLS]f[ARGS]{"q": 1}</s>',
         '<|python_tag|>{"name": "f", "parameters": {"q": 1}}<|eom_id|>',

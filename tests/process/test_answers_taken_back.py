@@ -44,6 +44,9 @@ async def test_half_an_answer_goes_if_its_question_was_deleted_while_the_bot_was
     async with asyncio.timeout(20):
         while house.texts(mill):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+    await house.ask(house.ann, mill, "and now?")
+    await house.answered(mill, "ok")
+    assert house.texts(mill) == ["ok"]
 
 
 async def test_the_audit_names_what_the_bot_would_read_in_discord(house: House) -> None:
