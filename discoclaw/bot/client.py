@@ -229,8 +229,7 @@ class DiscoClaw(commands.Bot):
         except ChatError as error:
             log.info("a voice message that somebody replies to is not quoted: %s", error)
             return replace(heard, quoted=None)
-        quoted = replace(heard.quoted, author=said.name, text=said.text, by_us=False, said=said)
-        return replace(heard, quoted=quoted)
+        return replace(heard, quoted=said)
 
     def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command."""
@@ -272,7 +271,7 @@ class DiscoClaw(commands.Bot):
         before = payload.cached_message
         self.amend(message, before)
         if before is not None and wire.is_talk(before) and before.content != message.content:
-            await self.threads.edited(message, self._said(before).text, self._said(message).text)
+            await self.threads.edited(message, self.said(before).text, self.said(message).text)
 
     def amend(self, message: discord.Message, before: discord.Message | None = None) -> None:
         """Take over an edit; `before` is the message as it was, if that is known.
@@ -284,8 +283,8 @@ class DiscoClaw(commands.Bot):
         if wire.is_webhook(message):
             return  # an edit is found by the message's id alone, and might change somebody's words
         before = before if before is not None and wire.is_talk(before) else None
-        old = self._said(before).text if before is not None else None
-        now, key = self._said(message), wire.session_key(message)
+        old = self.said(before).text if before is not None else None
+        now, key = self.said(message), wire.session_key(message)
         same = before is not None and words.written(before) == words.written(message)
         if message.edited_at is None or same:  # Discord added a preview or votes: nobody took anything back
             if old != now.text:
@@ -297,7 +296,8 @@ class DiscoClaw(commands.Bot):
     async def _hears(self, message: discord.Message) -> bool:
         return self.listens(message.channel) and await self.access.may_say(message)
 
-    def _said(self, message: discord.Message) -> Said:
+    def said(self, message: discord.Message) -> Said:
+        """A message as a line of the talk; whether its author may talk to us is not asked."""
         owners, clean = self.settings.owners, self.redactor
         return wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
 
@@ -315,7 +315,7 @@ class DiscoClaw(commands.Bot):
         if isinstance(channel, discord.Thread | discord.abc.GuildChannel):
             place = wire.place_of(cast("wire.Channel", channel))
             key, heard = place.session_key(""), self.access.listens(place)
-        said = [self._said(one) for one in known if wire.is_talk(one) and not wire.is_voice(one)]
+        said = [self.said(one) for one in known if wire.is_talk(one) and not wire.is_voice(one)]
         commands = {one.id for one in said if wire.is_command(one.text)}
         talk = [one for one in map(str, message_ids) if one not in commands]
         self.retractions.deleted(talk, str(channel_id), key, said)

@@ -10,7 +10,7 @@ import discord
 
 from discoclaw.bot.words import TALK, text_of
 from discoclaw.core.attached import FileRef
-from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said, with_attachments
+from discoclaw.core.message import Author, Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
 from discoclaw.show.words import quoted
@@ -119,7 +119,11 @@ def inbound(
     """A message as the rooms inside know it."""
     place = place_of(message.channel, redactor)
     whose = author_id(message)
-    quoted = _quoted(message, me, redactor)
+    ours = Me(str(me.id), me.display_name)
+    original = message.reference.resolved if message.reference is not None else None
+    quoted = None
+    if message.type is discord.MessageType.reply and isinstance(original, discord.Message):
+        quoted = said(original, ours, owners=owners, guest=False, redactor=redactor)
     return Inbound(
         id=str(message.id),
         author=Author(
@@ -130,7 +134,7 @@ def inbound(
         ),
         place=place,
         session_key=place.session_key(whose),
-        text=text_of(message, Me(str(me.id), me.display_name), redactor),
+        text=text_of(message, ours, redactor),
         sent_at=_ms(message),
         mentions_us=place.kind == "dm" or _mentions(message, me) or (quoted is not None and quoted.by_us),
         quoted=quoted,
@@ -189,6 +193,7 @@ def said(
         of_gone=asked is not None and isinstance(asked.resolved, discord.DeletedReferencedMessage),
         edited_at=int(message.edited_at.timestamp() * 1000) if message.edited_at and not by_us else 0,
         files=files_of(message, redactor),
+        channel_id=str(message.channel.id),
     )
 
 
@@ -245,21 +250,6 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
     return any(user.id == me.id for user in message.mentions) or (
         ours is not None and any(role.id == ours.id for role in message.role_mentions)
     )
-
-
-def _quoted(message: discord.Message, me: discord.ClientUser, redactor: Redactor) -> Quoted | None:
-    if message.type is not discord.MessageType.reply or message.reference is None:
-        return None
-    original = message.reference.resolved
-    return quoting(original, me, redactor) if isinstance(original, discord.Message) else None
-
-
-def quoting(original: discord.Message, me: discord.ClientUser, redactor: Redactor = PLAIN) -> Quoted:
-    """A message as somebody quotes it who replies to it."""
-    ours = Me(str(me.id), me.display_name)
-    itself = said(original, ours, owners=frozenset(), guest=False, redactor=redactor)
-    name = redactor.clean(scrub(original.author.display_name))
-    return Quoted(name, itself.text, by_us=itself.by_us, said=itself, channel_id=str(original.channel.id))
 
 
 def _answered(message: discord.Message) -> str:

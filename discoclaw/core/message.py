@@ -7,7 +7,7 @@ Knows nothing about discord.py's objects.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from discoclaw.core.attached import FileRef
@@ -87,21 +87,6 @@ def sessions_with(message_id: str, session_key: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
-    """The message that somebody replies to, with its author's name. `by_us`: the bot wrote it.
-
-    `said` is that message, by which to find out whether it was taken back, and `channel_id` where it stands;
-    None and "" if that is not known.
-    """
-
-    author: str
-    text: str
-    by_us: bool = False
-    said: "Said | None" = None
-    channel_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Inbound:
     """A message that arrived. Secrets are already redacted from `text`; `sent_at` is in ms since 1970.
 
@@ -115,14 +100,14 @@ class Inbound:
     text: str
     sent_at: int
     mentions_us: bool = False
-    quoted: Quoted | None = None
+    quoted: "Said | None" = None
     attachments: tuple[str, ...] = ()
     """A short description of each attachment, which stands in the talk."""
     files: tuple[FileRef, ...] = ()
     """The files that came with it, forwarded ones too. They are read when the message is answered."""
     late: bool = False
     """It was transcribed first, so newer messages may have been heard before it."""
-    linked: tuple[Quoted, ...] = ()
+    linked: "tuple[Said, ...]" = ()
     """The messages that it links to, once they were read."""
     stands_for: tuple[str, ...] = ()
     """The messages (ids) in the chat that it stands for, if that is not itself alone."""
@@ -156,6 +141,8 @@ class Said:
     """When (ms) somebody else's message got its present text, if that was not when it was sent."""
     files: tuple[FileRef, ...] = ()
     """The files that came with it."""
+    channel_id: str = field(default="", compare=False)
+    """The channel in which it stands, which need not be the one where it is quoted."""
 
     @property
     def as_of(self) -> int:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.item import Item
-from discoclaw.core.message import Inbound, Place, Quoted, Said
+from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.pending import Pending
 from discoclaw.core.query import Query
@@ -371,9 +371,6 @@ class Files(Protocol):
 class Linked(Protocol):
     """Reads the messages that a message links to."""
 
-    async def messages(self, message: Inbound) -> "Sequence[Quoted | Unreadable]":
-        """The linked messages, in the order of the links; for one that may not be read here, why not.
-
-        Each `Quoted` has its `said`. Raises nothing.
-        """
+    async def messages(self, message: Inbound) -> "Sequence[Said | Unreadable]":
+        """The linked messages in the order of the links, or why one may not be read. Raises nothing."""
         ...

@@ -18,14 +18,14 @@ from textwrap import indent
 from typing import NamedTuple
 
 from discoclaw.core import titles, zones
-from discoclaw.core.message import Inbound, Me, Place, Quoted, Said, with_attachments
+from discoclaw.core.message import Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.model import SystemBlock
 from discoclaw.core.rolling_text import renamed
 from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.prompt import behaviour
 from discoclaw.prompt.files import Entry, fitted, section, shorter
-from discoclaw.prompt.quote import INDENT, as_seen, one_line, quote, quote_entry
-from discoclaw.prompt.recent import ROLES, Line, apart, dated, display_names, recent_lines, without_oldest
+from discoclaw.prompt.quote import INDENT, one_line, quote, quote_entry
+from discoclaw.prompt.recent import Line, dated, display_names, recent_lines, without_oldest
 
 QUOTED_MAX = 1000
 """Longest part of a replied-to message that is quoted."""
@@ -228,7 +228,7 @@ class _Fixed:
 def _names(materials: Materials) -> dict[str, str]:
     """The names of everybody in the prompt, by id."""
     message, author = materials.message, materials.message.author
-    pointed_at = [one.said for one in (message.quoted, *message.linked) if one is not None and one.said]
+    pointed_at = filter(None, (message.quoted, *message.linked))
     asking = Said(message.id, author.id, author.name, "", materials.now.ms)
     # Whoever is in the window comes first, and so keeps the name that their lines had.
     return display_names([*materials.window, asking, *pointed_at], materials.me, materials.names)
@@ -252,14 +252,10 @@ def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:
     )
 
 
-def _pointed_at(quoted: Quoted, materials: Materials, names: Mapping[str, str]) -> list[str]:
-    """A message that is replied to or linked, below its day if that is known."""
-    said, ours = quoted.said, names[materials.me.id]
-    # Of an unknown author, at least nobody else's name is borrowed: ours, or a role's.
-    whose = ours if quoted.by_us else apart(quoted.author, {as_seen(ours), *ROLES})
-    whose = names.get(said.author_id, whose) if said is not None and not quoted.by_us else whose
-    text = f"[{whose}]: {quote_entry(clip(quoted.text, QUOTED_MAX))}"
-    return dated([Line(zones.day(said.as_of, materials.now.zone), text)]) if said is not None else [text]
+def _pointed_at(said: Said, materials: Materials, names: Mapping[str, str]) -> list[str]:
+    """A message that is replied to or linked, below its day."""
+    text = f"[{names[said.author_id]}]: {quote_entry(clip(said.text, QUOTED_MAX))}"
+    return dated([Line(zones.day(said.as_of, materials.now.zone), text)])
 
 
 def _persona(persona: PersonaNote | None) -> str:

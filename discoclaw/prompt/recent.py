@@ -100,11 +100,9 @@ def display_names(talk: Iterable[Said], me: Me, known: Mapping[str, str] | None 
     kept = {one: name for one, name in earlier.items() if same_name(newest.get(one, name), name)}
     names = {me.id: speaker(me.name)}
     taken = {as_seen(names[me.id]), *ROLES}
-    for one, name in (
-        kept | {said.author_id: newest[said.author_id] for said in talk if said.author_id not in kept}
-    ).items():
+    for one in (*kept, *(said.author_id for said in talk)):
         if one not in names:
-            names[one] = apart(name, taken)
+            names[one] = apart(kept.get(one) or newest[one], taken)
             taken.add(as_seen(names[one]))
     return names
 

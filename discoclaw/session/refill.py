@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
-from discoclaw.core.message import Place, Quoted, Said
+from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock, History
 from discoclaw.core.subject import person_of
 from discoclaw.loops.heard import BACKLOG
@@ -80,11 +80,11 @@ class Refill:
     async def quote(self, arrival: Arrival) -> Arrival:
         """A message without the one that it replies to, if that was taken back, or may have been."""
         quoted = arrival.message.quoted
-        if quoted is None or quoted.said is None or await self.usable(quoted, arrival):
+        if quoted is None or await self.usable(quoted, arrival):
             return arrival
         return replace(arrival, message=replace(arrival.message, quoted=None))
 
-    async def usable(self, quoted: Quoted, arrival: Arrival) -> bool:
+    async def usable(self, quoted: Said, arrival: Arrival) -> bool:
         """Whether a message may be used in an answer: it was not taken back, as far as is known in time.
 
         Nor was its person erased since, nor the question deleted that it answers.
@@ -94,11 +94,11 @@ class Refill:
         left.add_done_callback(lambda late: late.cancelled() or late.exception())
         return left.done() and left.exception() is None and bool(left.result())
 
-    async def _left(self, quoted: Quoted, arrival: Arrival) -> list[Said]:
+    async def _left(self, quoted: Said, arrival: Arrival) -> list[Said]:
         """The message that is quoted, if it may be used. Raises MemoryFault."""
-        recent = [one for one in arrival.window.recent() if quoted.said and one.id == quoted.said.id]
-        if not recent and quoted.said is not None:  # of the recent talk it is known whom it was for
-            recent = await self._answers.known([quoted.said], quoted.channel_id)
+        recent = [one for one in arrival.window.recent() if one.id == quoted.id]
+        if not recent:  # of the recent talk it is known whom it was for
+            recent = await self._answers.known([quoted], quoted.channel_id)
         return await self._kept(recent, arrival.session_key, private=arrival.place.private)
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":

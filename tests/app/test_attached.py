@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.app.files import Files
 from discoclaw.core.attached import FileRef, Picture, TextFile, Unreadable
-from discoclaw.core.message import Inbound, Quoted
+from discoclaw.core.message import Inbound, Said
 from tests.app.conftest import Start, World
 from tests.app.previewing import closed, says, thread
 from tests.session.files import corpus
@@ -31,7 +31,7 @@ class Ears:
     async def read(self, files: Sequence[FileRef]) -> list[Any]:
         return [await self._files.reader.read(one) for one in files]
 
-    async def linked(self) -> Sequence[Quoted | Unreadable]:
+    async def linked(self) -> Sequence[Said | Unreadable]:
         return await self._files.linked.messages(self.last)
 
 
@@ -69,9 +69,9 @@ class TestAttachedFiles:
             assert ears.last.files[0].author_id == str(world.ann.id)
             await world.ann.send(world.dev, "what does this say?", reply_to=first)
             quoted = ears.last.quoted
-            assert quoted is not None and quoted.said is not None and ears.last.files == ()
-            assert await ears.read(quoted.said.files) == [TextFile("build.log", "it failed")]
-            assert quoted.said.files[0].author_id == str(world.bob.id)
+            assert quoted is not None and ears.last.files == ()
+            assert await ears.read(quoted.files) == [TextFile("build.log", "it failed")]
+            assert quoted.files[0].author_id == str(world.bob.id)
 
     async def test_have_names_without_secrets(self, start: Start) -> None:
         async with start() as world:
@@ -110,10 +110,10 @@ class TestLinkedMessages:
             told = await world.bob.send(world.dev, f"it is {SECRET}", attachments=[("a.txt", b"words")])
             await world.ann.send(world.general, f"see {link(told, world.dev, host=host)}, please")
             (found,) = await ears.linked()
-            assert isinstance(found, Quoted) and found.said is not None
-            assert (found.author, found.said.author_id) == ("bob", str(world.bob.id))
+            assert isinstance(found, Said)
+            assert (found.name, found.author_id) == ("bob", str(world.bob.id))
             assert found.text.startswith("it is [REDACTED GitHub token]")
-            assert await ears.read(found.said.files) == [TextFile("a.txt", "words")]
+            assert await ears.read(found.files) == [TextFile("a.txt", "words")]
 
     async def test_of_a_hidden_channel_are_not_read_in_an_open_one(self, start: Start) -> None:
         async with start() as world:
@@ -126,7 +126,7 @@ class TestLinkedMessages:
             for place in (hidden, None):
                 await says(world, place, f"see {there}")
                 (found,) = await ears.linked()
-                assert isinstance(found, Quoted) and found.text == "the plan is secret"
+                assert isinstance(found, Said) and found.text == "the plan is secret"
 
     async def test_that_the_person_may_not_read_are_as_good_as_gone(self, start: Start) -> None:
         async with start() as world:
@@ -153,7 +153,7 @@ class TestLinkedMessages:
                 assert isinstance(refused, Unreadable) and why in refused.why
             await world.ann.send(inside, f"see {link(told, inside, server=world.guild)}")
             (found,) = await ears.linked()
-            assert isinstance(found, Quoted) and found.text == "only for us"
+            assert isinstance(found, Said) and found.text == "only for us"
 
     async def test_of_a_hidden_channels_thread_are_read_in_that_channel(self, start: Start) -> None:
         async with start() as world:
@@ -162,7 +162,7 @@ class TestLinkedMessages:
             told = await world.ann.send(talk, "in the thread")
             await world.ann.send(hidden, f"see {link(told, talk, server=world.guild)}")
             (found,) = await ears.linked()
-            assert isinstance(found, Quoted) and found.text == "in the thread"
+            assert isinstance(found, Said) and found.text == "in the thread"
 
     async def test_of_direct_messages_are_read_only_there(self, start: Start) -> None:
         async with start() as world:
@@ -170,7 +170,7 @@ class TestLinkedMessages:
             told = await world.ann.send_dm("between us")
             await world.ann.send_dm(f"see {link(told, world.ann_dm)}")
             (found,) = await ears.linked()
-            assert isinstance(found, Quoted) and found.text == "between us"
+            assert isinstance(found, Said) and found.text == "between us"
             for person in (world.ann, world.bob):
                 await person.send(world.general, f"see {link(told, world.ann_dm)}")
                 (refused,) = await ears.linked()
@@ -192,7 +192,7 @@ class TestLinkedMessages:
             links = [link(one, world.dev) for one in (told[0], *told)]
             await world.ann.send(world.general, " ".join(links))
             *read, refused = await ears.linked()
-            assert [one.text for one in read if isinstance(one, Quoted)] == [
+            assert [one.text for one in read if isinstance(one, Said)] == [
                 "number 0",
                 "number 1",
                 "number 2",

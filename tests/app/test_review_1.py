@@ -7,7 +7,7 @@ import discord
 
 from discoclaw.bot.threads import DELETED
 from discoclaw.core.attached import Unreadable
-from discoclaw.core.message import Quoted
+from discoclaw.core.message import Said
 from tests.app import elsewhere
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
@@ -273,7 +273,7 @@ class TestALockedVoiceChannel:
                 assert isinstance(refused, Unreadable) and why in refused.why
             await world.ann.send(board, f"see {link(told, board, server=world.guild)}")
             (found,) = await ears.linked()
-            assert isinstance(found, Quoted) and found.text == "We buy Initech"
+            assert isinstance(found, Said) and found.text == "We buy Initech"
 
     async def test_is_no_open_place_for_what_is_remembered_of_it(self, start: Start) -> None:
         async with start(Scripted(), **QUIET) as world:

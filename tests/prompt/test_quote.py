@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.message import Author, Quoted, Said
+from discoclaw.core.message import Author, Said
 from discoclaw.core.text import scrub
 from discoclaw.prompt.assemble import Budget
 from discoclaw.prompt.files import Entry
@@ -32,7 +32,7 @@ from tests.prompt.reader import (
     plain_text,
     sections,
 )
-from tests.session.scene import GENERAL, THREAD, inbound
+from tests.session.scene import GENERAL, THREAD, inbound, replying_to
 
 ROOMY = Budget(history=10**6, total=10**7)
 AUTHORS = st.tuples(st.sampled_from("123456"), NAME, st.booleans(), st.booleans())
@@ -78,8 +78,8 @@ class TestNothingQuotedPassesForStructure:
             1000,
             text,
             Author("1", name),
-            quoted=Quoted(*quoted) if quoted is not None else None,
-            linked=(Quoted(*quoted),) if quoted is not None else (),
+            quoted=replying_to(*quoted) if quoted is not None else None,
+            linked=(replying_to(*quoted),) if quoted is not None else (),
             attachments=tuple(attachments),
         )
         items = tuple(f"- [fact] {one} (src: manual, updated 2026-02-02)" for one in durable)

@@ -17,7 +17,7 @@ from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
-from discoclaw.core.message import Author, Inbound, Me, Place, Quoted, Said
+from discoclaw.core.message import Author, Inbound, Me, Place, Said
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -574,7 +574,7 @@ class Unread:
 class NoLinks:
     """Finds no linked message."""
 
-    async def messages(self, message: Inbound) -> Sequence[Quoted | Unreadable]:
+    async def messages(self, message: Inbound) -> Sequence[Said | Unreadable]:
         return ()
 
 
@@ -610,8 +610,8 @@ def inbound(number: int, text: str, author: Author = ANN, place: Place = GENERAL
     )
 
 
-def replying_to(author: str, text: str, *, by_us: bool = False) -> Quoted:
-    return Quoted(author, text, by_us)
+def replying_to(author: str, text: str, *, by_us: bool = False) -> Said:
+    return Said("1", ME.id if by_us else "4711", author, text, NOW, by_us=by_us)
 
 
 async def until(holds: Callable[[], bool], *, seconds: float = 30.0) -> None:

@@ -117,7 +117,7 @@ class Anew:
             session_key=place.session_key(heard.author.id),
             text=GO_ON,
             sent_at=int(press.created_at.timestamp() * 1000),
-            quoted=wire.quoting(answer, client.user, client.redactor),
+            quoted=client.said(answer),
             attachments=(),
             files=(),
             stands_for=(asked_id,),

@@ -15,7 +15,7 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.modals import LONGEST
 from discoclaw.core.errors import Refused
-from discoclaw.core.message import Inbound, Quoted
+from discoclaw.core.message import Inbound, Said
 from discoclaw.core.text import scrub, shows_nothing
 
 NOT_HERE = "I don't answer here; whoever runs me has switched that off"
@@ -45,7 +45,7 @@ ASK = Command(
 
 
 async def put(
-    call: Call, text: str, *, quoted: Quoted | None = None, file: discord.Attachment | None = None
+    call: Call, text: str, *, quoted: Said | None = None, file: discord.Attachment | None = None
 ) -> Answer:
     """Ask a question, which may be about a message. Raises Refused where nothing is answered."""
     if shows_nothing(text):
@@ -57,7 +57,7 @@ async def put(
     return NO_PAGES
 
 
-def _question(call: Call, text: str, quoted: Quoted | None, file: discord.Attachment | None) -> Inbound:
+def _question(call: Call, text: str, quoted: Said | None, file: discord.Attachment | None) -> Inbound:
     """The question as a message that nobody else sees."""
     client, number = call.client, call.source.id
     asked = wire.supposed(

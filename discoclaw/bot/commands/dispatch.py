@@ -41,7 +41,6 @@ from discoclaw.bot.commands.parsing import Misused, read_back, resolve, values_o
 from discoclaw.bot.commands.slash import menus, reach, slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.menus.asking import quote
 from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE
@@ -121,7 +120,7 @@ class Commands:
             return
         call = Call(interaction, self._client, self._context)
         if voice_id(message, self._client.user) is None:  # its words are asked for when the form is sent
-            self._client.talk.chosen.keep(call.user_id, str(message.id), quote(call, message))
+            self._client.talk.chosen.keep(call.user_id, str(message.id), self._client.said(message))
         await self._begun(call, asked_for(interaction, command, message.id))
 
     async def filled(self, press: Interaction, name: str, message: str, values: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ from discoclaw.bot.past import channel_of
 from discoclaw.bot.voice import meant
 from discoclaw.core.attached import Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
-from discoclaw.core.message import Inbound, Place, Quoted
+from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.own_words import split_added
 from discoclaw.session.archive_rules import visible_at
 
@@ -59,14 +59,14 @@ class Links:
     def __init__(self, client: DiscoClaw) -> None:
         self._client = client
 
-    async def messages(self, message: Inbound) -> Sequence[Quoted | Unreadable]:
+    async def messages(self, message: Inbound) -> Sequence[Said | Unreadable]:
         """The messages that a message links to, or for each why it is not read."""
         asked = split_added(message.text)[0] or message.text  # a page that they link to asks for nothing
         links = list(dict.fromkeys(_LINK.findall(asked)))
         read = await asyncio.gather(*(self._one(link, message) for link in links[:MOST]))
         return [*read, Unreadable(NAME, _MANY)] if len(links) > MOST else read
 
-    async def _one(self, link: _Link, message: Inbound) -> Quoted | Unreadable:
+    async def _one(self, link: _Link, message: Inbound) -> Said | Unreadable:
         try:
             async with asyncio.timeout(WITHIN_S):
                 return await self._read(link, message)
@@ -80,7 +80,7 @@ class Links:
             log.exception("a linked message could not be read")
             return Unreadable(NAME, _LATE)
 
-    async def _read(self, link: _Link, message: Inbound) -> Quoted:
+    async def _read(self, link: _Link, message: Inbound) -> Said:
         """The message behind a link. Raises _Refused, ChatError and ClientException."""
         guild_id, channel_id, message_id = link
         if guild_id == "@me" and (message.place.kind != "dm" or channel_id != message.place.channel_id):
@@ -90,8 +90,7 @@ class Links:
             await self._check(channel, guild_id, message)
         with discord_errors():
             found = await channel.fetch_message(int(message_id))
-        said = await meant.said(self._client, found)
-        return Quoted(said.name, said.text, by_us=said.by_us, said=said, channel_id=channel_id)
+        return await meant.said(self._client, found)
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
         """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""

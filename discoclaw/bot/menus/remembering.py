@@ -16,7 +16,6 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.everyday import keep
 from discoclaw.bot.texts import menus as texts
 from discoclaw.bot.voice import meant
-from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.item import MAX_TEXT, Sensitivity, Source
 from discoclaw.core.message import Place
@@ -39,7 +38,11 @@ async def remember(call: Call, message: discord.Message) -> Answer:
     said = collapse(said if own else _reported(call, message, collapse(text)))
     if len(said) > MAX_TEXT:
         raise Refused(texts.too_long(len(said), MAX_TEXT))
-    origin = _own(call, message) if own else _of_others(call, message, text)
+    origin = replace(call.origin(), source=Source("discord", call.place.channel_id, str(message.id)))
+    if own:  # they state it once more
+        origin = replace(origin, evidence="")
+    else:
+        origin = replace(origin, author="inferred", evidence=clip(text, EVIDENCE), asked=True)
     secret: Sensitivity = "private" if call.place.private and not own else "normal"
     answer = await keep(call, said, origin, WHY, marked=secret, by="menu")
     commit = await _commit(call)
@@ -87,22 +90,6 @@ def _where(place: Place) -> str:
         return ""
     name = speaker(place.name)
     return f" in the thread {name}" if place.kind == "thread" else f" in #{name}"
-
-
-def _own(call: Call, message: discord.Message) -> Origin:
-    """The person states what they said once more."""
-    return replace(call.origin(), source=_source(call, message), evidence="")
-
-
-def _of_others(call: Call, message: discord.Message, text: str) -> Origin:
-    """The person asks for it, and it rests on somebody else's message."""
-    evidence = clip(text, EVIDENCE)
-    origin = replace(call.origin(), source=_source(call, message), evidence=evidence)
-    return replace(origin, author="inferred", asked=True)
-
-
-def _source(call: Call, message: discord.Message) -> Source:
-    return Source("discord", call.place.channel_id, str(message.id))
 
 
 async def _commit(call: Call) -> tuple[str, str] | None:

@@ -85,7 +85,7 @@ def words_in(messages: Iterable[discord.Message], me: discord.abc.Snowflake | No
         goes_on = text.endswith(_CLOSE + _GOES_ON)
         (unfinished.add if goes_on else unfinished.discard)(voice_id)
         text = text.removeprefix(_FROM_ABOVE).removesuffix(_GOES_ON if goes_on else "")
-        found[voice_id] = before + _unescaped(text.removeprefix(_OPEN).removesuffix(_CLOSE))
+        found[voice_id] = before + unmarked(text.removeprefix(_OPEN).removesuffix(_CLOSE).replace("\\<", "<"))
     return {one: words for one, words in found.items() if one not in unfinished}
 
 
@@ -102,7 +102,3 @@ def _beginning(words: str) -> str:
 
 def _escaped(words: str) -> str:
     return plain(words).replace("<", "\\<")  # "<" begins mentions and times
-
-
-def _unescaped(text: str) -> str:
-    return unmarked(text.replace("\\<", "<"))

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from discoclaw.core.attached import Encoded, Unreadable
 from discoclaw.core.consent import Consent
-from discoclaw.core.message import Quoted, Said
+from discoclaw.core.message import Said
 from discoclaw.core.ports import Linked
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.files.arranging import (
@@ -37,7 +37,7 @@ MANY: Final = "wasn't read: I read {} files of one message. Please send it in an
 
 Key: TypeAlias = tuple[str, str]
 Reading: TypeAlias = "asyncio.Task[Read] | Read"
-Messages: TypeAlias = "Sequence[Quoted | Unreadable]"
+Messages: TypeAlias = "Sequence[Said | Unreadable]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Attachments:
         linked: Linked,
         consent: Consent,
         bounds: Bounds,
-        usable: Callable[[Quoted, Arrival], Awaitable[bool]],
+        usable: Callable[[Said, Arrival], Awaitable[bool]],
     ) -> None:
         self._shelf = shelf
         self._linked = linked
@@ -98,7 +98,7 @@ class Attachments:
         wanted, notices = begun.wanted, list[str]()
         if begun.linked is not None:
             found = await _in_time(begun.linked, begun.until)
-            messages = tuple(one for one in found if isinstance(one, Quoted))
+            messages = tuple(one for one in found if isinstance(one, Said))
             notices = [one.why for one in found if isinstance(one, Unreadable)]
             arrival = replace(arrival, message=replace(arrival.message, linked=messages))
             wanted = wanted + (linked(messages) if self._bounds.each else [])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.attached import FileRef
-from discoclaw.core.message import Inbound, Quoted, Said
+from discoclaw.core.message import Inbound, Said
 from discoclaw.core.text import speaker
 
 BACK: Final = 6
@@ -37,16 +37,15 @@ def own(message: Inbound, said: Said, window: Sequence[Said]) -> list[Wanted]:
     """
     # Several missed messages that are answered as one keep their files, each with the id of its own message.
     found = [Wanted(file, replace(said, id=file.message_id), OWN) for file in message.files]
-    if message.quoted is None or (quoted := message.quoted.said) is None:
+    if (quoted := message.quoted) is None:
         return found
     known = next((one for one in window if one.id == quoted.id), replace(quoted, guest=True))
     return found + [Wanted(file, known, REPLIED_TO) for file in quoted.files]
 
 
-def linked(messages: Iterable[Quoted]) -> list[Wanted]:
+def linked(messages: Iterable[Said]) -> list[Wanted]:
     """The files of messages that somebody links to, whoever wrote these."""
-    known = [one.said for one in messages if one.said is not None]
-    return [Wanted(file, said, LINKED) for said in known for file in said.files]
+    return [Wanted(file, said, LINKED) for said in messages for file in said.files]
 
 
 def older(window: Sequence[Said], may_use: Callable[[Said], bool], most: int) -> list[Wanted]:
