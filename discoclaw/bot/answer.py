@@ -107,7 +107,7 @@ class Answer(DiscordReply):
             return str(self._sender.first.id)
 
     async def unsend(self) -> None:
-        """As `DiscordReply.unsend`, also in a DM. A thread that was opened for it gets another name."""
+        """Remove all that was shown, also in a DM. A thread that was opened for it gets another name."""
         await super().unsend()
         for reply in self._in_dm:
             await reply.unsend()

@@ -42,7 +42,11 @@ class LateAnswers:
         self._client = client
 
     async def deliver(self, kept: Kept, *, late: bool, shown: Shown) -> tuple[Inbound, str] | None:
-        """As `session.delivery.Deliverer.deliver`."""
+        """Show an answer where it was asked for, or in a DM. Returns the question and the answer's first id.
+
+        None if the talk doesn't have the answer: its question is gone, or it was shown in a DM. Raises
+        ChatUnavailable.
+        """
         try:
             if not kept.held.asked_id:
                 await self._in_dm(kept, shown)

@@ -136,7 +136,7 @@ class _Reply:
         return Held(self.text, PLACE.channel_id, "")
 
     def hold(self) -> None:
-        """Nothing is shown anyway."""
+        """Do nothing: this reply shows nothing to anybody."""
 
     async def drop(self) -> None:
         """There is nothing to drop."""

@@ -123,8 +123,9 @@ class Delivery:
 
     def drop(self, message_id: str) -> None:
         """Give up the answer to a message that was deleted. Never blocks."""
-        for one in [one for one in self._undelivered if message_id in one.ids]:
-            self._undelivered.remove(one.name)
+        for one in self._undelivered:
+            if message_id in one.ids:
+                self._undelivered.remove(one.name)
 
     def keep(self, kept: Kept, after_s: float = RETRY_S) -> None:
         """Deliver an answer later, in `after_s`. Never blocks."""
@@ -132,7 +133,11 @@ class Delivery:
         self._worker.note(kept.held.channel_id, after_s)
 
     async def finish(self, reply: Reply, now: Callable[[], Kept]) -> str | None:
-        """As `Reply.finish`. What isn't sent soon is kept, as it is `now`."""
+        """Send what is left of an answer. Returns its first message's id, None if nothing was said.
+
+        What isn't sent within `SOON_S` is kept, as it is `now`. Raises ChatError, which is ChatUnavailable if
+        the answer will be sent later.
+        """
         kept = now()
         if not kept.held.text.strip():
             return await reply.finish(kept.ending)
@@ -192,6 +197,7 @@ class Delivery:
                 self._inboxes.end(one.inbox, one.ids, True)
 
     def _deliver_one(self, kept: Kept) -> Coroutine[Any, Any, tuple[Inbound, str] | None]:
+        """Sends an answer, and notes for whom each of its messages was."""
         permission = self._consent.ask(kept.user_id, kept.said_at)
 
         def shown(message_id: str, channel_id: str) -> None:
