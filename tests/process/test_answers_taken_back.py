@@ -60,7 +60,10 @@ async def test_the_audit_names_what_the_bot_would_read_in_discord(house: House) 
     code, out, err = await audit(house)
     assert (code, out.strip(), err) == (0, "[]", "")
     # As in a data folder of an older version, for a message of which Discord says nothing either.
-    for log in (house.data / "memory/answers").glob("*.jsonl"):
+    async with asyncio.timeout(10):  # it is written behind the turn
+        while not (logs := list((house.data / "memory/answers").glob("*.jsonl"))):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    for log in logs:
         log.unlink()
     (answer,) = [one for one in house.discord.bot_messages(barn) if one.content == "Nice, a zebra."]
     answer.reply_to = None
