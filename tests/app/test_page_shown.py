@@ -142,7 +142,8 @@ class TestQueues:
     async def test_show_who_waits_and_the_background_work(self, start: Start) -> None:
         model = Scripted()
         async with visited(start, model, **QUIET) as (world, me):
-            await world.ann.send(world.general, "hello")  # profiles and inboxes have worked then
+            await world.ann.send(world.general, "hello")
+            await world.settle()  # an answer doesn't wait until the inbox is written
             model.hold, model.asked = asyncio.Event(), asyncio.Event()
             talking = asyncio.create_task(world.ann.send(world.general, "again"))
             await model.asked.wait()
