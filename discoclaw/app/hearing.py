@@ -99,7 +99,7 @@ class Hearing(Feature):
             answers,
             rewriting,
             Part(settling=withdrawals.settle, closing=withdrawals.close),
-            Sole("withdrawals", [left], storage.processes),
+            Sole("withdrawals", [Part(storage.conversations.rolling.finish_clears), left], storage.processes),
             self.retractions,
         )
         self.joins = (

@@ -4,7 +4,8 @@
 
 Everything of a conversation dated at or before its newest clear is hidden: its summary, and tools' answers
 there. Preferences and everything else that is remembered about people stay. The line is on disk before the
-summary is removed, so if the program is killed in between, the summary is hidden.
+summary is removed, so if the program is killed in between, the summary is hidden, and the next start removes
+it (`RollingMemory.finish_clears`).
 An unreadable line is ignored. Erasing a person removes the lines about their direct messages, and their name
 from the others, which still hide what they hid.
 Independent of what is hidden.
@@ -104,17 +105,21 @@ class Clears(PersonalData, Listener):
                 self._newest[session_key] = max(at, self._newest.get(session_key, -1))
         return clear
 
+    async def known(self) -> Mapping[str, int]:
+        """Return when (ms) each conversation was last cleared, by session key; empty if the disk fails."""
+        async with self._alone:
+            if self._newest is None:
+                try:
+                    self._newest = newest(await read_in_thread(read, self._lines))
+                except OSError as error:
+                    log.warning("what was cleared cannot be read: %s", error)
+                    return {}
+            return self._newest
+
     async def last(self, session_key: str) -> int:
         """Return when (ms) a conversation was last cleared; -1 for never, or if the disk fails."""
-        if self._newest is None:
-            async with self._alone:
-                if self._newest is None:
-                    try:
-                        self._newest = newest(await read_in_thread(read, self._lines))
-                    except OSError as error:
-                        log.warning("what was cleared cannot be read: %s", error)
-                        return -1
-        return self._newest.get(session_key, -1)
+        known = self._newest if self._newest is not None else await self.known()
+        return known.get(session_key, -1)
 
     async def hidden(self, session_key: str, at: int) -> bool:
         """Whether a clear hides a conversation's content of a time (ms)."""

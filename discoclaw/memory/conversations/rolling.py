@@ -2,7 +2,7 @@
 
 Served from RAM; a text that cannot be parsed is kept aside and counts as no summary. Summaries are lossy by
 design and have no history; durable memory is in the ledger. A clear is recorded before the summary is removed
-(`clears`), and an older summary is ignored, wherever it comes from.
+(`clears`), and an older summary is ignored, wherever it comes from. Where its file is found, it is removed.
 """
 
 import asyncio
@@ -173,6 +173,16 @@ class RollingMemory(PersonalData, Listener):
             self._hidden.discard(session_key)
             self._changes.written(f"{SESSION}{session_key}")
 
+    async def finish_clears(self) -> None:
+        """Remove the files of cleared summaries that a killed run left. Never raises."""
+        try:
+            there = set(await in_thread(self.documents.names))
+            for key in [*await self._clears.known()] if self._clears is not None else ():
+                if session_name(key) in there:
+                    await self.held(key)  # which removes what it must not return
+        except (MemoryFault, OSError) as error:
+            log.warning("a summary that was cleared may still be on disk: %s", error)
+
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote. A summary being made now will not be stored."""
         changed = {name for name in names if name.startswith(_OURS)}
@@ -229,7 +239,10 @@ class RollingMemory(PersonalData, Listener):
             value = await in_thread(_read, self.documents, name, now)
         except OSError as error:
             raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
-        return NOTHING if value.updated_at <= await self.cleared_at(session_key) else value
+        if value is not NOTHING and value.updated_at <= await self.cleared_at(session_key):
+            await self._on_disk(name, drop, self.documents, name)
+            return NOTHING
+        return value
 
     async def cleared_at(self, session_key: str) -> int:
         """When (ms) this session was last cleared; -1 for never, as far as is known."""

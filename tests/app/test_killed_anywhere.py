@@ -1,0 +1,136 @@
+"""Killed between any two writes of a clear, a withdrawal or an erasing: the next start finishes it.
+
+The bot fills its data folder in a simulated Discord. A process of its own then does the one thing on a copy of
+it, and is killed with SIGKILL (`killed_child`). The bot starts again, and nothing that was taken back is left.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discoclaw.core.autosave import AutoSave
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.conversations import clears
+from discoclaw.memory.disk.port import ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, is_log
+from tests.app.conftest import Start, World
+from tests.app.test_audit import FULL, found, talk
+from tests.memory.kills import chosen
+from tests.memory.kit import REPOSITORY
+
+FOLDERS = ("", ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS)
+
+
+@contextmanager
+def forge() -> Iterator[Any]:
+    """Calls the child: returns what it says to a line."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.app.killed_child"],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None and child.stdout is not None
+    stdin, stdout = child.stdin, child.stdout
+
+    def ask(step: int, *given: object) -> Any:
+        stdin.write(json.dumps([step, *given], default=str) + "\n")
+        stdin.flush()
+        said = json.loads(stdout.readline())
+        if step == 0:
+            stdout.readline()
+        return said
+
+    try:
+        yield ask
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def texts_with(disk: Disk, word: str) -> list[str]:
+    """The texts of a store that have a word."""
+    there = []
+    for folder in FOLDERS:
+        documents = disk.documents(folder)
+        for name in documents.names():
+            full = f"{folder}/{name}" if folder else name
+            try:
+                content = disk.log(full).read() if is_log(name) else documents.read(name)
+            except OSError:
+                continue
+            if word.encode() in content:
+                there.append(full)
+    return there
+
+
+def left(world: World, word: str) -> list[str]:
+    """Where a word of Ann's is besides her own history: in the store, and in the other files."""
+    ann = str(world.ann.id)
+    disk = world.memory.disk
+    names = [*texts_with(disk, word)]
+    for path in sorted((world.folder / "data").rglob("*")):
+        below = str(path.relative_to(world.folder / "data"))
+        if path.is_file() and not path.name.startswith("memory.sqlite") and word.encode() in path.read_bytes():
+            names.append(below)
+    own = (f"ledger/user-{ann}", f"durable/{ann}", f"views/user-{ann}")
+    return sorted({name for name in names if not any(one in name for one in own)})
+
+
+async def took_effect(world: World, what: str) -> bool:
+    """Whether the killed process had done what counts, so that the rest has to follow."""
+    storage, ann = world.app.storage, str(world.ann.id)
+    if what == "clear":
+        return bool(storage.memory.disk.log(clears.FILE).read())
+    if what == "opt out":
+        return storage.consent.opted_out(ann)
+    if what == "erase":
+        return storage.memory.erased_at(user_subject(ann)) >= 0
+    return not any("zsh" in one.text for one in (await storage.memory.view(user_subject(ann))).active())
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("what", ["clear", "forget", "opt out", "erase"])
+class TestKilledBetweenTwoWrites:
+    async def test_what_was_taken_back_is_nowhere_after_the_next_start(
+        self, start: Start, store: str, what: str
+    ) -> None:
+        async with start(store=store, **FULL) as world:
+            await talk(world)
+            await world.env.advance_time(60)
+            assert len(left(world, "zsh")) >= (4 if store == "files" else 3)
+            data, whole = world.folder / "data", world.folder / "whole"
+            await world.restart(meanwhile=lambda: shutil.copytree(data, whole) and None)
+            about = {"data_dir": data, "store": store}, world._now(), what, str(world.ann.id)
+            session = f"discord:channel:{world.general.id}"
+            outcomes = []
+            with forge() as ask:
+
+                def killed_at(step: int) -> Any:
+                    shutil.rmtree(data)
+                    shutil.copytree(whole, data)
+                    return ask(step, *about, session)
+
+                kinds: list[str] = []
+                await world.restart(meanwhile=lambda: kinds.extend(killed_at(0)))
+                print(kinds)
+                for step in chosen(kinds):
+                    await world.restart(meanwhile=partial(killed_at, step))
+                    await world.settle()
+                    done = await took_effect(world, what)
+                    outcomes.append(done)
+                    rest = left(world, "zsh") if done else []
+                    if what == "clear":
+                        rest = [one for one in rest if "rolling" in one]
+                    aud = found(world.folder, store)
+                    if rest or aud: print(step, kinds[step-1:step], done, rest, aud)
+            assert outcomes == sorted(outcomes)  # once it stands, it stands
+            assert (outcomes[0], outcomes[-1]) == (False, True)
