@@ -202,7 +202,9 @@ def build(
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
-    withdrawals = Withdrawals(used, memory.personal, cursors, consent, shared=disk.shared)
+    withdrawals = Withdrawals(
+        used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people
+    )
     storage = Storage(
         memory,
         used,

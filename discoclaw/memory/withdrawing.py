@@ -16,7 +16,7 @@ parts, and of how a person is told.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -62,7 +62,10 @@ class Watch:
 
 
 class Withdrawals(TakenBack, PersonalData, Listener):
-    """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`."""
+    """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`.
+
+    `choosers` returns the user ids of those who may have opted out.
+    """
 
     name = "withdrawals under way"
 
@@ -75,10 +78,12 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         *,
         shared: bool = False,
         start_s: float = START_S,
+        choosers: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__(memory, consent)
         self._shared = shared
         self._start_s = start_s
+        self._choosers = choosers
         self._personal = personal
         self._cursors = cursors
         ledgers = memory.ledgers
@@ -95,6 +100,11 @@ class Withdrawals(TakenBack, PersonalData, Listener):
     async def start(self) -> None:
         """Finish what a killed run left. What takes long is finished while people talk."""
         await self._follower.catch_up()
+        for user_id in self._choosers():  # what they chose is in no ledger
+            subject = user_subject(user_id)
+            _, was_out = _progress(await self._cursors.get(f"{WITHDRAWN}{subject}"))
+            if was_out != self._consent.opted_out(user_id):
+                self._follower.touch(subject)
         try:
             async with asyncio.timeout(self._start_s):
                 await self._follower.settle()

@@ -8,13 +8,14 @@ in `archive_sqlite_rows`, the queries in `archive_sqlite_reader`.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.audit import Readable
-from discoclaw.core.consent import NEVER, Consent
+from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.core.taken_back import Withdrawal
@@ -41,8 +42,6 @@ from discoclaw.search.archive_sqlite_rows import (
     SCHEMA,
     VERSION,
     SqliteWriter,
-    forget_words,
-    remove,
 )
 from discoclaw.search.archive_sqlite_vectors import SqliteVectors
 from discoclaw.search.archive_withdrawing import remains_of, withdraw
@@ -53,6 +52,8 @@ T = TypeVar("T")
 CACHE_KIB = 16_000
 """The cache size for the reading connection."""
 READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
+MOST_SOUGHT = 100
+"""For how many bytes strings the file is searched; above that, writing it anew is faster."""
 CLOSE_S = 5.0
 """How long closing waits for whoever is using the file."""
 
@@ -79,98 +80,80 @@ class SqliteArchive(Archive):
     # ------------------------------------------------------------------ writing
 
     def write(self, changes: Sequence[Change], *, words: Words, consent: Consent) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                writer = SqliteWriter(connection)
-                for change in changes:
-                    make(writer, change, words, consent)
+        def work(writer: SqliteWriter) -> None:
+            for change in changes:
+                make(writer, change, words, consent)
 
         # Without a file there is nothing to change or to delete.
         if any(isinstance(change, Put) for change in changes) or self._there():
-            self._alone(work)
+            self._alone(partial(self._written, work, surely=False))
 
     def purge(self, before_ms: int) -> int:
         self._remove_copies(before_ms)
-        if not self._there():
-            return 0
-
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                gone = connection.execute("DELETE FROM entries WHERE sent_at < ?", (before_ms,)).rowcount
-            if gone:
-                forget_words(connection)
-            return gone
-
-        return self._alone(work)
+        return self._removed(lambda writer: writer.remove("sent_at < ?", (before_ms,)))
 
     def drop_channel(self, channel_id: str) -> int:
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                where = "channel_id = ? OR group_id = ?"
-                found = connection.execute(f"DELETE FROM entries WHERE {where}", (channel_id, channel_id))
-            return found.rowcount
-
-        return self.change(work, 0)
+        where = "channel_id = ? OR group_id = ?"
+        return self._removed(lambda writer: writer.remove(where, (channel_id, channel_id)))
 
     def sweep(self, consent: Consent) -> int:
-        def work(connection: sqlite3.Connection) -> int:
-            people = connection.execute("SELECT author_id FROM entries UNION SELECT to_id FROM entries")
-            until = {person: consent.cutoff(person) for (person,) in people.fetchall() if person}
-            with transaction(connection):
-                gone = [remove(connection, person, at) for person, at in until.items() if at > NEVER]
-            if sum(gone):
-                _destroy(connection)
-            return sum(gone)
+        def work(writer: SqliteWriter) -> None:
+            for person in writer.people():
+                if (until := consent.cutoff(person)) > NEVER:
+                    writer.remove_person(person, until)
 
-        return self.change(work, 0)
+        return self._removed(work)
 
     def erase_person(self, user_id: str) -> int:
-        """Destroy every byte of a person's messages, their direct messages, and the answers to them.
-
-        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
-        """
-        if not self._there():
-            self._remove_copies()
-            return 0
-
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                gone = remove(connection, user_id)
-            _destroy(connection)
-            return gone
-
-        gone = self._alone(work)
+        gone = self._removed(lambda writer: writer.remove_person(user_id, ALWAYS), anew=True)
         self._remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
 
     def take_out(self, withdrawal: Withdrawal) -> int:
-        """Destroy every byte of what a person took back.
-
-        Returns how many entries there were. Raises MemoryFault if bytes may be left; it can then be repeated.
-        """
-        if not self._there():
-            self._remove_copies()
-            return 0
-
-        def work(connection: sqlite3.Connection) -> int:
+        def work(writer: SqliteWriter) -> list[bytes] | None:
             if withdrawal.everything:
-                with transaction(connection):
-                    gone = remove(connection, withdrawal.user_id, withdrawal.at)
-                if gone:
-                    _destroy(connection)
-                return gone
-            with transaction(connection):  # with the index, so that a kill leaves nothing half done
-                texts = withdraw(SqliteWriter(connection), withdrawal)
-                if texts:
-                    connection.execute(FORGET_WORDS)
-            if texts and checkpoint(connection) and self._has(remains_of(texts, withdrawal)):
-                _destroy(connection)
-            return len(texts)
+                return writer.remove_person(withdrawal.user_id, withdrawal.at)
+            return remains_of(withdraw(writer, withdrawal), withdrawal)
 
-        gone = self._alone(work)
+        gone = self._removed(work)
         if not withdrawal.open_only:
             self._remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
+
+    def _removed(self, work: Callable[[SqliteWriter], list[bytes] | None], *, anew: bool = False) -> int:
+        """Destroy every byte of the rows that `work` deletes or replaces. Returns how many there were.
+
+        What it returns are further bytes that must not be left; with `anew`, the file is written anew in any
+        case. Raises MemoryFault if bytes may be left: the next call, or start, destroys them.
+        """
+        return self.change(partial(self._written, work, anew=anew), 0)
+
+    def _written(
+        self,
+        work: Callable[[SqliteWriter], list[bytes] | None],
+        connection: sqlite3.Connection,
+        *,
+        anew: bool = False,
+        surely: bool = True,
+    ) -> int:
+        """As `_removed`; unless `surely`, bytes may be left for the next call. Raises sqlite3.Error."""
+        (left,) = connection.execute("PRAGMA application_id").fetchone()  # by a run that was killed
+        writer = SqliteWriter(connection)
+        with transaction(connection):  # with the index, so that a kill leaves no word in it
+            remains = work(writer) or []
+            if writer.gone:
+                connection.execute(FORGET_WORDS)
+                connection.execute("PRAGMA application_id = 1")
+        if writer.gone or (surely and (left or anew)):
+            try:
+                if left or anew or not checkpoint(connection) or self._has([*remains, *writer.gone]):
+                    _destroy(connection)
+                connection.execute("PRAGMA application_id = 0")
+            except sqlite3.Error as error:
+                if surely:
+                    raise
+                log.warning("%s may still have words of edited or deleted messages: %s", self.path, error)
+        return len(writer.gone)
 
     # ------------------------------------------------------------------ reading
 
@@ -252,8 +235,10 @@ class SqliteArchive(Archive):
             "%s is damaged (%s); it is kept as %s, and a new one is begun", self.path, error, aside.name
         )
 
-    def _has(self, remains: Iterable[bytes]) -> bool:
-        """Whether the file has any of these bytes. It mostly has not, and `VACUUM` costs far more."""
+    def _has(self, remains: Sequence[bytes]) -> bool:
+        """Whether the file may have any of these bytes. It mostly has not, and `VACUUM` costs far more."""
+        if len(remains) > MOST_SOUGHT:
+            return True
         with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             return any(content.find(one) >= 0 for one in remains)
 
@@ -273,7 +258,7 @@ def _destroy(connection: sqlite3.Connection) -> None:
     Rows are overwritten in place, but the index has words of them until its parts are merged, and a
     rearranged page may contain a second copy of a row.
     """
-    forget_words(connection)
+    connection.execute(FORGET_WORDS)
     connection.execute("VACUUM")
     if not checkpoint(connection):
         raise sqlite3.OperationalError("somebody reads the archive, so its log cannot be emptied")

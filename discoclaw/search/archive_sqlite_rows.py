@@ -8,9 +8,10 @@ totals      how many entries there are and how many terms they have together, ke
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from discoclaw.core.entry import Entry
-from discoclaw.memory.disk.database import checkpoint, placeholders
+from discoclaw.memory.disk.database import placeholders
 from discoclaw.search.archive_rows import COLUMNS, Words, entry_of, indexed_values, place_of, values_of
 from discoclaw.search.archive_withdrawing import Theirs
 from discoclaw.search.fulltext import TOKENIZER, any_of
@@ -61,13 +62,20 @@ _OPEN = "place NOT LIKE '@d%' AND NOT (session_key LIKE 'discord:thread:%' AND g
 
 
 class SqliteWriter:
-    """The rows of an archive in SQLite: a `Writer`, and what withdrawing asks."""
+    """The rows of an archive in SQLite: a `Writer`, and what withdrawing asks.
+
+    `gone` are the bytes by which to recognise, in the file, each row that was deleted or replaced.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.gone: list[bytes] = []
 
     def put(self, entry: Entry, words: Words, *, fresh: bool) -> None:
         row = (*values_of(entry), place_of(entry), *indexed_values(words(entry)))
+        if not fresh:
+            where = "id = ? AND author_id = ? AND (name <> ? OR text <> ?)"
+            self._leave(where, (row[0], *row[5:8]))
         self._connection.execute(_PUT_NEW if fresh else _PUT, row)
 
     def entry(self, number: int, author_id: str) -> Entry | None:
@@ -76,12 +84,34 @@ class SqliteWriter:
         return entry_of(row) if row is not None else None
 
     def drop(self, number: int) -> None:
-        self._connection.execute("DELETE FROM entries WHERE id = ?", (number,))
+        self.remove("id = ?", (number,))
 
     def keep_only(self, session_key: str, numbers: Sequence[int]) -> None:
-        sql = f"""DELETE FROM entries WHERE session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
+        where = f"""session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
             AND id NOT IN ({placeholders(numbers)})"""
-        self._connection.execute(sql, (session_key, min(numbers), max(numbers), *numbers))
+        self.remove(where, (session_key, min(numbers), max(numbers), *numbers))
+
+    def remove(self, where: str, given: Sequence[object]) -> None:
+        """Delete rows."""
+        self._leave(where, given)
+        self._connection.execute(f"DELETE FROM entries WHERE {where}", given)
+
+    def people(self) -> set[str]:
+        """The authors and addressees of all messages."""
+        found = self._connection.execute("SELECT author_id FROM entries UNION SELECT to_id FROM entries")
+        return set(_first(found)) - {""}
+
+    def remove_person(self, person: str, until_ms: int) -> None:
+        """Delete a person's messages, the answers to them, and everything in their direct messages."""
+        where = "(author_id = ?1 OR to_id = ?1 OR place = '@d' || ?1) AND sent_at <= ?2"
+        self.remove(where, (person, until_ms))
+
+    def _leave(self, where: str, given: Sequence[object]) -> None:
+        """Note what rows look like in the file: these columns stand there in this order."""
+        rows = self._connection.execute(
+            f"SELECT author_id || name || text, sent_at FROM entries WHERE {where}", given
+        )
+        self.gone += [text.encode() + (sent_at % 2**48).to_bytes(6) for text, sent_at in rows]
 
     # ------------------------------------------------------------------ withdrawing
 
@@ -105,7 +135,8 @@ class SqliteWriter:
         yield from self._connection.execute(sql, _given(theirs))
 
     def delete(self, rows: Iterable[int]) -> None:
-        self._connection.executemany("DELETE FROM entries WHERE rowid = ?", ((row,) for row in rows))
+        for row in rows:
+            self.remove("rowid = ?", (row,))
 
     def _matching(self, theirs: Theirs, pattern: str) -> list[int]:
         sql = f"""SELECT entries.rowid FROM words JOIN entries ON entries.rowid = words.rowid
@@ -118,19 +149,5 @@ def _given(theirs: Theirs) -> dict[str, object]:
     return {"person": theirs.person, "until": theirs.until, "alone": theirs.alone}
 
 
-def _first(rows: Iterable[tuple[int]]) -> Iterator[int]:
+def _first(rows: Iterable[tuple[Any]]) -> Iterator[Any]:
     return (row for (row,) in rows)
-
-
-def remove(connection: sqlite3.Connection, person: str, until_ms: int | None = None) -> int:
-    """Delete a person's messages, the answers to them, and everything in their direct messages."""
-    sql = "DELETE FROM entries WHERE (author_id = :person OR to_id = :person OR place = '@d' || :person)"
-    if until_ms is not None:
-        sql += " AND sent_at <= :until_ms"
-    return connection.execute(sql, {"person": person, "until_ms": until_ms}).rowcount
-
-
-def forget_words(connection: sqlite3.Connection) -> None:
-    """Remove deleted words from the index, and from the WAL too if nobody is reading."""
-    connection.execute(FORGET_WORDS)
-    checkpoint(connection)

@@ -19,7 +19,18 @@ import pytest
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.disk.port import ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, is_log
+from discoclaw.memory.disk.port import (
+    ANSWERS,
+    CURSORS,
+    GROUPS,
+    INTENTS,
+    LEDGERS,
+    PROFILES,
+    ROLLING,
+    TOOLS,
+    Disk,
+    is_log,
+)
 from tests.app.conftest import Start, World
 from tests.app.test_audit import FULL, found, talk
 from tests.memory.kills import chosen
@@ -79,7 +90,11 @@ def left(world: World, word: str) -> list[str]:
     names = [*texts_with(disk, word)]
     for path in sorted((world.folder / "data").rglob("*")):
         below = str(path.relative_to(world.folder / "data"))
-        if path.is_file() and not path.name.startswith("memory.sqlite") and word.encode() in path.read_bytes():
+        if (
+            path.is_file()
+            and not path.name.startswith("memory.sqlite")
+            and word.encode() in path.read_bytes()
+        ):
             names.append(below)
     own = (f"ledger/user-{ann}", f"durable/{ann}", f"views/user-{ann}")
     return sorted({name for name in names if not any(one in name for one in own)})
@@ -131,6 +146,7 @@ class TestKilledBetweenTwoWrites:
                     if what == "clear":
                         rest = [one for one in rest if "rolling" in one]
                     aud = found(world.folder, store)
-                    if rest or aud: print(step, kinds[step-1:step], done, rest, aud)
+                    if rest or aud:
+                        print(step, kinds[step - 1 : step], done, rest, aud)
             assert outcomes == sorted(outcomes)  # once it stands, it stands
             assert (outcomes[0], outcomes[-1]) == (False, True)

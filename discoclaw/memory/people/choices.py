@@ -71,6 +71,10 @@ class Choices(Listener):
         for user_id in new:
             self._changes.chosen(user_id)
 
+    def people(self) -> list[str]:
+        """Everybody who chose anything, by user id."""
+        return [*self._people]
+
     def opted_out(self, user_id: str) -> bool:
         """Whether the bot may neither learn nor recall anything about a person."""
         return bool(self._people.get(user_id, {}).get("opted_out", False))

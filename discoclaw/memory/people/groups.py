@@ -33,6 +33,7 @@ from discoclaw.core.profile import (
 )
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import scrub
 from discoclaw.core.view import View
 from discoclaw.memory.disk.cursors import read
@@ -251,6 +252,9 @@ class Groups(Records):
                 for key in self._entries:
                     if (entry := self._entries.peek(key)) is not None:
                         entry.read, entry.group, entry.told, entry.people = False, Group(), None, None
+
+    async def _showing(self, withdrawal: Withdrawal) -> Collection[str]:
+        return [group_of(subject) or "" for subject in await self._withdrawal.naming(withdrawal)]
 
     def _renew(self, about: str) -> None:
         if (entry := self._entries.peek(about)) is not None:

@@ -51,18 +51,21 @@ class GroupWithdrawal(PersonalData):
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         notes = 0
-        for subject in await read_in_thread(lambda: list(self._naming(withdrawal))):
+        for subject in await self.naming(withdrawal):
             notes += await self._remove(subject, withdrawal)
         return Withdrawn(notes=notes)
 
     def withdrawn(self, subject: str) -> None:
         self._taken_back = [one for one in self._taken_back if one.subject != subject]
 
-    def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
-        """The groups whose ledgers name the person or their messages. Blocking. Raises OSError.
+    async def naming(self, withdrawal: Withdrawal) -> list[str]:
+        """The groups whose ledgers name the person or their messages. Raises OSError.
 
         Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
         """
+        return await read_in_thread(lambda: list(self._naming(withdrawal)))
+
+    def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
         disk, named = self._memory.disk, withdrawal.user_id
         groups = GroupIndex(disk).recorded(named) if named else _groups(self._memory.ledgers)
         about = [f'"{one}"'.encode() for one in (named, *withdrawal.messages) if one]

@@ -9,7 +9,7 @@ A file that cannot be parsed is kept aside and treated as missing. Independent o
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from discoclaw.core.personal import Erasure
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import dm_of, user_of, user_subject
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import render_json, safe_id
@@ -132,6 +133,9 @@ class Profiles(Records):
             return
         async with self._alone(user_id):
             yield
+
+    async def _showing(self, withdrawal: Withdrawal) -> Collection[str]:
+        return [withdrawal.user_id] if withdrawal.user_id else ()
 
     def _renew(self, about: str) -> None:
         if (entry := self._entries.peek(about)) is not None:
