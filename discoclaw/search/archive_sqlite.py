@@ -45,6 +45,7 @@ from discoclaw.search.archive_sqlite_rows import (
 )
 from discoclaw.search.archive_sqlite_vectors import SqliteVectors
 from discoclaw.search.archive_withdrawing import remains_of, withdraw
+from discoclaw.search.fulltext import orphans
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class SqliteArchive(Archive):
             message, session, author, text, sent_at, by_us, to = row
             author, to = ("-", to) if by_us else (author, "")
             yield Readable(str(self.path), text, session, "", author, to, str(message), sent_at)
+        yield from (Readable(str(self.path), term) for term in orphans(self.path, "entries", "words"))
 
     # ------------------------------------------------------------------ writing
 

@@ -86,6 +86,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET key = excluded.key, content = excluded.content, category = excluded.category,
   timestamp = excluded.timestamp, terms = excluded.terms, length = excluded.length, stamp = excluded.stamp
 """
+_MERGE = "INSERT INTO memories_fts(memories_fts) VALUES ('optimize')"
 _DISK = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -150,11 +151,16 @@ class ItemFile:
                 if held is not None and held != terms_of(row):
                     raise Unusable("its terms are those of another tokeniser")
 
-    def write(self, rows: Iterable[Row], gone: Iterable[str] = ()) -> None:
-        """Add or change items, and remove the ids `gone`; the file then counts as incomplete."""
+    def write(self, rows: Iterable[Row], gone: Collection[str] = ()) -> None:
+        """Remove the ids `gone`, with their words in the index, and add items or change others.
+
+        The file then counts as incomplete.
+        """
         with _faults(), transaction(self._connection):
             self._connection.execute("UPDATE state SET head = NULL")
-            self._connection.executemany("DELETE FROM memories WHERE id = ?", ((one,) for one in gone))
+            if gone:
+                self._connection.executemany("DELETE FROM memories WHERE id = ?", ((one,) for one in gone))
+                self._connection.execute(_MERGE)
             self._connection.executemany(_UPSERT, map(values_of, rows))
 
     def without(self, texts: Iterable[str]) -> None:
@@ -166,7 +172,6 @@ class ItemFile:
         if gone:
             self.write((), gone)
             with _faults():
-                self._connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('optimize')")
                 checkpoint(self._connection)
 
     def complete(self, links: Collection[tuple[str, str]], head: str | None, *, merge: bool = False) -> None:
@@ -182,7 +187,7 @@ class ItemFile:
             new = ((scrub(one), scrub(other)) for one, other in set(links) - held)
             self._connection.executemany("INSERT INTO memory_links VALUES (?, ?) ON CONFLICT DO NOTHING", new)
             if merge:
-                self._connection.execute("INSERT INTO memories_fts(memories_fts) VALUES ('optimize')")
+                self._connection.execute(_MERGE)
             self._connection.execute(
                 "UPDATE state SET head = ?, (total, average) ="
                 " (SELECT count(*), ifnull(avg(length), 1.0) FROM memories)",

@@ -37,6 +37,7 @@ from discoclaw.core.view import View
 from discoclaw.memory.disk.database import remove, rows_of
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.plain import FileDocuments
+from discoclaw.search.fulltext import orphans
 from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable
 from discoclaw.search.item_rows import Candidates, Instead, Row, links_of, nothing_instead, stamp_of
 
@@ -111,6 +112,8 @@ class ItemIndex(PersonalData):
             owner = path.name.partition(".items.")[0]
             for (content,) in rows_of(path, "SELECT content FROM memories"):
                 yield Readable(str(path), content, dm_of(user_of(owner) or ""), owner)
+            for term in orphans(path, "memories", "memories_fts"):
+                yield Readable(str(path), term, dm_of(user_of(owner) or ""), owner)
 
     def path(self, subject: str, branch: str) -> Path:
         """The path of a branch's index. Raises MemoryFault for an invalid subject."""
@@ -296,7 +299,7 @@ def _bring(path: Path, view: View, known: _Known | None, words: Words, pause: Ca
         unlike = [item for key, item in items.items() if key not in held or before.get(key) is not item]
         changed = [item for item in _gently(unlike, BATCH, pause) if held.get(item.id) != stamp_of(item)]
         rows = _rows(changed, words, pause)
-        file.write((), held.keys() - items.keys())
+        file.write((), held.keys() - items.keys() | {item.id for item in changed if item.id in held})
         while batch := list(islice(rows, BATCH)):
             file.write(batch)
         pause()

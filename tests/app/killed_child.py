@@ -1,6 +1,6 @@
 """Clears, takes back and erases in processes that are killed between any two of their writes.
 
-Run as `python -m tests.app.killed_child`. Each line of the input is [step, settings, what, ids]; see `in_forks`.
+Run as `python -m tests.app.killed_child`. A line of the input is what `run` takes, as JSON; see `in_forks`.
 A write is a call of the port to the store (`Counted`), a change to a file, or a commit in an SQLite file.
 """
 
@@ -113,7 +113,7 @@ def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session
     doom = Doom(step, settings.data_dir)
     stores = disks_of(settings)
     counted: Any = Counted(stores.used, doom.before)
-    storage = build(settings, clock=lambda: now, stores=replace(stores, used=counted))
+    storage = build(settings, clock=lambda: now, stores=replace(stores, used=counted), for_admin=True)
 
     async def live() -> None:
         storage.open()

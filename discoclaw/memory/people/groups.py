@@ -22,7 +22,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
@@ -253,8 +253,11 @@ class Groups(Records):
                     if (entry := self._entries.peek(key)) is not None:
                         entry.read, entry.group, entry.told, entry.people = False, Group(), None, None
 
-    async def _showing(self, withdrawal: Withdrawal) -> Collection[str]:
-        return [group_of(subject) or "" for subject in await self._withdrawal.naming(withdrawal)]
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Write the files now: a run that was killed may have left one as it was."""
+        for subject in await self._withdrawal.naming(withdrawal):
+            await self._bring(group_of(subject) or "")
+        return NOTHING_WITHDRAWN
 
     def _renew(self, about: str) -> None:
         if (entry := self._entries.peek(about)) is not None:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import Erasure
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.subject import dm_of, user_of, user_subject
@@ -134,8 +134,11 @@ class Profiles(Records):
         async with self._alone(user_id):
             yield
 
-    async def _showing(self, withdrawal: Withdrawal) -> Collection[str]:
-        return [withdrawal.user_id] if withdrawal.user_id else ()
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        """Write the file now: a run that was killed may have left it as it was."""
+        if withdrawal.user_id:
+            await self._bring(withdrawal.user_id)
+        return NOTHING_WITHDRAWN
 
     def _renew(self, about: str) -> None:
         if (entry := self._entries.peek(about)) is not None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, stamp_of
@@ -41,16 +40,6 @@ class Records(PersonalData, Listener, ABC):
     @abstractmethod
     async def _bring(self, about: str) -> None:
         """Bring the file about this id up to date. Raises MemoryFault and OSError."""
-
-    @abstractmethod
-    async def _showing(self, withdrawal: Withdrawal) -> Collection[str]:
-        """The ids of the files that may show what was taken back. Raises OSError."""
-
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        """Write the files now: a run that was killed after the commit may have left them as they were."""
-        for about in await self._showing(withdrawal):
-            await self._bring(about)
-        return NOTHING_WITHDRAWN
 
     async def start(self) -> None:
         """Does nothing: the first change starts the writing."""
