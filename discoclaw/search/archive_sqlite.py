@@ -53,6 +53,7 @@ T = TypeVar("T")
 CACHE_KIB = 16_000
 """The cache size for the reading connection."""
 READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
+INDEXED = "SELECT place || ' ' || terms FROM entries"
 MOST_SOUGHT = 100
 """For how many bytes strings the file is searched; above that, writing it anew is faster."""
 CLOSE_S = 5.0
@@ -77,7 +78,7 @@ class SqliteArchive(Archive):
             message, session, author, text, sent_at, by_us, to = row
             author, to = ("-", to) if by_us else (author, "")
             yield Readable(str(self.path), text, session, "", author, to, str(message), sent_at)
-        yield from (Readable(str(self.path), term) for term in orphans(self.path, "entries", "words"))
+        yield from (Readable(str(self.path), term) for term in orphans(self.path, INDEXED, "words"))
 
     # ------------------------------------------------------------------ writing
 

@@ -28,13 +28,12 @@ def as_column(terms: Iterable[str]) -> str:
     return " ".join(terms)
 
 
-def orphans(path: Path, table: str, index: str) -> Iterator[str]:
-    """The terms in the pages of a file's index that no row of its table has. Blocking. Raises OSError.
+def orphans(path: Path, rows: str, index: str) -> Iterator[str]:
+    """The terms in the pages of a file's index that no text of the query `rows` has. Raises OSError.
 
     FTS5 keeps a deleted row's terms until it merges the index, and its own vocabulary doesn't show them.
     """
-    rows = (terms.split(" ") for (terms,) in rows_of(path, f"SELECT terms FROM {table}"))
-    held = frozenset[str]().union(*rows)
+    held = frozenset[str]().union(*(terms.split(" ") for (terms,) in rows_of(path, rows)))
     for (page,) in rows_of(path, f"SELECT block FROM {index}_data WHERE id > 10"):
         yield from (term for term in _terms_in(page) if term not in held)
 

@@ -112,7 +112,7 @@ class ItemIndex(PersonalData):
             owner = path.name.partition(".items.")[0]
             for (content,) in rows_of(path, "SELECT content FROM memories"):
                 yield Readable(str(path), content, dm_of(user_of(owner) or ""), owner)
-            for term in orphans(path, "memories", "memories_fts"):
+            for term in orphans(path, "SELECT terms FROM memories", "memories_fts"):
                 yield Readable(str(path), term, dm_of(user_of(owner) or ""), owner)
 
     def path(self, subject: str, branch: str) -> Path:

@@ -14,8 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.draft import Origin
 from discoclaw.core.subject import user_subject
+from discoclaw.search.archive_rows import Amend
+from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.session.archive_rules import words_of
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage, build, disks_of
 from tests.memory.kills import in_forks
@@ -111,6 +115,11 @@ async def _act(storage: Storage, what: str, ann: str, session: str) -> None:
 def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session: str) -> list[str]:
     settings = Settings(_env_file=None, **given)
     doom = Doom(step, settings.data_dir)
+    if what == "edit":
+        archive = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=lambda: now)
+        doom.begin()
+        archive.write([Amend("1", ann, "a cat")], words=words_of, consent=UNLIMITED)
+        return doom.kinds
     stores = disks_of(settings)
     counted: Any = Counted(stores.used, doom.before)
     storage = build(settings, clock=lambda: now, stores=replace(stores, used=counted), for_admin=True)

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from discoclaw.app.archive import Archived
 from discoclaw.bot.texts.search import BESIDE, found
+from discoclaw.core.autosave import AutoSave
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
 from discoclaw.session.archive_search import ArchiveHit
@@ -231,6 +232,17 @@ class TestItFollowsDiscord:
             await world.ann.delete(gone)
             await world.ann.edit(edited, "zebra behind")
             assert await kept(world) == ["zebra behind"]
+
+    async def test_of_an_edited_message_no_old_word_is_left(self, start: Start) -> None:
+        async with start(auto_save=AutoSave(everywhere=True)) as world:
+            said = await world.ann.send(world.general, "I saw a quokkaedit")
+            await world.ann.send(world.general, "I saw a quokka")
+            await world.settle()
+            await world.ann.edit(said, "a cat")
+            assert "a cat" in await kept(world)
+            assert traces(world.folder / "data", "quokkaedit") == []
+            assert "a cat" in await search(world, world.ann, "cat")
+            assert await search(world, world.ann, "quokkaedit") == NOTHING
 
     async def test_what_was_edited_or_deleted_while_we_were_away(self, start: Start) -> None:
         async with start(Scripted(), auto_save="all", respond_mode="mention") as world:

@@ -13,9 +13,13 @@ from discoclaw.cli.main import cli
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
+from discoclaw.search.item_file import ItemFile
+from discoclaw.search.item_rows import Row
 from discoclaw.search.vectors import hash_of
+from discoclaw.session.finding import words_of
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import parts_there_are
+from tests.memory.test_item_index import item
 
 NO_TOKEN = "note: what the bot would read in Discord wasn't looked at: DISCORD_TOKEN is not set\n"
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -96,9 +100,8 @@ class TestAfterNormalUse:
 def _indexed(cache: Path, owner: str) -> None:
     """Indexes that still have an item."""
     (cache / "items").mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(cache / "items" / f"{owner}.items.0.sqlite")) as index, index:
-        index.execute("CREATE TABLE IF NOT EXISTS memories (content TEXT)")
-        index.execute("INSERT INTO memories VALUES ('user uses zsh.')")
+    with ItemFile(cache / "items" / f"{owner}.items.0.sqlite") as index:
+        index.write([Row(zsh := item("User uses zsh."), *words_of(zsh))])
     with closing(sqlite3.connect(cache / "vectors.sqlite")) as vectors, vectors:
         vectors.execute("CREATE TABLE IF NOT EXISTS vectors (owner, model, hash, dims, vector)")
         row = (owner, "a model", hash_of("User uses zsh."), 1, b"1234")
@@ -164,6 +167,27 @@ class TestALeak:
         told = run(folder)
         assert told.exit_code == 1 and "zsh" not in told.stdout.replace("emacs", "")
         assert "that they took back" in told.stdout
+
+    async def test_is_named_that_only_an_index_still_has(self, start: Start) -> None:
+        async with start(**FULL) as world:
+            await talk(world)
+            cache, ann = world.folder / "data" / "cache" / "items", user_subject(str(world.ann.id))
+            archive = world.folder / "data" / "memory" / "archive.sqlite"
+            with closing(sqlite3.connect(archive)) as there:
+                archived = there.execute("SELECT * FROM entries WHERE text LIKE '%zsh%'").fetchall()
+            await takes_back(world)
+            folder = world.folder
+        marks = ", ".join("?" * len(archived[0]))
+        with closing(sqlite3.connect(archive)) as old, old:  # as earlier versions edited and deleted
+            old.executemany(f"INSERT INTO entries VALUES ({marks})", archived)
+            old.execute("DELETE FROM entries WHERE text LIKE '%zsh%'")
+        assert found(folder) == [("archive", "archive.sqlite", "taken back")]
+        archive.unlink()
+        _indexed(cache.parent, ann)
+        (cache.parent / "vectors.sqlite").unlink()
+        with closing(sqlite3.connect(cache / f"{ann}.items.0.sqlite")) as index, index:
+            index.execute("DELETE FROM memories")
+        assert found(folder) == [("item index", f"{ann}.items.0.sqlite", "taken back")]
 
 
 class TestWhyItIsNone:

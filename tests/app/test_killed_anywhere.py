@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.disk.port import (
@@ -29,10 +31,15 @@ from discoclaw.memory.disk.port import (
     Disk,
     is_log,
 )
+from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive_sqlite import SqliteArchive
 from tests.app.conftest import Start, World
 from tests.app.test_audit import FULL, found, talk
+from tests.memory.archives import texts
 from tests.memory.kills import chosen
-from tests.memory.kit import REPOSITORY
+from tests.memory.kit import NOW, REPOSITORY, Clock
+from tests.memory.test_archive import ANN, files_with, said, write
+from tests.memory.test_archive import found as found_in
 
 FOLDERS = ("", ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS)
 
@@ -143,3 +150,27 @@ class TestKilledBetweenTwoWrites:
             assert outcomes == sorted(outcomes)  # once it stands, it stands
             assert outcomes.count(False) >= 1
             assert outcomes.count(True) >= 3
+
+    def test_an_edited_messages_old_word_is_not_in_the_archive(self, tmp_path: Path) -> None:
+        data, whole = tmp_path / "data", tmp_path / "whole"
+        archive = SqliteArchive(whole / "memory" / "archive.sqlite", clock=Clock())
+        write(archive, Put(said(1, "I saw a quokkaedit")), Put(said(2, "I saw a quokka")))
+        archive.close()
+        assert files_with(whole, "quokkaedit") != []
+
+        def after(step: int) -> list[str]:
+            shutil.rmtree(data, ignore_errors=True)
+            shutil.copytree(whole, data)
+            kinds: list[str] = ask(step, {"data_dir": str(data)}, NOW, "edit", ANN, "")
+            return kinds
+
+        with forge() as ask:
+            for step in range(1, len(after(0)) + 2):
+                after(step)
+                again = SqliteArchive(data / "memory" / "archive.sqlite", clock=Clock())
+                again.sweep(UNLIMITED)  # as each start does
+                if "a cat" in texts(again):
+                    assert (step, files_with(data, "quokkaedit")) == (step, [])
+                    assert found_in(again, "cat")[0] == "a cat"
+                again.close()
+            assert step >= 3 and "a cat" in texts(again)

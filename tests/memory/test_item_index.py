@@ -26,6 +26,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search.fulltext import orphans
 from discoclaw.search.item_file import SPOT_CHECK, VERSION, ItemFile, Unusable
 from discoclaw.search.item_index import Candidates, ItemIndex
 from discoclaw.search.item_rows import Row, telling
@@ -628,6 +629,14 @@ class TestTheFile:
             file.check()
             assert file.candidates(["coffe"], limit=5).ids == (other.id,)
         assert links(tmp_path / "a.sqlite") == set()
+
+    async def test_a_corrected_item_leaves_no_word_in_the_index(self, tmp_path: Path, clock: Clock) -> None:
+        index, one = ItemIndex(tmp_path, words_of, clock=clock), item("quokkaedit")
+        for text in ("quokkaedit", "cat"):
+            items = {**{each.id: each for each in numbered(5)}, one.id: replace(one, text=text)}
+            assert await index.sync(ANN, MAIN, View(head=text, items=items))
+            assert list(orphans(index.path(ANN, MAIN), "SELECT terms FROM memories", "memories_fts")) == []
+        assert traces(tmp_path, "quokkaedit") == []
 
     def test_a_write_that_fails_changes_nothing(self, tmp_path: Path) -> None:
         with ItemFile(tmp_path / "a.sqlite") as file:
