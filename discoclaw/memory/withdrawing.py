@@ -62,10 +62,7 @@ class Watch:
 
 
 class Withdrawals(TakenBack, PersonalData, Listener):
-    """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`.
-
-    `choosers` returns the user ids of those who may have opted out.
-    """
+    """Tells the parts in `memory.personal` what people took back. It is a `core.service.Service`."""
 
     name = "withdrawals under way"
 
@@ -100,10 +97,9 @@ class Withdrawals(TakenBack, PersonalData, Listener):
     async def start(self) -> None:
         """Finish what a killed run left. What takes long is finished while people talk."""
         await self._follower.catch_up()
-        for user_id in self._choosers():  # what they chose is in no ledger
-            subject = user_subject(user_id)
+        for subject in map(user_subject, self._choosers()):  # that somebody opted out is in no ledger
             _, was_out = _progress(await self._cursors.get(f"{WITHDRAWN}{subject}"))
-            if was_out != self._consent.opted_out(user_id):
+            if was_out != self._consent.opted_out(user_of(subject) or ""):
                 self._follower.touch(subject)
         try:
             async with asyncio.timeout(self._start_s):

@@ -45,7 +45,7 @@ from discoclaw.search.archive_sqlite_rows import (
 )
 from discoclaw.search.archive_sqlite_vectors import SqliteVectors
 from discoclaw.search.archive_withdrawing import remains_of, withdraw
-from discoclaw.search.fulltext import orphans
+from discoclaw.search.fulltext import PAGES, orphans
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,8 +54,6 @@ CACHE_KIB = 16_000
 """The cache size for the reading connection."""
 READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
 INDEXED = "SELECT place || ' ' || terms FROM entries"
-MOST_SOUGHT = 100
-"""For how many bytes strings the file is searched; above that, writing it anew is faster."""
 CLOSE_S = 5.0
 """How long closing waits for whoever is using the file."""
 
@@ -78,7 +76,8 @@ class SqliteArchive(Archive):
             message, session, author, text, sent_at, by_us, to = row
             author, to = ("-", to) if by_us else (author, "")
             yield Readable(str(self.path), text, session, "", author, to, str(message), sent_at)
-        yield from (Readable(str(self.path), term) for term in orphans(self.path, INDEXED, "words"))
+        pages = rows_of(self.path, PAGES.format(index="words"))
+        yield from (Readable(str(self.path), one) for one in orphans(rows_of(self.path, INDEXED), pages))
 
     # ------------------------------------------------------------------ writing
 
@@ -102,7 +101,7 @@ class SqliteArchive(Archive):
     def sweep(self, consent: Consent) -> int:
         def work(writer: SqliteWriter) -> None:
             for person in writer.people():
-                if (until := consent.cutoff(person)) > NEVER:
+                if person and (until := consent.cutoff(person)) > NEVER:
                     writer.remove_person(person, until)
 
         return self._removed(work)
@@ -114,9 +113,10 @@ class SqliteArchive(Archive):
 
     def take_out(self, withdrawal: Withdrawal) -> int:
         def work(writer: SqliteWriter) -> list[bytes] | None:
-            if withdrawal.everything:
-                return writer.remove_person(withdrawal.user_id, withdrawal.at)
-            return remains_of(withdraw(writer, withdrawal), withdrawal)
+            if not withdrawal.everything:
+                return remains_of(withdraw(writer, withdrawal), withdrawal)
+            writer.remove_person(withdrawal.user_id, withdrawal.at)
+            return None
 
         gone = self._removed(work)
         if not withdrawal.open_only:
@@ -126,8 +126,8 @@ class SqliteArchive(Archive):
     def _removed(self, work: Callable[[SqliteWriter], list[bytes] | None], *, anew: bool = False) -> int:
         """Destroy every byte of the rows that `work` deletes or replaces. Returns how many there were.
 
-        What it returns are further bytes that must not be left; with `anew`, the file is written anew in any
-        case. Raises MemoryFault if bytes may be left: the next call, or start, destroys them.
+        It returns further bytes that must not be left. `anew`: the file is written anew in any case. Raises
+        MemoryFault if bytes may be left, which the next call or start destroys.
         """
         return self.change(partial(self._written, work, anew=anew), 0)
 
@@ -240,7 +240,7 @@ class SqliteArchive(Archive):
 
     def _has(self, remains: Sequence[bytes]) -> bool:
         """Whether the file may have any of these bytes. It mostly has not, and `VACUUM` costs far more."""
-        if len(remains) > MOST_SOUGHT:
+        if len(remains) > 100:  # then that is faster
             return True
         with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             return any(content.find(one) >= 0 for one in remains)

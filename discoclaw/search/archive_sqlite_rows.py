@@ -58,6 +58,7 @@ FORGET_WORDS = "INSERT INTO words (words) VALUES ('optimize')"
 """Merges the index into one part, in which nothing of deleted rows is left."""
 
 _THEIRS = "((author_id = :person AND NOT :alone) OR to_id = :person) AND sent_at <= :until"
+_PEOPLE = "SELECT author_id FROM entries UNION SELECT to_id FROM entries"
 _OPEN = "place NOT LIKE '@d%' AND NOT (session_key LIKE 'discord:thread:%' AND group_id = channel_id)"
 
 
@@ -96,10 +97,9 @@ class SqliteWriter:
         self._leave(where, given)
         self._connection.execute(f"DELETE FROM entries WHERE {where}", given)
 
-    def people(self) -> set[str]:
+    def people(self) -> list[str]:
         """The authors and addressees of all messages."""
-        found = self._connection.execute("SELECT author_id FROM entries UNION SELECT to_id FROM entries")
-        return set(_first(found)) - {""}
+        return [*_first(self._connection.execute(_PEOPLE))]
 
     def remove_person(self, person: str, until_ms: int) -> None:
         """Delete a person's messages, the answers to them, and everything in their direct messages."""
@@ -108,9 +108,8 @@ class SqliteWriter:
 
     def _leave(self, where: str, given: Sequence[object]) -> None:
         """Note what rows look like in the file: these columns stand there in this order."""
-        rows = self._connection.execute(
-            f"SELECT author_id || name || text, sent_at FROM entries WHERE {where}", given
-        )
+        sql = f"SELECT author_id || name || text, sent_at FROM entries WHERE {where}"
+        rows = self._connection.execute(sql, given)
         self.gone += [text.encode() + (sent_at % 2**48).to_bytes(6) for text, sent_at in rows]
 
     # ------------------------------------------------------------------ withdrawing

@@ -37,7 +37,7 @@ from discoclaw.core.view import View
 from discoclaw.memory.disk.database import remove, rows_of
 from discoclaw.memory.disk.files import in_thread, safe_id
 from discoclaw.memory.disk.plain import FileDocuments
-from discoclaw.search.fulltext import orphans
+from discoclaw.search.fulltext import PAGES, orphans
 from discoclaw.search.item_file import SPOT_CHECK, ItemFile, Unusable
 from discoclaw.search.item_rows import Candidates, Instead, Row, links_of, nothing_instead, stamp_of
 
@@ -112,7 +112,8 @@ class ItemIndex(PersonalData):
             owner = path.name.partition(".items.")[0]
             for (content,) in rows_of(path, "SELECT content FROM memories"):
                 yield Readable(str(path), content, dm_of(user_of(owner) or ""), owner)
-            for term in orphans(path, "SELECT terms FROM memories", "memories_fts"):
+            pages = rows_of(path, PAGES.format(index="memories_fts"))
+            for term in orphans(rows_of(path, "SELECT terms FROM memories"), pages):
                 yield Readable(str(path), term, dm_of(user_of(owner) or ""), owner)
 
     def path(self, subject: str, branch: str) -> Path:

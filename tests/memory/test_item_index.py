@@ -25,8 +25,9 @@ from hypothesis import strategies as st
 from discoclaw.core.item import Item
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.core.view import View
+from discoclaw.memory.disk.database import rows_of
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.search.fulltext import orphans
+from discoclaw.search.fulltext import PAGES, orphans
 from discoclaw.search.item_file import SPOT_CHECK, VERSION, ItemFile, Unusable
 from discoclaw.search.item_index import Candidates, ItemIndex
 from discoclaw.search.item_rows import Row, telling
@@ -632,10 +633,11 @@ class TestTheFile:
 
     async def test_a_corrected_item_leaves_no_word_in_the_index(self, tmp_path: Path, clock: Clock) -> None:
         index, one = ItemIndex(tmp_path, words_of, clock=clock), item("quokkaedit")
+        at, pages = index.path(ANN, MAIN), PAGES.format(index="memories_fts")
         for text in ("quokkaedit", "cat"):
             items = {**{each.id: each for each in numbered(5)}, one.id: replace(one, text=text)}
             assert await index.sync(ANN, MAIN, View(head=text, items=items))
-            assert list(orphans(index.path(ANN, MAIN), "SELECT terms FROM memories", "memories_fts")) == []
+            assert list(orphans(rows_of(at, "SELECT terms FROM memories"), rows_of(at, pages))) == []
         assert traces(tmp_path, "quokkaedit") == []
 
     def test_a_write_that_fails_changes_nothing(self, tmp_path: Path) -> None:

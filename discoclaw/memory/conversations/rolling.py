@@ -179,7 +179,7 @@ class RollingMemory(PersonalData, Listener):
             there = set(await in_thread(self.documents.names))
             for key in [*await self._clears.known()] if self._clears is not None else ():
                 if session_name(key) in there:
-                    await self.held(key)  # which removes what it must not return
+                    await self.held(key)  # a cleared one is removed when it is read
         except (MemoryFault, OSError) as error:
             log.warning("a summary that was cleared may still be on disk: %s", error)
 
