@@ -1,8 +1,9 @@
 """The transparency channel: one pinned message a person, edited in place, showing what is remembered.
 
-A mirror that follows the ledger; it may lag or fail, and nothing else notices. Private items and the
-summaries of private places are not shown, and of people who want no memory nothing is. Of somebody whose
-memory was erased the message is deleted, which is a step of the erasing: it is done again until it succeeds.
+A mirror that follows the ledger; it may lag or fail, and nothing else notices. Private items are not shown,
+nor the summary of a place that not all who read the channel can read, and of people who want no memory
+nothing is. Of somebody whose memory was erased the message is deleted, which is a step of the erasing: it is
+done again until it succeeds.
 When a summary is withdrawn, every message that shows one is renewed; the cursor `transparency-renewals` says
 how often that was `wanted` and `done`.
 """
@@ -14,6 +15,7 @@ from contextlib import suppress
 
 import discord
 
+from discoclaw.bot import readers
 from discoclaw.bot.elsewhere import knows_all
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
@@ -118,22 +120,31 @@ class Transparency(PersonalData, Listener):
             await self.remove(subject)
         async with self._one:
             view = await self._memory.view(subject)
-            key, place = self._talked_in.get(user_id, ("", ""))
-            rolling = await self._rolling.get(key) if key else NOTHING
             known = await self._cursors.get(CURSOR)
             if not view.commits and user_id not in known and self._memory.erased_at(subject) >= 0:
                 return  # who was erased is not shown again before there is something to show
             name = await self._name(user_id)
-            text = snapshot(name, user_id, view, rolling, place)
-            if self._consent.opted_out(user_id):
-                text = nothing_of(name, user_id)
-                if user_id not in known:
-                    return
+            opted_out = self._consent.opted_out(user_id)
+            if opted_out and user_id not in known:
+                return
             with discord_errors():
                 channel = await self._channel()
+            key, place = self._shown_with(user_id, channel)
+            rolling = await self._rolling.get(key) if key else NOTHING
+            text = snapshot(name, user_id, view, rolling, place)
+            if opted_out:
+                text = nothing_of(name, user_id)
+            with discord_errors():
                 message_id = await self._show(channel, user_id, known.get(user_id), text)
             if known.get(user_id) != message_id:
                 await self._cursors.update(CURSOR, lambda now: {**now, user_id: message_id})
+
+    def _shown_with(self, user_id: str, channel: TextPlace) -> tuple[str, str]:
+        """The conversation (key and name) whose summary is shown with somebody; "" if none may be."""
+        key, name = self._talked_in.get(user_id, ("", ""))
+        there = self._client.get_channel(int(key.rpartition(":")[2])) if key else None
+        may = isinstance(there, readers.GuildPlace) and readers.all_read(channel, there)
+        return (key, name) if may else ("", "")
 
     async def remove(self, subject: str) -> None:
         """Delete the message of somebody whose memory was erased, and what others' messages show of them.

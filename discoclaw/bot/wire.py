@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import discord
 
+from discoclaw.bot import readers
 from discoclaw.bot.words import TALK, text_of
 from discoclaw.core.attached import FileRef
 from discoclaw.core.message import Author, Inbound, Me, Place, Said, with_attachments
@@ -65,7 +66,8 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             channel_id=str(channel.id),
             group_id=str(channel.parent_id),
             name=named(channel.name),
-            private=channel.is_private() or parent is None or _hidden(parent),
+            private=(reach := readers.open_to(channel)) != "all",
+            mostly_open=reach == "most",
             group_name=named(parent.name) if parent is not None else "",
             topic=named(getattr(parent, "topic", None)),
             tags=tuple(named(one.name) for one in channel.applied_tags),
@@ -78,9 +80,10 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             channel_id=str(channel.id),
             group_id=str(channel.id),
             name=named(channel.name),
-            private=_hidden(channel),
+            private=(reach := readers.open_to(channel)) != "all",
+            mostly_open=reach == "most",
             # By its name a channel has its context file, and others choose the names on their servers.
-            group_name=named(channel.name) if _is_ours(channel.guild) else "",
+            group_name=named(channel.name) if readers.knows(channel.guild) else "",
             topic=named(getattr(channel, "topic", None)),
             guild_id=str(channel.guild.id),
         )
@@ -256,23 +259,3 @@ def _answered(message: discord.Message) -> str:
     """Whom a message of ours replies to; "" when that is not known."""
     original = message.reference.resolved if message.reference is not None else None
     return str(original.author.id) if isinstance(original, discord.Message) else ""
-
-
-def _hidden(channel: discord.abc.GuildChannel) -> bool:
-    return not _is_ours(channel.guild) or not sees(channel, channel.guild.default_role)
-
-
-def _is_ours(guild: discord.Guild) -> bool:
-    """Whether we are in a server. Of another one Discord tells no roles, whatever types say."""
-    everybody: discord.Role | None = guild.default_role
-    return everybody is not None
-
-
-def sees(channel: "discord.abc.GuildChannel | discord.Thread", who: discord.Member | discord.Role) -> bool:
-    """Whether somebody can read what is being said in a server's channel.
-
-    The talk of a voice channel is for those who may connect to it, though others see that it is there.
-    """
-    rights = channel.permissions_for(who)
-    connects = rights.connect or not isinstance(channel, discord.VoiceChannel | discord.StageChannel)
-    return rights.view_channel and connects

@@ -42,7 +42,8 @@ class Place:
 
     `channel_id` is the channel or thread itself. `group_id` is the channel whose memory and rules apply (a
     thread's parent), None in a DM; `group_name` is its name. `private` is true in a DM, and in a channel that
-    not everybody on the server can read.
+    not everybody on the server can read; then `mostly_open` says that it is open to all but those whom it
+    denies.
 
     `kind` "aside": somebody asks with a command, and nobody else sees the question or the answer.
     """
@@ -59,6 +60,12 @@ class Place:
     guild_id: str | None = None
     closed: bool = False
     """A private thread: only people who were added to it can read it."""
+    mostly_open: bool = False
+
+    @property
+    def hidden(self) -> bool:
+        """Whether only some can read it, so that its talk may hold what a person made private."""
+        return self.private and not self.mostly_open
 
     def session_key(self, author_id: str) -> str:
         """The session's key: `discord:dm:<author>`, `discord:thread:<id>` or `discord:channel:<id>`.
@@ -75,7 +82,9 @@ class Place:
         It has a channel id of its own, so that nothing made from it names the channel as where it was said:
         a receipt for what was learned would be posted there.
         """
-        return replace(self, kind="aside", channel_id=f"aside-{self.channel_id}", private=True)
+        return replace(
+            self, kind="aside", channel_id=f"aside-{self.channel_id}", private=True, mostly_open=False
+        )
 
 
 def sessions_with(message_id: str, session_key: str) -> tuple[str, str]:

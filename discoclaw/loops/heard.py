@@ -62,7 +62,7 @@ def ids_in(value: Mapping[str, object], key: str) -> list[str]:
 
 def by_privacy(heard: Heard) -> object:
     """A grouping key that separates private from open talk."""
-    return heard.place.private
+    return heard.place.private, heard.place.hidden
 
 
 @dataclass(slots=True)

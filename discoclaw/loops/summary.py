@@ -254,7 +254,7 @@ class SummaryLoop:
         """
         talked, newest = await self._speakers.people(session_key), batch[-1]
         source = Source("discord", newest.place.channel_id, newest.said.id)
-        origin = Origin("inferred", source, newest.said.sent_at, newest.place.private, of_channel=True)
+        origin = Origin("inferred", source, newest.said.sent_at, newest.place.hidden, of_channel=True)
         heard = {**{user_id: self._consent.erased_at(user_id) for user_id in talked}, **people}
         learned = Learned(answer.themes, answer.decisions, [one.said.id for one in batch])
         try:

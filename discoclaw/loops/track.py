@@ -62,7 +62,7 @@ class Track:
         gone = {
             heard.said.id
             for heard in self.backlog.waiting.values()
-            if withdrawal.covers(heard.said, in_private=heard.place.private)
+            if withdrawal.covers(heard.said, in_private=heard.place.hidden)
         }
         for message_id in gone:
             self.backlog.forget(message_id)

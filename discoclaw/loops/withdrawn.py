@@ -21,7 +21,7 @@ def people_in(session_key: str, batch: Sequence[Heard], noted: Iterable[str]) ->
 
 def covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
     """Whether somebody took back what a message says."""
-    return any(one.covers(heard.said, in_private=heard.place.private) for one in taken)
+    return any(one.covers(heard.said, in_private=heard.place.hidden) for one in taken)
 
 
 def without(
@@ -31,7 +31,7 @@ def without(
 
     Other people's talk may share a word with it, so at least half of the words are asked for.
     """
-    apply = [one.words for one in taken if one.words and not (one.open_only and batch[0].place.private)]
+    apply = [one.words for one in taken if one.words and not (one.open_only and batch[0].place.hidden)]
     kept = answer.summary.strip()
     if not apply:
         return Summary(summary=kept, themes=answer.themes, decisions=answer.decisions)

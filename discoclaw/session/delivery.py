@@ -119,7 +119,7 @@ class Delivery:
         held = replace(held, text=f"{held.text}\n\n{below}".strip()) if below else held
         inbox = arrival.session_key if held.asked_id in ids else ""
         who, guild = one.author.id, place.guild_id
-        return Kept(held, ids, inbox, who, guild, place.private, one.sent_at, ending, talk, then)
+        return Kept(held, ids, inbox, who, guild, place.hidden, one.sent_at, ending, talk, then)
 
     def drop(self, message_id: str) -> None:
         """Give up the answer to a message that was deleted. Never blocks."""

@@ -55,7 +55,7 @@ class Record:
         )
         now, before = arrival.as_edited().message.text, arrival.message.text
         lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
-        private = arrival.place.private
+        private = arrival.place.hidden
         if lost.hold(said.text) or self._withdrawals.has(said, arrival.message.sent_at, private=private):
             return
         window.remember(said)

@@ -99,7 +99,7 @@ class Refill:
         recent = [one for one in arrival.window.recent() if one.id == quoted.id]
         if not recent:  # of the recent talk it is known whom it was for
             recent = await self._answers.known([quoted], quoted.channel_id)
-        return await self._kept(recent, arrival.session_key, private=arrival.place.private)
+        return await self._kept(recent, arrival.session_key, private=arrival.place.hidden)
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """The task that reads what was said before a message; it is started unless one is running."""
@@ -143,7 +143,7 @@ class Refill:
             else:  # a thread begins with the message that it grew out of, unless that was deleted
                 gone = [place.channel_id] if all(said.id != place.channel_id for said in past) else []
         told = await self._answers.known(past[-BACKLOG:], place.channel_id, gone)
-        return await self._kept(told, session_key, private=place.private)
+        return await self._kept(told, session_key, private=place.hidden)
 
     async def _kept(self, said: list[Said], session_key: str, *, private: bool) -> list[Said]:
         """The messages that nobody took back, and whose person wasn't erased since. Raises MemoryFault.

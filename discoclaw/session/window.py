@@ -164,7 +164,7 @@ class Windows:
         gone = set[str]()
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
-                private = window.place is not None and window.place.private
+                private = window.place is not None and window.place.hidden
                 for said in window.recent():
                     if withdrawal.covers(said, in_private=private):
                         window.forget(said.id)

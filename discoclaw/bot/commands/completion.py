@@ -14,8 +14,9 @@ from discord import app_commands
 from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Interaction
 from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.commands.reading import DM, may_read
+from discoclaw.bot.commands.reading import DM
 from discoclaw.bot.commands.spec import Completes
+from discoclaw.bot.readers import may_read
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise

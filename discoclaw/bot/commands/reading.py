@@ -14,6 +14,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
+from discoclaw.bot.readers import can_read, member_of
 from discoclaw.core.errors import ChatError, Refused
 
 DM = "dm"
@@ -32,23 +33,6 @@ class Somewhere:
 
     channel: "wire.Channel"
     person: Person
-
-
-def may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
-    """Whether somebody can see a channel and read its past."""
-    return wire.sees(channel, person) and channel.permissions_for(person).read_message_history
-
-
-async def is_in(thread: discord.Thread, person: discord.Member) -> bool:
-    """Whether a person can read a private thread. What Discord does not say is a no."""
-    if thread.permissions_for(person).manage_threads:
-        return True
-    try:
-        with discord_errors():
-            await thread.fetch_member(person.id)  # Discord does not tell us when somebody leaves
-    except ChatError:
-        return False
-    return True
 
 
 async def named(call: Call, wanted: str | None) -> Somewhere:
@@ -106,30 +90,15 @@ async def _as_read(call: Call, channel: object) -> Somewhere | None:
         return None
     if not isinstance(channel, discord.abc.Messageable) or not call.client.listens(channel):
         return None
-    person = await _member(call, channel.guild)
-    if person is None or not await can_read(channel, person):
+    # Discord sends the roles along with a command.
+    here = isinstance(call.author, discord.Member) and call.author.guild == channel.guild
+    try:
+        person = call.author if here else await member_of(channel.guild, call.author.id)
+        if not isinstance(person, discord.Member) or not await can_read(channel, person):
+            return None
+    except ChatError:
         return None
     # Of a server that Discord was asked for, we aren't told who we are there; but it let us read the channel.
     me: discord.Member | None = channel.guild.me
     ours = me is None or channel.permissions_for(me).view_channel
     return Somewhere(cast("wire.Channel", channel), person) if ours else None
-
-
-async def can_read(channel: discord.abc.GuildChannel | discord.Thread, person: discord.Member) -> bool:
-    """Whether somebody can read a channel or thread, and its past."""
-    if not isinstance(channel, discord.Thread):
-        return may_read(channel, person)
-    if channel.parent is None or not may_read(channel.parent, person):
-        return False
-    return not channel.is_private() or await is_in(channel, person)
-
-
-async def _member(call: Call, guild: discord.Guild) -> discord.Member | None:
-    """The person as a member of a server, with the roles they have now."""
-    if isinstance(call.author, discord.Member) and call.author.guild == guild:
-        return call.author  # Discord sends the roles along with a command
-    try:
-        with discord_errors():
-            return await guild.fetch_member(call.author.id)
-    except ChatError:
-        return None

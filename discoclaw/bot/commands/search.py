@@ -13,9 +13,9 @@ from discoclaw.bot.answers import Answer, Carded
 from discoclaw.bot.cards import search as cards
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.reading import is_in, may_read
+from discoclaw.bot.readers import can_read, may_read
 from discoclaw.bot.texts import search as texts
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.search.archive_queries import Visible
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.talk_meaning import Asker
@@ -67,5 +67,13 @@ async def _closed(guild: discord.Guild, person: discord.Member, archiving: Archi
     }
     kept = await archiving.present(threads)
     asked = [thread for key, thread in threads.items() if key in kept][:MOST_THREADS]
-    inside = await asyncio.gather(*(is_in(thread, person) for thread in asked))
+    inside = await asyncio.gather(*(_is_in(thread, person) for thread in asked))
     return frozenset(str(thread.id) for thread, inside_it in zip(asked, inside, strict=True) if inside_it)
+
+
+async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
+    """Whether a person can read a private thread. What Discord does not say is a no."""
+    try:
+        return await can_read(thread, person)
+    except ChatError:
+        return False

@@ -14,16 +14,15 @@ from typing import Final
 
 import discord
 
-from discoclaw.bot import wire
+from discoclaw.bot import readers, wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.voice import meant
 from discoclaw.core.attached import Unreadable
-from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.errors import ChatError, ChatUnavailable
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.own_words import split_added
-from discoclaw.session.archive_rules import visible_at
 
 log = logging.getLogger(__name__)
 
@@ -94,50 +93,19 @@ class Links:
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
         """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""
-        guild = channel.guild
-        if guild is None or str(guild.id) != guild_id:
+        if not isinstance(channel, readers.GuildPlace) or str(channel.guild.id) != guild_id:
             raise _Refused(_GONE)
-        if not await _may_read(channel, guild, int(message.author.id)):
+        member = await readers.member_of(channel.guild, int(message.author.id))
+        if member is None or not await readers.can_read(channel, member):
             raise _Refused(_GONE)
         if not self._client.listens(channel):
             raise _Refused(_DEAF)
-        if not _all_may_read(channel, message):
+        if not self._all_may_read(channel, message.place):
             raise _Refused(_HIDDEN)
 
-
-async def _may_read(channel: "wire.Channel", guild: discord.Guild, person_id: int) -> bool:
-    """Whether a person may read a server's channel, and its past. Raises ChatError, ClientException."""
-    try:
-        with discord_errors():
-            member = guild.get_member(person_id) or await guild.fetch_member(person_id)
-    except ChatGone:
-        return False
-    if not _sees(channel, member):
-        return False
-    if isinstance(channel, discord.Thread) and channel.is_private():
-        try:
-            with discord_errors():
-                await channel.fetch_member(person_id)
-        except ChatGone:
-            return False
-    return True
-
-
-def _sees(channel: "wire.Channel", who: discord.Member | discord.Role) -> bool:
-    assert isinstance(channel, discord.Thread | discord.abc.GuildChannel)  # it is a server's
-    return wire.sees(channel, who) and channel.permissions_for(who).read_message_history
-
-
-def _all_may_read(channel: "wire.Channel", message: Inbound) -> bool:
-    """Whether all who read where a link was posted may read the channel that it leads to."""
-    here: Place = message.place
-    there = wire.place_of(channel)
-    if here.kind in ("dm", "aside") or here.channel_id == there.channel_id:
-        return True
-    # As the archive has it: a channel's talk may be shown in the channel and its threads.
-    whole = there.channel_id if there.closed else there.group_id
-    if whole in visible_at(here, message.author.id).channel_ids:
-        return True
-    assert channel.guild is not None
-    is_open = not there.private and _sees(channel, channel.guild.default_role)
-    return is_open and here.guild_id == there.guild_id
+    def _all_may_read(self, there: readers.GuildPlace, here: Place) -> bool:
+        """Whether all who read where a link was posted may read the channel that it leads to."""
+        if here.kind in ("dm", "aside"):
+            return True
+        channel = self._client.get_channel(int(here.channel_id))
+        return isinstance(channel, readers.GuildPlace) and readers.all_read(channel, there)

@@ -147,11 +147,11 @@ class Groups(Records):
     def _notes(self, place: Place, view: View) -> str:
         """The notes of a view, cached for as long as the view is the same."""
         if (left := self._withdrawal.left(view)) is not view:
-            return notes_of(left, private=place.private)
-        entry, of = self._entries.peek(str(place.group_id)), (view.head, view.updated_at, place.private)
+            return notes_of(left, private=place.hidden)
+        entry, of = self._entries.peek(str(place.group_id)), (view.head, view.updated_at, place.hidden)
         if entry is not None and entry.told is not None and entry.told[0] == of:
             return entry.told[1]
-        text = notes_of(view, private=place.private)
+        text = notes_of(view, private=place.hidden)
         if entry is not None:
             entry.told = (of, text)
         return text
@@ -170,8 +170,8 @@ class Groups(Records):
         view = await self._memory.view(group_subject(place.group_id))
         left = self._withdrawal.left(view)
         return Known(
-            tuple(item.text for item in items_of(left, "theme", private=place.private)),
-            tuple(item.text for item in items_of(left, "decision", private=place.private)),
+            tuple(item.text for item in items_of(left, "theme", private=place.hidden)),
+            tuple(item.text for item in items_of(left, "decision", private=place.hidden)),
             await self._people_of(place.group_id, view),
             erasings,
         )

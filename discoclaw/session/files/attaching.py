@@ -173,7 +173,7 @@ class Attachments:
                 continue
             if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
                 continue
-            origin = Origin(said, arrival.place.private)
+            origin = Origin(said, arrival.place.hidden)
             if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
                 found[_key(one)] = task
         return found
