@@ -27,6 +27,7 @@ from discoclaw.core.errors import SettingsError
 from discoclaw.core.live_fields import TABLE
 from discoclaw.core.policy import Allowlist, Overrides, Personas, RespondMode
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.redact import without_login
 from discoclaw.core.zones import zone_named
 from discoclaw.recall.rank import Fade
 from discoclaw.settings_types import EMBEDDED as EMBEDDED
@@ -53,6 +54,7 @@ from discoclaw.settings_types import (
     ShardSet,
     Store,
     Zone,
+    is_address,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
 from discoclaw.settings_words import required
@@ -282,6 +284,12 @@ def given(*, in_file: bool = True) -> dict[str, str]:
     return {name.upper(): value for name, value in written.items() if value and name.upper() in names()}
 
 
+def data_folders() -> tuple[Path, ...]:
+    """Where a bot may have its data: where `.env` says, beside that, or where systemd's services have it."""
+    written = dotenv_values(".env").get("DISCOCLAW_DATA_DIR")
+    return Path(written or "data"), Path("data"), Path("/var/lib/discoclaw")
+
+
 def load(**overrides: Any) -> Settings:
     """The settings of this process. `overrides` are by field name, and take precedence.
 
@@ -324,4 +332,7 @@ def _line(fault: Any) -> str:
     kind = fault["type"]
     secret = kind == "secret" or ("SecretStr" in str(field and field.annotation) and kind != "store")
     reason = required(fault, field)
-    return f"{variable}={'…' if secret else fault.get('input')!s}: {reason[:1].lower()}{reason[1:]}"
+    value = "…" if secret else str(fault.get("input"))
+    if set(value) & set(":/") or (field is not None and is_address(field)):
+        value = without_login(value)
+    return f"{variable}={value}: {reason[:1].lower()}{reason[1:]}"

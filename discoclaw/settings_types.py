@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, SecretStr
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
@@ -19,6 +21,7 @@ from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.policy import Personas
+from discoclaw.core.redact import without_login
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named
 
@@ -60,15 +63,29 @@ def _id(value: str | None) -> str | None:
 
 
 def _http(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("http://", "https://")):
-        raise ValueError("must start with http:// or https://")
-    return value.rstrip("/") if value else None
+    return _address(value, "http://", "https://").rstrip("/") if value else None
 
 
 def _websocket(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("ws://", "wss://")):
-        raise ValueError("must start with ws:// or wss://")
-    return value
+    return _address(value, "ws://", "wss://") if value else value
+
+
+def _address(value: str, *starts: str) -> str:
+    if not value.startswith(starts):
+        raise ValueError(f"must start with {' or '.join(starts)}")
+    try:
+        parts = urlsplit(value)
+        if parts.hostname and parts.port != 0:
+            return value
+    except ValueError:
+        pass
+    raise ValueError("not an address; special characters in a password are percent-encoded, as %40 for @")
+
+
+def is_address(field: FieldInfo) -> bool:
+    """Whether a setting is an address or several, in which there may be a password."""
+    checks = (_http, _websocket, _relays)
+    return any(getattr(one, "func", None) in checks for one in field.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +179,7 @@ def _relays(value: object) -> object:
         if one == EMBEDDED and len(found) > 1:
             raise ValueError(f"{EMBEDDED!r} can't be combined with other relays; remove it, or the others")
         if one != EMBEDDED and not one.startswith(("ws://", "wss://")):
-            raise ValueError(f"{one!r} is not a relay; use wss://…, ws://… or {EMBEDDED!r}")
+            raise ValueError(f"{without_login(one)!r} is not a relay; use wss://…, ws://… or {EMBEDDED!r}")
     return found
 
 

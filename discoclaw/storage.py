@@ -8,6 +8,7 @@ Building touches no disk; `open` takes the folder. Independent of Discord and of
 from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
 from discoclaw.core.redact import PLAIN, Redactor
@@ -41,7 +42,8 @@ from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.finding import words_of
-from discoclaw.settings import Settings
+from discoclaw.settings import Settings, data_folders
+from discoclaw.show.words import count
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.log import UsageLog
 
@@ -138,6 +140,23 @@ class Storage:
             archive.close()
         self.indices.vectors.close()
         self.memory.close()
+
+
+def other_folders(settings: Settings) -> list[str]:
+    """A sentence for each data folder with memories that the settings don't name; it may be the bot's."""
+    own, told = settings.data_dir.resolve(), list[str]()
+    for folder in dict.fromkeys(one.resolve() for one in data_folders()):
+        try:
+            if folder == own or not (folder / "memory").is_dir():
+                continue
+            with disks("files", folder / "memory") as stores:
+                people = sum(len(one.ledgers.by_age()) for one in (stores.used, *stores.beside))
+            has = f"has {count(people, 'memory')} too" if people else ""
+        except (OSError, MemoryFault):
+            has = "may have memories too, and can't be read"
+        if has:
+            told.append(f"{folder} {has}; let DISCOCLAW_DATA_DIR name the bot's folder, and move the other")
+    return told
 
 
 def disks_of(settings: Settings) -> Disks:

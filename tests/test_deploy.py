@@ -4,13 +4,13 @@ from pathlib import Path
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 OF_ONE = {
-    "Environment=DISCOCLAW_DATA_DIR=%S/discoclaw",
-    "StateDirectory=discoclaw",
+    "ReadWritePaths=/opt/discoclaw/data",
     "ExecStart=/opt/discoclaw/.venv/bin/discoclaw run",
 }
 OF_MANY = {
     "Environment=DISCOCLAW_DATA_DIR=%S/discoclaw/%i",
     "StateDirectory=discoclaw/%i",
+    "StateDirectoryMode=0700",
     "ExecStart=/opt/discoclaw/.venv/bin/discoclaw run --shards %i",
 }
 

@@ -19,6 +19,7 @@ from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import ChatUnavailable, SettingsError
 from discoclaw.core.health import Check, Finding
+from discoclaw.core.redact import without_login
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
@@ -128,7 +129,7 @@ class App:
             raise self._unreachable(error) from None
 
     def _unreachable(self, error: Exception) -> ChatUnavailable:
-        where = f" at {self.settings.discord_api}" if self.settings.discord_api else ""
+        where = f" at {without_login(self.settings.discord_api)}" if self.settings.discord_api else ""
         return ChatUnavailable(
             f"Discord cannot be reached{where} ({type(error).__name__}); "
             "check the network, or DISCORD_API_BASE and DISCORD_GATEWAY"

@@ -27,7 +27,7 @@ from discoclaw.jobs import Work
 from discoclaw.memory.disk.writes import Written
 
 PREFIX: Final = "discoclaw_"
-STATES: Final = {"good": 0, "unknown": 1, "warning": 2, "bad": 3}
+STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}
 
 Rows = Iterable[tuple[Sequence[str], float]]
 

@@ -18,6 +18,7 @@ import discord
 
 from discoclaw.bot.errors import chat_error
 from discoclaw.core.errors import ChatError, ChatUnavailable, SettingsError
+from discoclaw.core.redact import without_login
 
 PERMISSIONS: Final = discord.Permissions(
     view_channel=True,
@@ -176,7 +177,7 @@ def _at(api: str | None) -> Iterator[None]:
 
 
 def _where(api: str | None) -> str:
-    return api or "Discord"
+    return without_login(api or "Discord")
 
 
 def _guild(guild_id: str | int, name: str, permissions: str) -> Guild:

@@ -240,7 +240,7 @@ def _rate(turn: Turn) -> Iterator[Finding]:
 def _tools(turn: Turn, settings: Settings, *, refused: bool) -> Finding:
     called = [name for one in turn.exchanges for name in one.calls]
     if not settings.tools_enabled:
-        return Finding("tools", "unknown", "they are switched off (DISCOCLAW_TOOLS_ENABLED)")
+        return Finding("tools", "off", "they are switched off (DISCOCLAW_TOOLS_ENABLED)")
     if refused:
         text = "the server refuses the bot's tools, so people are answered without"
         return Finding("tools", "bad", text, f"use a model that can call tools, or {NO_TOOLS}")

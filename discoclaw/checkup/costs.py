@@ -46,7 +46,7 @@ async def costs(settings: Settings) -> AsyncIterator[Finding]:
     if not settings.budget:
         if not table.free:
             text = "there is none, so nothing bounds what models cost"
-            yield Finding("budget", "unknown", text, "set DISCOCLAW_BUDGET, for example 5/day")
+            yield Finding("budget", "off", text, "set DISCOCLAW_BUDGET, for example 5/day")
         return
     spent = await _spent(settings)
     for limit in settings.budget:

@@ -17,7 +17,7 @@ from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.status import status_of
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
-from discoclaw.storage import disks_of
+from discoclaw.storage import disks_of, other_folders
 
 FULL, TIGHT = 20_000_000, 500_000_000
 """Free bytes: with fewer than the first the bot can hardly write, with fewer than the second soon."""
@@ -47,6 +47,8 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     yield from _file_system(data)
     if settings.memory_dir.is_dir():
         yield _version(settings.memory_dir)
+    for text, _, way_out in (one.partition("; ") for one in other_folders(settings)):
+        yield Finding("second folder", "warning", text, way_out)
     yield from _lock(settings.memory_dir)
     yield from _leftovers(settings)
 

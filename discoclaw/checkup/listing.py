@@ -6,7 +6,6 @@ Knows nothing about settings files or terminals.
 import json
 from typing import Final
 
-from discoclaw.checkup.model import shown
 from discoclaw.core.errors import (
     ModelBadOutput,
     ModelKeyRejected,
@@ -14,6 +13,7 @@ from discoclaw.core.errors import (
     ModelUnreachable,
     SettingsError,
 )
+from discoclaw.core.redact import without_login
 from discoclaw.http import Client, Failed, within
 
 MOST_BYTES: Final = 1 << 20
@@ -29,7 +29,7 @@ async def models_at(address: str, key: str | None = None) -> tuple[str, ...] | N
     key or another one, ModelBadOutput for something that is not a model's server, and ModelNotFound if it has
     no models yet. Each is one line with a way out.
     """
-    where = shown(address)
+    where = without_login(address)
     try:
         client = Client(f"{address}/v1/models", most=MOST_BYTES, key=key, reuse=False)
     except ValueError as error:

@@ -21,6 +21,7 @@ from discoclaw.core.errors import (
     ModelUnreachable,
 )
 from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
+from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.providers import open_models
 
@@ -31,8 +32,6 @@ QUESTION: Final = ModelRequest(
 )
 ANTHROPIC: Final = "https://api.anthropic.com"
 _PAGE = re.compile(r"web page|<html|<!doctype html|<body", re.IGNORECASE)
-_LOGIN = re.compile(r"//[^/@]*@")
-"""A name and a password in an address."""
 
 
 async def ask(config: ModelConfig) -> Exchange:
@@ -105,12 +104,7 @@ def _sentence(error: ModelError, where: str, reason: str, model: str, variable: 
 
 def address_of(config: ModelConfig) -> str:
     """Where the model is, without a password."""
-    return shown(config.base_url or ANTHROPIC)
-
-
-def shown(address: str) -> str:
-    """An address for texts, without a password."""
-    return _LOGIN.sub("//", address)
+    return without_login(config.base_url or ANTHROPIC)
 
 
 def _is_anthropic(config: ModelConfig) -> bool:

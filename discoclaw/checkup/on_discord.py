@@ -207,9 +207,7 @@ async def _people(session: Session, settings: Settings, bot: Bot) -> AsyncIterat
 
 async def _commands(session: Session, settings: Settings) -> Finding:
     if not settings.commands_enabled:
-        return Finding(
-            "slash commands", "unknown", "they are switched off (DISCOCLAW_MEMORY_COMMANDS_ENABLED)"
-        )
+        return Finding("slash commands", "off", "they are switched off (DISCOCLAW_MEMORY_COMMANDS_ENABLED)")
     there, here = await around.commands_there(session), around.commands_here()
     if there == here:
         return Finding("slash commands", "good", f"Discord has all {len(here)}")

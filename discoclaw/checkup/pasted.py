@@ -4,6 +4,7 @@ Goes by the published forms of secrets and addresses. No text of it has any part
 about who asks.
 """
 
+import base64
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -60,6 +61,18 @@ def check_token(text: str) -> None:
         raise SettingsError(
             f"DISCORD_TOKEN=…: is {what}; the token is in the developer portal, under Bot (Reset Token)"
         )
+    if not (TOKEN.fullmatch(token) and _begins_with_id(token)):
+        raise SettingsError(
+            "DISCORD_TOKEN=…: is no token of a bot, which has three parts with dots between; copy all of it "
+            "from the developer portal, under Bot (Reset Token)"
+        )
+
+
+def _begins_with_id(token: str) -> bool:
+    try:
+        return base64.urlsafe_b64decode(token.partition(".")[0] + "==").isdigit()
+    except ValueError:
+        return False
 
 
 def check_key(text: str, *, of_anthropic: bool) -> None:

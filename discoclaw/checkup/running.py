@@ -20,7 +20,7 @@ async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
     if settings.metrics is None or not settings.metrics.port:
         text = "it can't be asked how it is, because DISCOCLAW_METRICS is not set"
         way_out = "set an address and a port, for example 127.0.0.1:9464" if runs else ""
-        yield Finding("the bot", "unknown", text, way_out)
+        yield Finding("the bot", "off", text, way_out)
         return
     said, fault = await read_in_thread(ask, settings.metrics)
     if said is None:

@@ -47,7 +47,7 @@ async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
         yield finding("embeddings", error)
         return
     if embedder is None:
-        yield Finding("embeddings", "unknown", "none are set up; memories are found by their words")
+        yield Finding("embeddings", "off", "none are set up; memories are found by their words")
         return
     try:
         began = time.monotonic()
@@ -80,7 +80,7 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
         yield finding("transcription", error)
         return
     if server is None:
-        yield Finding("transcription", "unknown", "no server is set up; voice messages are not listened to")
+        yield Finding("transcription", "off", "no server is set up; voice messages are not listened to")
         return
     began = time.monotonic()
     try:
@@ -114,7 +114,7 @@ def _silence() -> bytes:
 async def relays(settings: Settings) -> AsyncIterator[Finding]:
     """The key of the mirror, and each relay: whether it can be read. Nothing is published."""
     if not mirrors(settings):
-        yield Finding("mirror", "unknown", "no relays are set up; the memory is mirrored nowhere")
+        yield Finding("mirror", "off", "no relays are set up; the memory is mirrored nowhere")
         return
     embedded = EMBEDDED in settings.nostr_relays
     try:

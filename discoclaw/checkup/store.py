@@ -26,7 +26,7 @@ def in_database(settings: Settings) -> bool:
 async def database(settings: Settings) -> AsyncIterator[Finding]:
     """PostgreSQL: version, tables, rights, and who else uses it. No table is made."""
     if not in_database(settings):
-        yield Finding("PostgreSQL", "unknown", "not used; the memory is in files")
+        yield Finding("PostgreSQL", "off", "not used; the memory is in files")
         return
     from discoclaw.memory.disk.postgres.looking import look  # an extra, slow to import
 

@@ -11,13 +11,16 @@ from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
+    Force,
     check_outside,
     local_time,
     note,
     note_other_stores,
     now_ms,
+    place,
     run_on_storage,
     say,
+    stores_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
@@ -28,7 +31,7 @@ from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.folder import DataFolder
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
-from discoclaw.storage import Storage, disks_of
+from discoclaw.storage import Storage
 
 _PARTS = {ARCHIVE: "the archive", OUTBOX: "the mirror's outbox", KEY: "the mirror's key"}
 
@@ -38,10 +41,11 @@ def backup(
         Path | None,
         typer.Argument(help="The new file; by default discoclaw-DATE-TIME.tar.gz, here.", show_default=False),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Back up everything in the data folder and its store into one file. The bot may run meanwhile.
 
-    The file is read again and verified before it gets its name. It replaces no other file. `content/` and
+    The file is read again and verified before it gets its name. `content/` and
     `.env` are not in it. Restore it with `discoclaw restore`.
 
     Example: discoclaw backup /mnt/backups/discoclaw-monday.tar.gz
@@ -49,16 +53,16 @@ def backup(
     settings, now = settings_module.load(), now_ms()
     target = file if file is not None else Path(f"discoclaw-{stamp_of(now)}{ENDING}")
     check_outside(target)
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         if not stores.used.shared and not settings.memory_dir.is_dir():
-            raise Refused(f"there is nothing to back up in {settings.data_dir}; set DISCOCLAW_DATA_DIR")
+            raise Refused(f"there is nothing to back up in {place(settings)}; set DISCOCLAW_DATA_DIR")
         note_other_stores(settings)
         source = Source(stores.used, settings.data_dir, settings.data_dir / "cache")
-        done = back_up(source, target, clock=now_ms)
+        done = back_up(source, target, clock=now_ms, replace=force)
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
     _note_damaged(done.contents)
-    say(f"Wrote {target}: {_amount(done.size)}, read again and verified.")
+    say(f"Wrote {target} from {place(settings)}: {_amount(done.size)}, read again and verified.")
     say(f"In it: {_inside(done.contents)}.")
     say("Not in it: content/, .env, caches and the embedded relay's copies.")
     say(_about_key(settings, done.contents))
@@ -89,7 +93,7 @@ def restore_(
     if into is not None:
         settings = settings.model_copy(update={"data_dir": into, "durable_dir": None, "summary_dir": None})
     contents = read_file(file)
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         target = Target(settings.data_dir, stores)
         if dry_run:
             _refuse(target, contents, replace)

@@ -28,9 +28,10 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.redact import Redactor
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import read_in_thread, write_atomic
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.disk.new_file import new_file
 from discoclaw.memory.disk.port import Disk
-from discoclaw.memory.disk.temporary import sweep_for
+from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.inspect import (
     Inspection,
     held,
@@ -42,7 +43,7 @@ from discoclaw.memory.subjects.inspect import (
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import Times, line
-from discoclaw.storage import Storage, build, disks_of
+from discoclaw.storage import Storage, build, disks_of, other_folders
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ SubjectArg = Annotated[
     str, typer.Argument(metavar="WHO", help="A Discord user id, or a subject as `memory list` shows it.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 OnBranch = Annotated[str | None, typer.Option("--branch", help="Use this branch, not the current one.")]
 
 
@@ -103,23 +105,49 @@ def view_at_local(history: History, wanted: str, *, branch: str | None = None) -
 # ---------------------------------------------------------------------- the folder
 
 
+_folders = list[Path]()
+
+
+def place(settings: Settings) -> Path:
+    """The data folder, as a command names it."""
+    return settings.data_dir.absolute()
+
+
+def stores_of(settings: Settings) -> Disks:
+    """The stores that the settings configure. When the command ends, it names their folder."""
+    uses(settings)
+    return disks_of(settings)
+
+
+def uses(settings: Settings) -> None:
+    """Have the command name this data folder when it ends."""
+    _folders.append(place(settings))
+
+
+def name_folders() -> None:
+    """Say on stderr which data folder this command used, so that nobody takes it for another one."""
+    for folder in dict.fromkeys(_folders):
+        note(f"data folder: {folder}")
+    _folders.clear()
+
+
 def all_subjects(settings: Settings) -> list[str]:
     """Every subject that has a ledger in the data folder."""
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         return subjects(stores.used)
 
 
 def inspect_all(settings: Settings) -> list[Inspection]:
     """Every subject as it is on disk. One that cannot be read is empty, and has the reason as its fault."""
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         return [inspect_or_fault(stores.used, subject) for subject in subjects(stores.used)]
 
 
 def note_other_stores(settings: Settings) -> None:
-    """Note on stderr if there are memories in a store other than the configured one (DISCOCLAW_STORE)."""
+    """Note on stderr if there are memories in another store (DISCOCLAW_STORE) or another data folder."""
     # An unreadable store stops commands that write; this is only a hint.
-    with suppress(OSError), disks_of(settings) as stores:
-        for text in stores.elsewhere():
+    with suppress(OSError), stores_of(settings) as stores:
+        for text in (*stores.elsewhere(), *other_folders(settings)):
             note(text)
 
 
@@ -131,19 +159,22 @@ def inspect_or_fault(disk: Disk, subject: str) -> Inspection:
         return Inspection(subject, History(), (str(fault),))
 
 
-def inspect_subject(who: str) -> Inspection:
+def inspect_subject(who: str, *, may_be_new: bool = False) -> Inspection:
     """One subject as it is on disk. Its faults are noted on stderr.
 
-    Raises Refused if it is being erased or `who` names none, and MemoryFault if it cannot be read.
+    Raises Refused if it is being erased, or if `who` names none, or one without a memory that may not be new.
+    Raises MemoryFault if it cannot be read.
     """
     subject = subject_named(who)
-    with disks_of(settings_module.load()) as stores:
+    with stores_of(settings_module.load()) as stores:
         if subject in unfinished(stores.used):
             raise Refused(
                 f"{subject} was being erased when that was interrupted, so nothing is shown; "
                 f"finish it with `discoclaw memory erase {subject} --yes`, or start the bot"
             )
         one = held(stores.used, subject)
+    if not (one.history.records or one.faults or may_be_new):
+        raise Refused(no_memory_text(subject, all_subjects(settings_module.load())))
     for fault in one.faults:
         note(fault)
     return one
@@ -171,11 +202,8 @@ def no_memory_text(subject: str, there: Collection[str]) -> str:
 
 
 def nothing_text(one: Inspection) -> str:
-    """The answer to a command about a subject that has no items, or no memory at all."""
-    if one.history.records:
-        return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
-    text = no_memory_text(one.subject, all_subjects(settings_module.load()))
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
+    """The answer to a command about a subject that has no items."""
+    return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
 
 
 def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
@@ -209,7 +237,9 @@ def locked_storage(settings: Settings | None = None) -> Iterator[Storage]:
 
     Raises FolderInUse while the bot runs, and MemoryFault if the store cannot be opened.
     """
-    storage = storage_of(settings or settings_module.load())
+    if settings is None:
+        uses(settings := settings_module.load())
+    storage = storage_of(settings)
     with _notes():
         storage.open(beside=True)
         try:
@@ -286,20 +316,20 @@ def note(text: str) -> None:
     typer.echo(f"note: {line(text)}", err=True)
 
 
-def save(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all. Raises Refused or MemoryFault with the reason."""
+def save(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file completely or not at all; replace one only by `force`. Raises Refused or MemoryFault."""
     check_outside(path)
-    sweep_for(path)
     try:
-        write_atomic(path, content)
+        with new_file(path, replace=force) as file:
+            file.write(content)
     except OSError as error:
         raise MemoryFault(f"can't write {path}: {error.strerror or error}") from error
 
 
-def put(content: bytes, path: Path) -> bool:
+def put(content: bytes, path: Path, *, force: bool) -> bool:
     """Write a file, or to stdout for `-`; return whether it was a file. Raises Refused or MemoryFault."""
     if str(path) != "-":
-        save(path, content)
+        save(path, content, force=force)
         return True
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json
+from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json, stores_of
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
@@ -25,7 +25,6 @@ from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
-from discoclaw.storage import disks_of
 
 if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the local file does not need them
     from discoclaw.nostr.event import Event, Keys
@@ -181,7 +180,7 @@ def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveCon
 
 @contextmanager
 def _documents(settings: Settings) -> Iterator[Documents]:
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         yield stores.used.documents("")
 
 
@@ -246,7 +245,7 @@ def _write(
 ) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
     upgrades.check(settings.memory_dir)
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         documents = stores.used.documents("")
         lock = None if stores.used.shared else settings.memory_dir / LOCK
         now = change_file(documents, scope, requested, lock)

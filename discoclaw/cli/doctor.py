@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # slow imports, as below
 
 _MARKS: dict[State, tuple[str, str, str]] = {
     "good": ("✓", "+", "green"),
-    "unknown": ("-", "-", "dim"),
+    "off": ("-", "-", "dim"),
+    "unknown": ("?", "?", "dim"),
     "warning": ("!", "!", "yellow"),
     "bad": ("✗", "x", "red"),
 }
@@ -161,11 +162,12 @@ def _lines(looked: "Looked", *, terminal: bool, encoding: str) -> Iterator[Text]
 def _sum_up(found: Sequence[Finding], seen: "Examined | None") -> None:
     from discoclaw.checkup.costs import cost_of  # slow imports, as above
 
-    good, unknown, warnings, bad = (
-        sum(one.state == state for one in found) for state in ("good", "unknown", "warning", "bad")
+    good, off, unknown, warnings, bad = (
+        sum(one.state == state for one in found) for state in get_args(State)
     )
     things = count(len(found), "thing")
-    say(f"Checked {things}: {good} good, {unknown} unknown, {count(warnings, 'warning')}, {bad} bad.")
+    warned = count(warnings, "warning")
+    say(f"Checked {things}: {good} good, {off} off, {unknown} unknown, {warned}, {bad} bad.")
     if seen is not None and seen.asked.requests:
         times = "once" if seen.asked.requests == 1 else f"{seen.asked.requests} times"
         cost = cost_of(seen.settings, seen.asked.used)

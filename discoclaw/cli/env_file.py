@@ -16,8 +16,7 @@ from dotenv import dotenv_values
 from dotenv.parser import Binding, parse_stream
 
 from discoclaw.core.errors import MemoryFault, SettingsError
-from discoclaw.memory.disk.files import write_atomic
-from discoclaw.memory.disk.temporary import sweep_for
+from discoclaw.memory.disk.new_file import check_place, new_file
 
 HEADER = """\
 # The settings of DiscoClaw, written by `discoclaw init`. The token and the key in here are secret.
@@ -50,23 +49,28 @@ def read(path: Path) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Raise MemoryFault if the file can't be written, as far as that shows before it is tried."""
-    folder = _target(path).parent
+    """Raise MemoryFault or Refused if the file can't be written, as far as that shows before it is tried."""
+    target = _target(path)
+    check_place(target, replace=True)
+    folder = target.parent
     if not os.access(folder, os.W_OK | os.X_OK):
         raise MemoryFault(f"can't write {path}: you may not write in the folder {folder}; use another one")
 
 
 def write(path: Path, text: str) -> None:
-    """Replace the file, whole or not at all, readable by its owner alone from the first byte on.
+    """Replace the file, whole or not at all, readable by its owner alone, and its group if no others could.
 
     A symbolic link stays one: what it leads to is replaced. Written by root, the file belongs to whom it
-    belonged before, or else its folder: the bot may run as somebody else. Raises MemoryFault.
+    belonged before, or else its folder: the bot may run as somebody else. Raises MemoryFault and Refused.
     """
     target = _target(path)
-    sweep_for(target)
     try:
         owner = os.stat(target if target.exists() else target.parent)
-        write_atomic(target, text.encode("utf-8"))
+        with new_file(target, replace=True) as file:
+            # The bot may read it as a member of its group.
+            if target.exists() and os.name != "nt" and not owner.st_mode & 0o007:
+                os.fchmod(file.fileno(), owner.st_mode & 0o640)
+            file.write(text.encode("utf-8"))
     except OSError as error:
         raise MemoryFault(f"can't write {path}: {error.strerror or error}; nothing was changed") from None
     if os.name != "nt" and os.geteuid() == 0:

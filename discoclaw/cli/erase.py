@@ -15,6 +15,7 @@ from discoclaw.cli.common import (
     run_locked,
     say,
     storage_of,
+    stores_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
@@ -23,7 +24,6 @@ from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, memories
-from discoclaw.storage import disks_of
 
 commands = typer.Typer()
 
@@ -41,7 +41,7 @@ def erase(
     Example: discoclaw memory erase 123456789012345678 --yes
     """
     subject, settings = subject_named(who), settings_module.load()
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         if not (stores.used.shared or settings.memory_dir.is_dir()):
             raise Refused(no_memory_text(subject, ()))
         if not yes:
@@ -86,7 +86,7 @@ def _size(history: History) -> str:
 
 def _confirm(subject: str) -> None:
     """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
-    one = inspect_subject(subject)
+    one = inspect_subject(subject, may_be_new=True)
     stored = f"{_size(one.history) or 'no ledger'}, and the summaries they are part of"
     if ON_RELAYS in storage_of(settings_module.load()).memory.personal.outside(subject):
         stored += "; the bot requests the deletion of the copies on relays, which a relay may ignore"

@@ -4,7 +4,6 @@ The cases are made up. Nothing of the data folder is read or written, and the bo
 """
 
 import asyncio
-import re
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -16,6 +15,7 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, ModelUnreachable, Refused
 from discoclaw.core.ports import Model
+from discoclaw.core.redact import without_login
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -28,8 +28,6 @@ commands = typer.Typer(
     help="Measure how well the configured model learns and summarises.", no_args_is_help=True
 )
 
-_LOGIN = re.compile(r"//[^/@]*@")
-"""A name and a password in an address."""
 
 Files = Annotated[
     list[Path] | None,
@@ -125,7 +123,7 @@ def _where(settings: Settings, model: Model, configured: str) -> str:
     if settings.model_provider == "offline":
         return "the offline model"
     name = getattr(model, "name", configured)  # what an alias such as "haiku" stands for
-    address = _LOGIN.sub("//", settings.base_url or "https://api.anthropic.com")
+    address = without_login(settings.base_url or "https://api.anthropic.com")
     return f"{line(name)} at {line(address)}"
 
 

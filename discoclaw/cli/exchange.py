@@ -12,11 +12,11 @@ from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
     AsJson,
+    Force,
     all_subjects,
     check_outside,
     inspect_all,
     inspect_subject,
-    no_memory_text,
     note,
     note_other_stores,
     now_ms,
@@ -26,6 +26,7 @@ from discoclaw.cli.common import (
     run_on_storage,
     say,
     say_json,
+    stores_of,
 )
 from discoclaw.cli.usage import export_calls
 from discoclaw.core.errors import MemoryFault, Refused
@@ -41,7 +42,7 @@ from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line, memories
-from discoclaw.storage import Storage, disks_of
+from discoclaw.storage import Storage
 
 commands = typer.Typer()
 
@@ -79,6 +80,7 @@ def export(
         Path | None,
         typer.Option("--output", "-o", help="The file, or - for stdout. For objects, a folder or .zip file."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Export everything remembered about one person, including private items (to memories.json).
 
@@ -96,17 +98,15 @@ def export(
         return
     path = output or Path(_NAMES[format_])
     if format_ == "usage":
-        export_calls(who, path)
+        export_calls(who, path, force=force)
         return
     one = inspect_subject(who)
-    if not one.history.records:
-        raise Refused(no_memory_text(one.subject, all_subjects(settings_module.load())))
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
         number = exchange.write_objects(one.history, path)
     else:
         content, number = _exported(one, format_, history)
-        if not put(content, path):
+        if not put(content, path, force=force):
             return
     held = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
     say(f"Exported {held} of {one.subject} to {path}.")
@@ -121,7 +121,7 @@ def _export_all(folder: Path, format_: Format) -> None:
         raise Refused("--all makes a folder, which can't go to stdout; name the folder with --output")
     check_outside(folder)
     settings = settings_module.load()
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         if waiting := sorted(unfinished(stores.used)):
             raise Refused(
                 f"{waiting[0]} was being erased when that was interrupted; finish it with "
@@ -137,7 +137,7 @@ def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, i
     if format_ == "objects":
         return exchange.export_objects(one.history)
     if format_ == "snapshot":
-        with disks_of(settings_module.load()) as stores:
+        with stores_of(settings_module.load()) as stores:
             accessed = access.kept(stores.used.documents(CURSORS), one.subject)
         return exchange.export_snapshot(one.history, accessed)
     make = exchange.export_json if format_ == "json" else exchange.export_markdown

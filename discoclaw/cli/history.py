@@ -14,6 +14,7 @@ from discoclaw.cli.change import change_json
 from discoclaw.cli.common import (
     LOCAL_TIMES,
     AsJson,
+    Force,
     SubjectArg,
     inspect_subject,
     item_json,
@@ -186,6 +187,7 @@ def graph(
         Path | None,
         typer.Option("--output", "-o", help="Write to this file; by default, or with -, it is printed."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Draw the history as a graph: as Mermaid's gitGraph, as a timeline in text, or as a picture.
 
@@ -211,7 +213,7 @@ def graph(
         as_text = graphs.mermaid if format_ == "mermaid" else _timeline
         made = (as_text(one.history).rstrip("\n") + "\n").encode()
     if output is not None:
-        save(output, made)
+        save(output, made, force=force)
         say(f"Wrote the history of {one.subject} to {output}.")
     elif format_ == "png":
         sys.stdout.buffer.write(made)

@@ -75,17 +75,21 @@ def init(
             "DISCOCLAW_MODEL": model,
         }
     )
-    text = env_file.read(FILE)
     env_file.check_writable(FILE)
+    text = env_file.read(FILE)
     terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not yes else None
     setup = Setup(flags, settings_module.given(), terminal, checks=not no_check, takes_offered=yes)
+    data = setup.written.get("DISCOCLAW_DATA_DIR") or str(Path("data").absolute())
     try:
         values, bot = _asked(setup)
+        if not text:  # so that the bot, every command and cron use the same one
+            values["DISCOCLAW_DATA_DIR"] = data
     except (typer.Abort, KeyboardInterrupt):
         say("\nNothing was changed.")
         raise typer.Exit(STOPPED) from None
     env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
     say(f"\nWrote {clean(str(FILE.absolute()))}, which only its owner can read.")
+    say(f"Memories will be in {clean(data)}.")
     _note_others(values)
     _say_what_is_next(bot, again=bool(text))
 

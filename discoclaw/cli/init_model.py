@@ -10,11 +10,12 @@ from discoclaw.checkup import pasted
 from discoclaw.checkup.asked import Exchange
 from discoclaw.checkup.listing import models_at
 from discoclaw.checkup.model import ask as ask_model_there
-from discoclaw.checkup.model import check_key, shown
+from discoclaw.checkup.model import check_key
 from discoclaw.cli.asking import Terminal, clean, right
 from discoclaw.cli.common import say
 from discoclaw.cli.setup import Setup
 from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, SettingsError
+from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -124,7 +125,7 @@ class _Server:
     def _typed(self, terminal: Terminal | None) -> str:
         if (given := self._setup.flag("ANTHROPIC_BASE_URL")) or terminal is None:
             return given or self._address
-        offered = shown(self._address or OLLAMA)
+        offered = without_login(self._address or OLLAMA)
         typed = terminal.words("   Its address", offered=offered)
         return self._address if self._address and typed == offered else typed  # with its password
 
@@ -159,15 +160,15 @@ class _Server:
             if names is None:
                 raise
             raise ModelNotFound(
-                f"{shown(self._address)} has this model, but doesn't answer POST /v1/messages; use a newer "
-                "version of Ollama or llama.cpp, or LiteLLM in front of it"
+                f"{without_login(self._address)} has this model, but doesn't answer POST /v1/messages; use "
+                "a newer version of Ollama or llama.cpp, or LiteLLM in front of it"
             ) from None
 
     def _chosen(self, terminal: Terminal | None, names: tuple[str, ...] | None) -> str:
         """One of the server's models, or any where it doesn't say which it has. Raises SettingsError."""
         given = self._setup.flag("DISCOCLAW_MODEL")
         if given or terminal is None:
-            return _of(names, given or self._known, shown(self._address))
+            return _of(names, given or self._known, without_login(self._address))
         if names is not None and len(names) == 1:
             return names[0]
         if names is None:

@@ -18,6 +18,7 @@ from discoclaw.cli.common import (
     print_table,
     say,
     say_json,
+    stores_of,
 )
 from discoclaw.core.history import History
 from discoclaw.core.profile import Group, Profile
@@ -26,7 +27,6 @@ from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.subjects.inspect import Inspection, recorded
 from discoclaw.show.words import line
-from discoclaw.storage import disks_of
 
 AnySubjectArg = Annotated[
     str | None,
@@ -50,7 +50,7 @@ def list_(as_json: AsJson = False) -> None:
 def print_list(*, as_json: bool, then: str = "") -> None:
     """Print who there is. `then` is the command for which one of them has to be named."""
     settings = settings_module.load()
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         there = _with_records(inspect_all(settings), stores.used)
         rows = [_row(one, stores.used) for one in there]
         where = stores.used.documents("").folder if stores.used.shared else stores.root

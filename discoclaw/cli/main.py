@@ -22,6 +22,7 @@ from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.cli import audit, config, evals
 from discoclaw.cli.backup import backup, restore_
+from discoclaw.cli.common import name_folders
 from discoclaw.cli.doctor import doctor
 from discoclaw.cli.ending import Ending, end_now
 from discoclaw.cli.importing import all_to_stay
@@ -67,6 +68,8 @@ class _ErrorGroup(typer.core.TyperGroup):
         except OSError as error:  # without its number, which says nothing to people
             named = f"{error.filename}: " if error.filename is not None else ""
             _complain(f"{named}{error.strerror}" if error.strerror else str(error))
+        finally:
+            name_folders()
         raise typer.Exit(1)
 
 

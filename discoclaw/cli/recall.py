@@ -15,15 +15,13 @@ from discoclaw.cli.common import (
     AsJson,
     OnBranch,
     SubjectArg,
-    all_subjects,
     inspect_subject,
-    no_memory_text,
     now_ms,
     print_table,
     say,
     say_json,
+    stores_of,
 )
-from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import is_standing
@@ -34,7 +32,6 @@ from discoclaw.recall.rank import Ranker
 from discoclaw.recall.ranked import Ranked
 from discoclaw.recall.select import Selection, select
 from discoclaw.show.words import line, short
-from discoclaw.storage import disks_of
 
 LONGEST = 90
 """Longest text in the table, in UTF-16 units."""
@@ -57,13 +54,11 @@ def recall(
     Example: discoclaw recall 123456789012345678 "where does my sister live?" --explain
     """
     settings, one, now = settings_module.load(), inspect_subject(who), now_ms()
-    if not one.history.records:
-        raise Refused(no_memory_text(one.subject, all_subjects(settings)))
     name = one.history.branches.named(branch).name if branch is not None else None
     view = one.view if name is None else one.history.view(one.history.branches.all[name].head)
     items = view.visible(in_dm=not public)
     found = Ranker(settings.fade, depth=settings.enrich_depth)
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         known = Signals(accessed=access.kept(stores.used.documents(CURSORS), one.subject))
     asked = parse(query)
     made = select(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)

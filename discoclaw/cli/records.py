@@ -24,6 +24,7 @@ from discoclaw.cli.common import (
     run_on_storage,
     say,
     say_json,
+    stores_of,
     without_secrets,
 )
 from discoclaw.core.draft import Draft
@@ -38,7 +39,7 @@ from discoclaw.memory.people.group_notes import KINDS
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when
-from discoclaw.storage import Storage, disks_of
+from discoclaw.storage import Storage
 
 T = TypeVar("T")
 
@@ -61,16 +62,15 @@ def get(who: RecordArg, as_json: AsJson = False) -> None:
     Example: discoclaw memory get 123456789012345678
     """
     settings = settings_module.load()
-    one = inspect_subject(who)
-    with disks_of(settings) as stores:
+    one = inspect_subject(who, may_be_new=True)
+    with stores_of(settings) as stores:
         record, there = _record(one, stores.used, settings), recorded(stores.used)
+    if one.subject not in there:
+        raise Refused(no_memory_text(one.subject, there))
     if as_json:
         say_json({"subject": one.subject, **record})
-    elif one.subject in there:
-        say("\n".join([one.subject, *_lines(record)]))
     else:
-        text = no_memory_text(one.subject, there)
-        say(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}")
+        say("\n".join([one.subject, *_lines(record)]))
 
 
 def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _check(subject: str, option: str) -> None:
     if (user_of(subject) is None) == (option == "--note"):
         fits = "--theme or --decision" if option == "--note" else "--note"
         raise Refused(f"{subject} has no {option.removeprefix('--')}s; use {fits}")
-    with disks_of(settings_module.load()) as stores:
+    with stores_of(settings_module.load()) as stores:
         there = recorded(stores.used)
     if subject not in there:
         raise Refused(no_memory_text(subject, there))

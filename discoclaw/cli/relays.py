@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from discoclaw.cli.common import locked_storage, now_ms
+from discoclaw.cli.common import locked_storage, now_ms, stores_of, uses
 from discoclaw.cli.config import RelayAccess
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.memory.disk.files import in_thread
@@ -34,7 +34,6 @@ from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.show.words import count
-from discoclaw.storage import disks_of
 
 STATUS_WAIT_S = 3.0
 """How long `status` waits for a relay."""
@@ -65,6 +64,7 @@ def nostr_context(settings: Settings) -> NostrContext:
     """The Nostr configuration. Raises SettingsError if relays or the key are missing or unusable."""
     if not settings.nostr_relays:
         raise SettingsError("no relays are set; name some with NOSTR_RELAYS, or say NOSTR_RELAYS=embedded")
+    uses(settings)
     keys = find_keys(settings)
     if keys is None:
         raise SettingsError(
@@ -120,6 +120,7 @@ async def status(settings: Settings) -> dict[str, Any]:
 
     Changes nothing. Raises SettingsError.
     """
+    uses(settings)
     keys = find_keys(settings)
     noted = read_state(state_path(settings.data_dir), now_ms())
     connections = dict(noted) if noted is not None else await _probed(settings, keys)
@@ -267,7 +268,7 @@ async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], 
 async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> RecoveryReport:
     """What a recovery would restore, without changing anything. The bot may be running."""
     keys, codec = here.config.keys, here.config.codec
-    with disks_of(here.settings) as stores:
+    with stores_of(here.settings) as stores:
         async with relays_of(here.settings, keys) as relays:
             return await recovery.preview(
                 relays, codec, Names(keys), stores.used, clock=now_ms, progress=tell

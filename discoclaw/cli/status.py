@@ -7,16 +7,27 @@ import typer
 from rich.table import Table
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, local_time, now_ms, print_table, say, say_json
+from discoclaw.cli.common import (
+    AsJson,
+    local_time,
+    note_other_stores,
+    now_ms,
+    place,
+    print_table,
+    say,
+    say_json,
+    stores_of,
+)
 from discoclaw.cli.ready import ready
 from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.members import Together
 from discoclaw.memory.status import Status, status_of
-from discoclaw.show.words import line
-from discoclaw.storage import disks_of
+from discoclaw.show.words import count, line
 
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
+_UNUSED = "Nothing uses it now: the bot isn't running."
+_STORES = {"files": "in files", "sqlite": "in SQLite", "postgresql": "in PostgreSQL", "none": "none is kept"}
 
 
 def status(
@@ -43,37 +54,39 @@ def status(
     if is_ready:
         raise typer.Exit(ready(as_json=as_json))
     settings = settings_module.load()
-    with disks_of(settings) as stores:
+    note_other_stores(settings)
+    with stores_of(settings) as stores:
         found, store = status_of(stores), stores.used.name
     if as_json:
         say_json(_json(store, found))
     else:
+        say(f"Data folder: {place(settings)}")
         _print(store, found)
     if found.wrong():
         raise typer.Exit(1)
 
 
 def _print(store: str, found: Status) -> None:
-    say(f"Store: {store}, {size_text(found.size)}")
+    say(f"Memory: {_STORES[store]}, {size_text(found.size)}")
     if found.together is not None:
         _print_together(found, found.together)
     elif found.holder is not None:
         host = "" if found.holder.host == socket.gethostname() else f" on {line(found.holder.host)}"
-        say(f"Process {found.holder.pid}{host} uses it since {local_time(found.holder.since)}.")
+        say(f"In use by process {found.holder.pid}{host} since {local_time(found.holder.since)}.")
     else:
-        say("No process uses it.")
+        say(_UNUSED)
     for subject in found.erasings:
-        say(f"The erasing of {line(subject)} is unfinished; the bot finishes it.")
-    for name, count in sorted(found.behind.items()):
-        if count:
-            say(f"Changes that {line(name)} still has to follow: {count} ledgers.")
+        say(f"{line(subject)} is being erased; the bot finishes that when it runs.")
+    for name, number in sorted(found.behind.items()):
+        if number:
+            say(f"The bot still has to pass on what changed ({line(name)}): {count(number, 'memory')}.")
     for wrong in found.wrong():
-        say(f"Wrong: {line(wrong)}.")
+        say(f"Problem: {line(wrong)}.")
 
 
 def _print_together(found: Status, together: Together) -> None:
     if not together.processes:
-        say("No process uses it.")
+        say(_UNUSED)
         return
     now, table = now_ms(), Table(*_PROCESSES)
     for one in together.processes:
@@ -90,7 +103,7 @@ def _print_together(found: Status, together: Together) -> None:
         )
     print_table(table)
     if together.leases:
-        leases = Table("lease", "process", "since")
+        leases = Table("task", "process", "since")
         for lease in together.leases:
             since = local_time(now - int(lease.since_s * 1000))
             leases.add_row(line(lease.name), str(lease.process), since)

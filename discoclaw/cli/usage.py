@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, note, now_ms, print_table, put, save, say, say_json
+from discoclaw.cli.common import AsJson, Force, note, now_ms, print_table, put, save, say, say_json, stores_of
 from discoclaw.cli.listing import channel_of, name_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_of
@@ -25,7 +25,6 @@ from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.usage import as_csv, cautions, purpose, used
 from discoclaw.show.words import count, line
-from discoclaw.storage import disks_of
 from discoclaw.usage.accounts import calls_since
 from discoclaw.usage.log import KEPT_MONTHS, UsageLog
 
@@ -48,6 +47,7 @@ def usage(
     picture: Annotated[
         Path | None, typer.Option(help="Also draw the days as a picture, a PNG file.", show_default=False)
     ] = None,
+    force: Force = False,
 ) -> None:
     """Show what models were used for, by whom, and what it cost.
 
@@ -59,19 +59,19 @@ def usage(
     """
     settings = settings_module.load()
     days = _days(since, settings)
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         kinds = (by,) if by is not None else get_args(By) if as_json else _OVERVIEW
         found = _found(stores.used, days, settings.zone, kinds)
-    if as_json:
-        say_json(_json(found))
-    else:
-        _print(found, brief=by is None)
     if picture is not None:
         from discoclaw.show.usage_picture import png  # importing Pillow takes a second on a slow disk
 
-        save(picture, png(found.report, days, title=f"Calls of models since {days.first}"))
-        if not as_json:
-            say(f"Drew {picture}.")
+        save(picture, png(found.report, days, title=f"Calls of models since {days.first}"), force=force)
+    if as_json:
+        say_json(_json(found))
+        return
+    _print(found, brief=by is None)
+    if picture is not None:
+        say(f"Drew {picture}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +94,17 @@ def _found(disk: Disk, days: Days, zone: tzinfo, kinds: Sequence[By]) -> _Found:
     return _Found(report, days, zone, groups, names, damaged)
 
 
-def export_calls(who: str, path: Path) -> None:
+def export_calls(who: str, path: Path, *, force: bool) -> None:
     """Write a table of the calls of models that were for a person. Raises Refused and MemoryFault."""
     user_id = user_of(subject_named(who))
-    with disks_of(settings_module.load()) as stores:
+    with stores_of(settings_module.load()) as stores:
         calls = calls_since(UsageLog(stores.used), 0, user_id) if user_id is not None else []
     if not calls:
         raise Refused(
             f"no calls of models are written down for {line(who, 60)}; "
             "`discoclaw usage --by person` shows who has some"
         )
-    if put(as_csv(calls), path):
+    if put(as_csv(calls), path, force=force):
         say(f"Exported {count(len(calls), 'call')} to {path}.")
 
 

@@ -18,6 +18,7 @@ from discoclaw.cli.common import (
     say,
     say_json,
     storage_of,
+    stores_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.disk.files import in_thread, stamp_of
@@ -28,7 +29,6 @@ from discoclaw.memory.subjects.inspect import Inspection, subject_named, subject
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
-from discoclaw.storage import disks_of
 
 
 def verify(
@@ -50,7 +50,7 @@ def verify(
     settings = settings_module.load()
     named = subject_named(who) if who is not None else None
     done: dict[str, list[str]] = {}
-    with disks_of(settings) as stores:
+    with stores_of(settings) as stores:
         disk = stores.used
         _look_at_whole(settings, stores, repair)
         note_other_stores(settings)

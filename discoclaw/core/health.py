@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-State: TypeAlias = Literal["good", "unknown", "warning", "bad"]
-"""From best to worst. `unknown`: it was not looked at, or can't be."""
+State: TypeAlias = Literal["good", "off", "unknown", "warning", "bad"]
+"""From best to worst. `off`: it isn't used. `unknown`: it was not looked at, or can't be."""
 
 
 @dataclass(frozen=True, slots=True)

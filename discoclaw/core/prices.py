@@ -51,8 +51,8 @@ FREE: Final = Price()
 class Prices:
     """The prices of models. `free`: whoever runs the models runs them here, so they cost nothing.
 
-    A price from `table` wins over that: some local servers pass calls on to a provider that costs money.
-    `own` are the names for which that holds.
+    `own` are the names in `table` whose prices an admin gave. They win over that, as some local servers pass
+    calls on to a provider that costs money, and over the other names.
     """
 
     table: Mapping[str, Price]
@@ -61,9 +61,9 @@ class Prices:
 
     def of(self, model: str) -> tuple[Price, bool]:
         """A model's price, and whether it is known. An unknown one is taken to cost the most of all."""
-        name = max((one for one in self.table if model.startswith(one)), key=len, default=None)
-        if name is not None and (not self.free or name in self.own):
-            return self.table[name], True
+        for names in (self.own, () if self.free else self.table):  # an admin's row wins, however short
+            if (name := max(filter(model.startswith, names), key=len, default=None)) is not None:
+                return self.table[name], True
         return (FREE, True) if self.free else (self.dearest, False)
 
     @property

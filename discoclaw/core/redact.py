@@ -16,6 +16,7 @@ from typing import Any
 
 from discoclaw.core.lookalikes import Folded, disguised, folded, has_block
 
+_LOGIN = re.compile(r"(?s)(?:(?<=://)|^(?![\w+.-]+://)).*@|\?.*")
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _NSEC = re.compile(rf"nsec1[{_BECH32}]{{58}}", re.IGNORECASE)
 _NCRYPTSEC = re.compile(rf"ncryptsec1[{_BECH32}]{{20,}}", re.IGNORECASE)
@@ -74,6 +75,11 @@ _RULES: tuple[_Rule, ...] = (
     ("Discord token", re.compile(_DISCORD)),
     (_HEX, _HEX64),
 )
+
+
+def without_login(address: str) -> str:
+    """An address, however wrong, without user, password and query, each of which may be a secret."""
+    return _LOGIN.sub("", address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Branches and statistics: how many items of which kinds, since when, and who made the changes."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def stats(history: History, *, in_private: bool = True, times: Times = UTC_TIMES
     secret = sum(item.active and item.facets.sensitivity != "normal" for item in items)
     shown = [item for item in items if is_open(item, in_private=in_private)]
     active = sum(item.active for item in items)
-    tags = Counter(word(tag) for item in shown if item.active for tag in item.tags)
+    tags = Counter(
+        word(tag) for item in shown if item.active for tag in item.tags if re.search(r"[^\W\d_]", tag)
+    )
     made = [commit.timestamp for commit in history.commits.values()]
     rows = [
         ("memories", f"{active}, of these {secret} private; {len(items) - active} forgotten"),

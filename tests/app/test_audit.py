@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.core.autosave import AutoSave
@@ -20,6 +20,7 @@ from discoclaw.session.finding import words_of
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import parts_there_are
 from tests.memory.test_item_index import item
+from tests.cli.shell import Runner
 
 NO_TOKEN = "note: what the bot would read in Discord wasn't looked at: DISCORD_TOKEN is not set\n"
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -43,7 +44,7 @@ READ_ELSEWHERE = {
 def run(folder: Path, *words: str, store: str = "files") -> Result:
     unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
     given = {"DISCOCLAW_DATA_DIR": str(folder / "data"), "DISCOCLAW_STORE": store}
-    return CliRunner().invoke(cli, ["audit", "privacy", *words], env={**unset, **given})
+    return Runner().invoke(cli, ["audit", "privacy", *words], env={**unset, **given})
 
 
 def found(folder: Path, store: str = "files") -> list[tuple[str, str, str]]:

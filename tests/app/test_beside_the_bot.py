@@ -5,13 +5,13 @@ import json
 import os
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.cli.shell import OURS
+from tests.cli.shell import OURS, Runner
 from tests.memory.leftovers import rows_with, traces
 
 WORDS = "Kanarie-4711"
@@ -21,7 +21,7 @@ async def discoclaw(world: World, database: str, *words: str) -> Result:
     """Run a command as an admin does, while the bot goes on."""
     unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
     given = {"DISCOCLAW_DATA_DIR": str(world.folder / "data"), "DISCOCLAW_STORE": database}
-    return await asyncio.to_thread(CliRunner().invoke, cli, words, env={**unset, **given})
+    return await asyncio.to_thread(Runner().invoke, cli, words, env={**unset, **given})
 
 
 async def talk(world: World) -> None:

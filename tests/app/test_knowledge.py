@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from discoclaw.cli.main import cli
 from discoclaw.core import titles
@@ -13,6 +12,7 @@ from discoclaw.loops.hygiene import Expired
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_model_tools import CAT, VET, call
+from tests.cli.shell import Runner
 from tests.session.scene import ScriptedModel
 
 DAY = 86_400_000
@@ -21,7 +21,7 @@ BLOCK = ["[Memory context]", "[/Memory context]"]
 
 def command(world: World, *words: str) -> str:
     """What a command of the terminal prints about the bot's data."""
-    done = CliRunner().invoke(cli, words, env={"DISCOCLAW_DATA_DIR": str(world.folder / "data")})
+    done = Runner().invoke(cli, words, env={"DISCOCLAW_DATA_DIR": str(world.folder / "data")})
     assert done.exit_code == 0, done.output
     return done.stdout
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from discoclaw.cli.main import cli
 from discoclaw.memory.stores import Store
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import Answering, everything, story
+from tests.cli.shell import Runner
 from tests.servers.embeddings_api import EmbeddingsServer
 
 
@@ -85,7 +85,7 @@ class TestOnlyTheOwnerReads:
             ("config", "set", "global", "respond_mode=mention"),
         ):
             environment = {"DISCOCLAW_DATA_DIR": str(data), "DISCOCLAW_STORE": store}
-            result = await asyncio.to_thread(CliRunner().invoke, cli, words, env=environment)
+            result = await asyncio.to_thread(Runner().invoke, cli, words, env=environment)
             assert result.exit_code == 0, result.output
         assert readable_by_others(data, out) == []
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
@@ -15,6 +14,7 @@ from discoclaw.memory.subjects.store import Memory
 from tests.app.carding import every_page
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.cli.shell import Runner
 from tests.memory.kit import Clock
 from tests.session.scene import ScriptedModel, calls
 
@@ -94,6 +94,6 @@ def test_the_factor_of_recency_halves(tmp_path: Path, age: int, half_life: int, 
         "DISCOCLAW_DATA_DIR": str(tmp_path / "data"),
         "MEMORY_RECENCY_HALF_LIFE": str(half_life * DAY_S),
     }
-    result = CliRunner().invoke(cli, ["recall", "123", "my boat?", "--json"], env=environment)
+    result = Runner().invoke(cli, ["recall", "123", "my boat?", "--json"], env=environment)
     (row,) = json.loads(result.stdout)
     assert row["parts"].get("recency") == (None if factor is None else pytest.approx(factor, abs=1e-3))

@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from discoclaw.cli.main import cli
 from discoclaw.nostr.event import Keys
@@ -18,6 +17,7 @@ from tests.app.test_groups import file
 from tests.app.test_live_config import lines
 from tests.app.test_nostr import BOT, OWNER, mirrored
 from tests.app.test_snowclaw_schema import CONFIG, GROUP, NPUB, OWNED, Owner, arrives, held, opened, sent, tag
+from tests.cli.shell import Runner
 from tests.servers.nostr_relay import LyingRelay
 
 
@@ -40,7 +40,7 @@ def typed(world: World, relay: LyingRelay, *words: str) -> str:
         "NOSTR_OWNER_SECRET_KEY": OWNER.nsec(),
         "COLUMNS": "300",
     }
-    result = CliRunner().invoke(cli, words, env=environment)
+    result = Runner().invoke(cli, words, env=environment)
     assert result.exit_code == 0, result.output
     return result.output
 

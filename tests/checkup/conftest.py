@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.checkup.turn import WANTED
 from discoclaw.memory.stores import Disks, disks
+from tests.cli.shell import Runner
 from tests.evals.answers import as_summary, perfect
 from tests.process.house import KEY, OURS, TOKEN
 from tests.servers.discord_server import DiscordServer
@@ -97,7 +98,7 @@ class Desk:
 def _typed(words: tuple[str, ...], environment: dict[str, str | None]) -> Result:
     from discoclaw.cli.main import cli
 
-    return CliRunner().invoke(cli, ["doctor", *words], env=environment)
+    return Runner().invoke(cli, ["doctor", *words], env=environment)
 
 
 class Found:

@@ -48,10 +48,13 @@ async def test_a_bot_that_is_well(desk: Desk) -> None:
     *lines, summary, asked = result.stdout.splitlines()
     states = Counter(line.split()[0] for line in lines)
     assert summary == (
-        f"Checked {len(lines)} things: {states['good']} good, {states['unknown']} unknown, "
+        f"Checked {len(lines)} things: {states['good']} good, {states['off']} off, "
+        f"{states['unknown']} unknown, "
         f"{count(states['warning'], 'warning')}, 0 bad."
     )
-    assert states["good"] > 15 and set(states) == {"good", "unknown", "warning"}
+    assert states["good"] > 15 and set(states) == {"good", "off", "warning"}
+    off = [line.split(": ")[1] for line in lines if line.startswith("off ")]
+    assert off == ["embeddings", "transcription", "mirror", "PostgreSQL", "the bot"]
     assert "good    Discord: token: Discord knows the bot as Disco" in result.stdout
     assert "good    Model: tools: told to remember something, the model called memory_store" in result.stdout
     assert "good    Model: pictures: the model sees pictures" in result.stdout

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from discoclaw import __version__
-from tests.checkup.conftest import Desk, Found
+from discoclaw.memory.subjects.store import Memory
+from tests.checkup.conftest import Desk, Found, disk_of
 from tests.cli.shell import REPOSITORY
+from tests.memory.kit import ANN, Clock, remember
 
 Mount = Callable[[Path, str], None]
 
@@ -148,3 +150,18 @@ async def test_packages_that_are_missing_or_too_old(desk: Desk) -> None:
     assert "no-such-package is not installed; run: pip install 'no-such-package>=1'" in missing
     assert "packages: numpy is " in numpy and "and >99 is needed" in numpy
     assert "odd" not in done.stdout
+
+
+async def test_a_second_folder_with_memories_is_a_warning(desk: Desk) -> None:
+    memory = Memory(disk_of(desk.folder / "data", "files"), clock=Clock())
+    memory.open()
+    await memory.change(ANN, "said", remember("likes tea"))
+    memory.close()
+    elsewhere = desk.folder / "elsewhere"
+    elsewhere.mkdir()
+    found = (await asked(desk, DISCOCLAW_DATA_DIR=str(elsewhere))).lines("folder", "warning")
+    told = f"second folder: {desk.folder / 'data'} has 1 memory too"
+    assert len([one for one in found if one.startswith(told)]) == 1
+    assert "second folder" not in str(
+        (await asked(desk, DISCOCLAW_DATA_DIR="data")).lines("folder", "warning")
+    )

@@ -188,7 +188,7 @@ class TestCosts:
         elsewhere = {"ANTHROPIC_BASE_URL": "http://models.example.com", "DISCOCLAW_MODEL": "odd-1"}
         found = await self.asked(desk, **elsewhere)
         assert found.only("costs", "warning").startswith("prices: no price of odd-1 is known, so each call")
-        assert found.only("costs", "unknown").endswith("set DISCOCLAW_BUDGET, for example 5/day")
+        assert found.only("costs", "off").endswith("set DISCOCLAW_BUDGET, for example 5/day")
         table = desk.folder / "prices.toml"
         table.write_text('["odd-1"]\ninput = 1\noutput = 2\n')
         found = await self.asked(desk, **elsewhere, DISCOCLAW_PRICES=str(table))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,24 @@ from discoclaw.cli.main import cli
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_")
 REPOSITORY = Path(__file__).parent.parent.parent
+
+
+PLACE = re.compile(rb"^note: data folder: .+\n", re.MULTILINE)
+"""What every command that uses memory says last, on stderr: which folder that was."""
+
+
+class Runner(CliRunner):
+    """Types a command. What it prints comes without the line about its data folder."""
+
+    def invoke(self, *args: Any, **options: Any) -> Result:
+        result = super().invoke(*args, **options)
+        result.stderr_bytes = PLACE.sub(b"", result.stderr_bytes or b"")
+        result.output_bytes = PLACE.sub(b"", result.output_bytes)
+        return result
+
+
+PLAIN = CliRunner()
+"""Types a command, and leaves that line in."""
 
 
 class Shell:
@@ -31,7 +50,7 @@ class Shell:
         """Run a command in this process, whatever comes of it."""
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         environment = {**unset, **self.settings, "COLUMNS": "100", **settings}
-        return CliRunner().invoke(cli, ["memory", *words], input=typed, env=environment)
+        return Runner().invoke(cli, ["memory", *words], input=typed, env=environment)
 
     def says(self, *words: str, **settings: str) -> str:
         """What a command prints that does what it was asked."""
@@ -64,4 +83,11 @@ class Shell:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with self.start(*words, **{**pipes, **options}) as process:
             printed, said = process.communicate(timeout=60)
-        return process.returncode, printed, said
+        return process.returncode, printed, PLACE.sub(b"", said or b"")
+
+
+def typed(shell: Shell, *words: str, **settings: str) -> Result:
+    """Type a command into a shell whose folder is the data folder's parent."""
+    unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
+    environment = {**unset, **shell.settings, "COLUMNS": "120", **settings}
+    return Runner().invoke(cli, [*words], env=environment)

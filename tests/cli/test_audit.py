@@ -5,11 +5,11 @@ import os
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.nostr.event import Keys
-from tests.cli.shell import Shell
+from tests.cli.shell import Runner, Shell
 from tests.cli.test_nostr import KEYS, NOBODY, Beside
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -18,7 +18,7 @@ OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
 def run(shell: Shell, *words: str, relay: str = "") -> Result:
     unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
     nostr = {"NOSTR_RELAYS": relay, "NOSTR_SECRET_KEY": KEYS.nsec(), "NOSTR_TIMEOUT_S": "2"} if relay else {}
-    return CliRunner().invoke(cli, ["audit", *words], env={**unset, **shell.settings, **nostr})
+    return Runner().invoke(cli, ["audit", *words], env={**unset, **shell.settings, **nostr})
 
 
 def published(keys: Keys, text: str, d: str = "test") -> dict[str, Any]:

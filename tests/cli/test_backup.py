@@ -7,14 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from discoclaw.cli.main import cli
 from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
-from tests.cli.shell import OURS, Shell
+from tests.cli.shell import Shell, typed
 from tests.memory.backups import backed_up, members
 from tests.memory.kit import ANN, BOB, NOW, Clock, fingerprint, remember
 from tests.memory.leftovers import ANN as ERASED
@@ -22,13 +20,6 @@ from tests.memory.leftovers import CANARY, fill, shelves, traces
 from tests.memory.sharing import process
 
 KEY = "nsec1notarealkeyatall"
-
-
-def typed(shell: Shell, *words: str, **settings: str) -> Result:
-    """Type a command into a shell whose folder is the data folder's parent."""
-    unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
-    environment = {**unset, **shell.settings, "COLUMNS": "120", **settings}
-    return CliRunner().invoke(cli, [*words], env=environment)
 
 
 def says(shell: Shell, *words: str, **settings: str) -> str:
@@ -61,7 +52,9 @@ class TestBackup:
     def test_says_what_is_in_it_and_what_is_not(self, shell: Shell) -> None:
         target = shell.folder / "a.tar.gz"
         printed = says(shell, "backup", str(target)).splitlines()
-        assert printed[0].startswith(f"Wrote {target}: ") and printed[0].endswith("read again and verified.")
+        assert printed[0].startswith(f"Wrote {target} from {shell.folder / 'data'}: ") and printed[
+            0
+        ].endswith("read again and verified.")
         assert printed[1:] == [
             "In it: 2 ledgers with 9 commits and 2 other texts.",
             "Not in it: content/, .env, caches and the embedded relay's copies.",
@@ -89,7 +82,8 @@ class TestBackup:
         memory.close()
 
     def test_is_refused_where_it_would_replace_or_pass_for_something(self, shell: Shell, file: str) -> None:
-        assert "is there already, and a backup never replaces a file" in refuses(shell, "backup", file)
+        assert "is there already; name another file, or add --force" in refuses(shell, "backup", file)
+        assert says(shell, "backup", file, "--force").startswith(f"Wrote {file} from ")
         inside = str(shell.memory_folder / "a.tar.gz")
         assert "inside the folder of the memory itself" in refuses(shell, "backup", inside)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli import config as commands
 from discoclaw.cli.config import RelayAccess
@@ -23,6 +23,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import OwnerEvents, PublishResult
+from tests.cli.shell import Runner
 from tests.memory.kit import Clock, fingerprint
 
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -66,7 +67,7 @@ class Shell:
         program.add_typer(commands.commands(lambda _: access), name="config")
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         environment = {**unset, **self.settings, **settings}
-        return CliRunner().invoke(program, ["config", *words], env=environment)
+        return Runner().invoke(program, ["config", *words], env=environment)
 
     def says(self, *words: str, **settings: str) -> str:
         result = self.run(*words, **settings)
@@ -396,7 +397,7 @@ class TestSetBySignature:
 
 
 def test_the_program_has_the_commands() -> None:
-    result = CliRunner().invoke(cli, ["config", "--help"], env={"COLUMNS": "100"})
+    result = Runner().invoke(cli, ["config", "--help"], env={"COLUMNS": "100"})
     assert result.exit_code == 0
     assert "get" in result.stdout and "set" in result.stdout
 

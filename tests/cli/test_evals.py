@@ -8,11 +8,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.evals import reading
-from tests.cli.shell import Shell
+from tests.cli.shell import Runner, Shell
 from tests.evals.answers import Summariser, keeps_all, perfect
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, failure, text
 
@@ -39,7 +39,7 @@ def serving(answer: Callable[[Received], Behaviour]) -> Iterator[MessagesServer]
 def run(shell: Shell, *words: str, **settings: str) -> Result:
     unset: dict[str, str | None] = {"ANTHROPIC_API_KEY": None, "ANTHROPIC_BASE_URL": None}
     environment = {**unset, **shell.settings, **settings}
-    return CliRunner().invoke(cli, ["eval", *words], env=environment)
+    return Runner().invoke(cli, ["eval", *words], env=environment)
 
 
 def refused(result: Result) -> str:

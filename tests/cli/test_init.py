@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from dotenv import dotenv_values
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
-from tests.cli.shell import OURS
+from tests.cli.shell import OURS, Runner
 from tests.process.house import KEY, TOKEN
 from tests.servers.discord_server import DiscordServer
 from tests.servers.messages_api import MessagesServer, raw
@@ -37,7 +37,7 @@ class Script:
         """Run it in a thread, since the servers run here. No secret is shown."""
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         told = {**unset, "DISCORD_API_BASE": self.discord.rest_base, **environment}
-        work = partial(CliRunner().invoke, cli, ["init", *flags], input=typed, env=told)
+        work = partial(Runner().invoke, cli, ["init", *flags], input=typed, env=told)
         result = await asyncio.to_thread(work)
         assert not any(secret in result.output for secret in (TOKEN, OTHER_TOKEN, KEY, LOCAL_KEY))
         return result
@@ -81,6 +81,7 @@ class TestAnswers:
         assert "https://discord.com/oauth2/authorize?" in out
         assert "Developer Mode" not in out
         assert script.written == {
+            "DISCOCLAW_DATA_DIR": str(script.file.absolute().parent / "data"),
             "DISCORD_TOKEN": TOKEN,
             "DISCORD_ALLOW_USER_IDS": str(script.ann.id),
             "DISCOCLAW_OWNER_IDS": str(script.ann.id),
@@ -198,6 +199,7 @@ class TestTheFile:
         )
         await script.does("--no-check", "--api-key-file", "-", typed=KEY)
         kept = {name: value for name, value in script.written.items() if value}
+        assert kept.pop("DISCOCLAW_DATA_DIR") == str(script.file.absolute().parent / "data")
         assert kept == {"DISCORD_TOKEN": TOKEN, "DISCORD_ALLOW_USER_IDS": "1", "ANTHROPIC_API_KEY": KEY}
 
     async def test_loses_the_key_when_another_server_answers_that_would_get_it(self, script: Script) -> None:

@@ -14,7 +14,7 @@ PROGRAM = """
 import os, signal, sys
 action, target = sys.argv[1:3]
 def look(event, args):
-    if event == "os.rename" and str(args[1]) == target:
+    if event in ("os.rename", "os.link") and str(args[1]) == target:
         if action == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         print("before the rename", flush=True)

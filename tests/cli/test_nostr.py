@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
@@ -19,7 +19,7 @@ from discoclaw.nostr.folder import key_path, save_state, state_path
 from discoclaw.nostr.outgoing.delivery import RelayStatus
 from discoclaw.nostr.outgoing.outbox import QueueStatus
 from discoclaw.nostr.relays.relay import ConnectionStatus
-from tests.cli.shell import Shell
+from tests.cli.shell import Runner, Shell
 from tests.servers.nostr_relay import LyingRelay
 
 KEYS = Keys.parse("1".rjust(64, "0"))
@@ -70,7 +70,7 @@ class Nostr:
         ours = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(ours)}
         environment = {**unset, **self.settings, **settings}
-        result = CliRunner().invoke(cli, ["nostr", *words], input=typed, env=environment)
+        result = Runner().invoke(cli, ["nostr", *words], input=typed, env=environment)
         assert KEYS.nsec() not in result.output and "nsec1" not in result.output
         return result
 

@@ -4,18 +4,18 @@ import asyncio
 import json
 from collections.abc import Iterable
 
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Author, Kind
 from discoclaw.memory.subjects.store import Memory
-from tests.cli.shell import Shell
+from tests.cli.shell import Runner, Shell
 from tests.memory.kit import ANN, BOB, Clock
 
 
 def run(shell: Shell, *words: str) -> Result:
-    return CliRunner().invoke(cli, ["recall", *words], env={**shell.settings, "COLUMNS": "200"})
+    return Runner().invoke(cli, ["recall", *words], env={**shell.settings, "COLUMNS": "200"})
 
 
 def says(shell: Shell, *words: str) -> str:

@@ -97,8 +97,7 @@ class TestGet:
     def test_somebody_unknown_is_told_as_ever_and_looking_changes_nothing(self, known: Shell) -> None:
         (known.memory_folder / "profiles" / "456.json").write_text("{")
         before = fingerprint(known.folder)
-        assert known.says("get", "9").startswith("There is no memory of user-9; ")
-        assert known.json("get", "9")["notes"] == []
+        assert known.refuses("get", "9").startswith("there is no memory of user-9; ")
         result = known.run("get", "456")
         assert "is not a record" in result.stderr and "User has a cat." in result.stdout
         assert fingerprint(known.folder) == before

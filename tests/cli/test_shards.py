@@ -1,9 +1,9 @@
 """`discoclaw run --shards`: what a wrong value is answered with."""
 
 import pytest
-from typer.testing import CliRunner
 
 from discoclaw.cli import main
+from tests.cli.shell import Runner
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ from discoclaw.cli import main
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_the_option_or_the_variable(text: str, why: str) -> None:
-    result = CliRunner().invoke(main.cli, ["run", "--shards", text], env={"DISCORD_TOKEN": "x"})
+    result = Runner().invoke(main.cli, ["run", "--shards", text], env={"DISCORD_TOKEN": "x"})
     assert result.exit_code == 1
     assert result.stderr == f"discoclaw: --shards {text}: {why}\n"
-    result = CliRunner().invoke(main.cli, ["run"], env={"DISCORD_TOKEN": "x", "DISCOCLAW_SHARDS": text})
+    result = Runner().invoke(main.cli, ["run"], env={"DISCORD_TOKEN": "x", "DISCOCLAW_SHARDS": text})
     assert result.exit_code == 1
     assert result.stderr == f"discoclaw: DISCOCLAW_SHARDS={text}: {why}\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
@@ -21,7 +21,7 @@ from discoclaw.memory.disk.port import GROUPS, PROFILES
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.usage.log import UsageLog
-from tests.cli.shell import OURS, Shell
+from tests.cli.shell import OURS, Runner, Shell
 from tests.core.calls import DAY, call
 
 ANN, BOB = Payer("1001", "77", "5"), Payer("1002")
@@ -30,7 +30,7 @@ ANN, BOB = Payer("1001", "77", "5"), Payer("1002")
 def run(shell: Shell, *words: str, **settings: str) -> Result:
     unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
     environment = {**unset, **shell.settings, "COLUMNS": "120", **settings}
-    return CliRunner().invoke(cli, ["usage", *words], env=environment)
+    return Runner().invoke(cli, ["usage", *words], env=environment)
 
 
 def shown(shell: Shell, *words: str, **settings: str) -> str:

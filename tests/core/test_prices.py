@@ -38,6 +38,13 @@ class TestOurTable:
         assert own.of("llama3.3") == (cheap, True)
         assert own.of("claude-sonnet-5-5") == (FREE, True)
 
+    def test_are_an_admins_before_ours_however_short_the_name_is(self) -> None:
+        dear = Price(output=99)
+        own = Prices(
+            {"claude-sonnet": dear, "claude-sonnet-5-5": Price(output=1)}, frozenset({"claude-sonnet"})
+        )
+        assert own.of("claude-sonnet-5-5-20261101") == (dear, True)
+
 
 class TestWhatIsPutAside:
     @given(COUNTS, COUNTS, COUNTS, COUNTS, st.sampled_from(sorted(prices().table)))

@@ -33,6 +33,21 @@ def test_a_sound_file_says_what_is_in_it() -> None:
     assert [one.name for one in contents.members] == [NAME]
 
 
+@pytest.mark.parametrize("data", [-1, True, "1", None])
+def test_a_version_of_the_data_that_no_program_made(data: object) -> None:
+    assert "doesn't say which version it has" in refused(packed([head(data=data), GOOD, listing(GOOD)]))
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"{}", b'{"version": 1, "people": {"1": {"opted_out": 3}}}']
+)
+def test_choices_that_nobody_can_read(text: bytes) -> None:
+    chosen = entry("memory/choices.json", text)
+    assert "says who opted out, makes no sense" in refused(
+        packed([head(), GOOD, chosen, listing(GOOD, chosen)])
+    )
+
+
 def test_a_ledger_that_was_damaged_before_is_named() -> None:
     bad = entry(NAME, LINES.replace(b"tea", b"gin"))
     assert read(io.BytesIO(packed([head(), bad, listing(bad)])), "a").damaged == ("user-1",)

@@ -168,6 +168,7 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
     assert await newcomer.leaves(screen) == 0
 
     assert newcomer.written == {
+        "DISCOCLAW_DATA_DIR": str(newcomer.file.absolute().parent / "data"),
         "DISCORD_TOKEN": TOKEN,
         "DISCORD_ALLOW_USER_IDS": f"{owner.id},{newcomer.ann.id}",
         "DISCOCLAW_OWNER_IDS": str(owner.id),
@@ -284,6 +285,7 @@ async def test_a_key_of_anybody_elses_is_named_and_one_that_can_not_be_checked_i
     assert newcomer.written["ANTHROPIC_API_KEY"] == KEY
     assert newcomer.written.keys() == {
         "DISCORD_TOKEN",
+        "DISCOCLAW_DATA_DIR",
         "DISCORD_ALLOW_USER_IDS",
         "DISCOCLAW_OWNER_IDS",
         "ANTHROPIC_API_KEY",

@@ -523,8 +523,9 @@ class TestFigures:
         story = Story()
         draft = story.draft()
         draft.upsert("fact", "a secret", stated(), tags=["pills"], marked="private")
-        draft.upsert("fact", "no secret", stated(), tags=["tea"])
+        draft.upsert("fact", "no secret", stated(), tags=["tea", "2026", "7.5"])
         story.end(draft)
+        assert "tags       pills 1, tea 1\n" in text.stats(story.history)
         assert "pills 1, tea 1" in text.stats(story.history)
         assert "pills" not in text.stats(story.history, in_private=False)
 

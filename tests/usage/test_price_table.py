@@ -23,6 +23,11 @@ class TestAnAdminsTable:
         assert found.of("glm-5.1")[0].cost(Usage(0, 2_000_000, seconds=60)) == DOLLAR * 16 // 10
         assert found.of("claude-haiku-5-5") == prices().of("claude-haiku-5-5")
 
+    def test_wins_over_ours_with_a_shorter_name(self, file: Path) -> None:
+        file.write_text('["claude-sonnet"]\ninput = 50\n')
+        assert prices(file).of("claude-sonnet-5-5")[0].cost(Usage(1_000_000)) == 50 * DOLLAR
+        assert prices(file, free=True).of("claude-sonnet-5-5")[0].cost(Usage(1_000_000)) == 50 * DOLLAR
+
     @pytest.mark.parametrize(
         ("text", "fault"),
         [

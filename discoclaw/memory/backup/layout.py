@@ -101,7 +101,9 @@ def head_of(content: bytes) -> Head:
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise Refused("it is no backup of DiscoClaw")
     version, data, program = value.get("version"), value.get("data"), value.get("program")
-    if type(version) is not int or type(data) is not int or not isinstance(program, str) or version < 1:
+    if type(version) is not int or type(data) is not int or not isinstance(program, str):
+        raise Refused("it doesn't say which version it has")
+    if version < 1 or data < 0:
         raise Refused("it doesn't say which version it has")
     made_by = f"it was made by DiscoClaw {program[:40]}, and"
     if version > VERSION:

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
-from discoclaw.memory.backup.layout import HEAD, LIST, Head, Member, fits, head_of, members_of
+from discoclaw.memory.backup.layout import HEAD, LIST, MEMORY, Head, Member, fits, head_of, members_of
 from discoclaw.memory.disk import private
+from discoclaw.memory.disk.files import open_regular
+from discoclaw.memory.people import choices
 from discoclaw.memory.subjects import ledger
 
 MOST_TIMES, MOST_ALWAYS = 300, 64 << 20
@@ -28,6 +30,7 @@ MOST_LIST = 256 << 20
 MOST_HEADER = 128 << 10
 """The most bytes of a header, of the padding around it, and of what is read ahead."""
 _AT_ONCE = 32 << 10
+_CHOICES = f"{MEMORY}{choices.FILE}"
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError)
 """ValueError: `tarfile` takes what a header says of a sparse file for numbers, before we can look at it."""
 
@@ -61,7 +64,7 @@ class Contents:
 def read_file(path: Path, sink: Sink | None = None) -> Contents:
     """Verify a backup, and write its members to a sink. Raises Refused, NewerSchema and MemoryFault."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return read(file, path.name, sink)
     except OSError as error:
         raise MemoryFault(f"{error.filename or path}: {error.strerror or error}") from error
@@ -148,13 +151,18 @@ class _Reading:
                 size += len(part)
                 if target is not None:
                     _put(target, part, info.name)
-                if member.subject is not None:
+                if member.subject is not None or info.name == _CHOICES:
                     lines += part
         if size != info.size:
             raise Refused(f"it was cut off within {info.name}")
         self._members[info.name] = Member(info.name, size, digest.hexdigest())
         if member.subject is not None:
             self._verify(member.subject, bytes(lines))
+        elif info.name == _CHOICES:
+            try:
+                choices.people_of(bytes(lines))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                raise Refused(f"{_CHOICES} in it, which says who opted out, makes no sense") from None
 
     def _verify(self, subject: str, content: bytes) -> None:
         loaded = ledger.decode(content)

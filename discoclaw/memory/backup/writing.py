@@ -28,7 +28,7 @@ from discoclaw.memory.backup.layout import DURABLE, MEMORY, Member
 from discoclaw.memory.backup.reading import Contents, read
 from discoclaw.memory.disk import database, private
 from discoclaw.memory.disk.files import Linked, free_bytes, read_plain
-from discoclaw.memory.disk.new_file import new_file
+from discoclaw.memory.disk.new_file import check_place, new_file
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import (
     ANSWERS,
@@ -91,25 +91,25 @@ class Backup:
     restarts: int
 
 
-def back_up(source: Source, target: Path, *, clock: Callable[[], int], wait_s: float = WAIT_S) -> Backup:
-    """Write a backup to a new file, completely or not at all; an erasing may take `wait_s` to end.
+def back_up(
+    source: Source, target: Path, *, clock: Callable[[], int], wait_s: float = WAIT_S, replace: bool = False
+) -> Backup:
+    """Write a backup to a file, completely or not at all; an erasing may take `wait_s` to end.
 
-    Raises Refused if the file exists or an erasing is unfinished, and MemoryFault.
+    Raises Refused if the file may not be put there or an erasing is unfinished, and MemoryFault.
     """
-    if os.path.lexists(target):
-        raise Refused(f"{target} is there already, and a backup never replaces a file; name another one")
+    check_place(target, replace=replace)
     try:
+        choices.read(source.disk)  # or it couldn't be restored
         _refuse_small(source, target)
         for restarts in range(TIMES):
             before = _decided(source.disk, wait_s)
-            with suppress(_Again), new_file(target, ending=layout.ENDING) as file:
+            with suppress(_Again), new_file(target, ending=layout.ENDING, replace=replace) as file:
                 skipped = _write(source, file, clock())
                 if unfinished(source.disk) or _decided(source.disk, wait_s) != before:
                     raise _Again
                 contents = read(file, target.name)
                 return Backup(contents, file.seek(0, 2), skipped, restarts)
-    except FileExistsError:
-        raise Refused(f"{target} is there already, and a backup never replaces a file") from None
     except OSError as error:
         about = f"{error.filename}: " if error.filename not in (None, str(target)) else ""
         raise MemoryFault(

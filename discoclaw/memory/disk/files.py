@@ -13,13 +13,14 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.jobs import step
@@ -68,6 +69,18 @@ def read_plain(path: Path) -> bytes:
     """Return a file's content. Raises OSError, of which Linked."""
     with open(path, "rb", opener=open_plain) as file:
         return file.read()
+
+
+def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
+    """For `open(..., opener=open_regular)`: opens no pipe and no device, which might never end.
+
+    Raises Refused and OSError.
+    """
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Refused(f"{path} is not a regular file; use a copy of what it points to")
+    return handle
 
 
 def open_plain(path: str, flags: int) -> int:

@@ -1,22 +1,25 @@
-"""A file that appears completely or not at all, and never in place of another one. Blocking."""
+"""A file that appears completely or not at all, and replaces another one only if that is asked. Blocking."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from discoclaw.core.errors import Refused
 from discoclaw.memory.disk import private, temporary
 from discoclaw.memory.disk.files import sync_folder
 
 
 @contextmanager
-def new_file(target: Path, *, ending: str) -> Iterator[BinaryIO]:
+def new_file(target: Path, *, ending: str | None = None, replace: bool = False) -> Iterator[BinaryIO]:
     """A temporary file beside `target`, which the block fills and may read; then it is renamed to `target`.
 
     Only the bot's user reads it. If the block raises, it is removed; if the process is killed, the next one
-    for a file with this ending there removes it. Raises OSError, of which FileExistsError.
+    for this file, or one with this ending, removes it. Raises Refused as `check_place` does, and OSError.
     """
+    check_place(target, replace=replace)
     private.make_folder(target.parent)
     temporary.sweep_for(target, alike=ending)
     made = target.with_name(temporary.name_for(target.name))
@@ -26,7 +29,9 @@ def new_file(target: Path, *, ending: str) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _put(made, target)
+            if os.name == "nt":  # pragma: no cover - an open file cannot be renamed there
+                file.close()
+            _put(made, target, replace)
     except BaseException:
         with suppress(OSError):
             made.unlink()
@@ -34,15 +39,31 @@ def new_file(target: Path, *, ending: str) -> Iterator[BinaryIO]:
     sync_folder(target.parent)
 
 
-def _put(made: Path, target: Path) -> None:
-    """Rename a file to a name that nobody has. Raises FileExistsError and other OSErrors."""
+def check_place(target: Path, *, replace: bool = False) -> None:
+    """Raise Refused unless a file may be put there: nothing is there, or a regular file to `replace`.
+
+    A pipe, a device or a folder is never replaced, and a symbolic link never followed.
+    """
     try:
-        os.link(made, target)  # unlike a rename, it replaces nothing
-    except FileExistsError:
-        raise
-    except OSError:  # a mount without hard links
-        if os.path.lexists(target):
-            raise FileExistsError(f"{target} is there already") from None
-        os.rename(made, target)
+        mode = os.lstat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
         return
-    made.unlink()
+    if not stat.S_ISREG(mode):
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+        raise Refused(f"{target} is there already and is {what}, which is never replaced; name another file")
+    if not replace:
+        raise Refused(f"{target} is there already; name another file, or add --force to replace it")
+
+
+def _put(made: Path, target: Path, replace: bool) -> None:
+    """Rename a file. Raises Refused and OSError."""
+    if not replace:
+        try:
+            os.link(made, target)  # unlike a rename, it replaces nothing
+        except OSError:  # somebody was quicker, or a mount without hard links
+            pass
+        else:
+            made.unlink()
+            return
+    check_place(target, replace=replace)
+    os.replace(made, target)

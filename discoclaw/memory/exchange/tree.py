@@ -18,6 +18,7 @@ from typing import Protocol
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.text import scrub
+from discoclaw.memory.disk.files import open_regular
 from discoclaw.memory.exchange.layout import MIB, MOST_BYTES, MOST_FILES, MOST_UNPACKED
 
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
@@ -69,15 +70,11 @@ def _too_many(name: str) -> str:
 
 def read_whole(path: Path, name: str) -> bytes:
     """A regular file's content, at most MOST_BYTES. Raises Refused for anything else, and OSError."""
-    # A pipe or device would hang or never end.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    return _read(handle, name)
+    return _read(open_regular(path), name)
 
 
 def _read(handle: int, name: str) -> bytes:
     with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Refused(f"{name} is not a regular file; import a copy of what it points to")
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise Refused(too_large(name))
@@ -119,9 +116,8 @@ class Folder:
         said = scrub(f"{self.name}/{name}")
         if name in self._links:
             raise Refused(_is_link(said))
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            handle = os.open(self._root / name, flags | getattr(os, "O_NOFOLLOW", 0))
+            handle = open_regular(self._root / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             content = _read(handle, said)
         except OSError as error:
             raise MemoryFault(f"{said} cannot be read: {error}") from error

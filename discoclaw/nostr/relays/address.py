@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import yarl
 
 from discoclaw.core.errors import SettingsError
+from discoclaw.core.redact import without_login
 
 
 def relay_url(text: str) -> yarl.URL:
@@ -52,5 +53,4 @@ def auth_url(url: yarl.URL) -> str:
 
 def _redacted(text: str) -> str:
     """A wrong address without what may be a password in it, or a key that was set in the wrong place."""
-    scheme, separator, rest = text.strip().partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2].partition('?')[0]}"[:80] if separator else "…"
+    return without_login(text.strip())[:80] if "://" in text else "…"
