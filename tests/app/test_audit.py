@@ -19,8 +19,8 @@ from discoclaw.search.vectors import hash_of
 from discoclaw.session.finding import words_of
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import parts_there_are
-from tests.memory.test_item_index import item
 from tests.cli.shell import Runner
+from tests.memory.test_item_index import item
 
 NO_TOKEN = "note: what the bot would read in Discord wasn't looked at: DISCORD_TOKEN is not set\n"
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
