@@ -26,7 +26,7 @@ class _OnlyThatItFailed(logging.Filter):
     """Keeps what is no HTTP out of the log: there may be a token in it, and it is no error of ours."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | web.RequestPayloadError):
             record.exc_info = None
             record.levelno, record.levelname = logging.INFO, "INFO"
         return True

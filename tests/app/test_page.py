@@ -220,6 +220,26 @@ class TestAnOddRequest:
             assert me.status == status
         assert "Traceback" not in caplog.text
 
+    @pytest.mark.parametrize(
+        ("more", "body"),
+        [("Content-Length: 100", b"token=a"), ("Content-Length: 9\r\nContent-Encoding: gzip", b"x" * 9)],
+    )
+    async def test_with_a_form_that_breaks_off_is_no_error_of_ours(
+        self, start: Start, caplog: pytest.LogCaptureFixture, more: str, body: bytes
+    ) -> None:
+        async with visited(start) as (world, me):
+            _, writer = await asyncio.open_connection("127.0.0.1", world.app.feature(Page).listener.port)
+            head = f"POST /enter HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n{more}\r\n"
+            kind = "Content-Type: application/x-www-form-urlencoded"
+            writer.write(f"{head}{kind}\r\n\r\n".encode() + body)
+            await writer.drain()
+            await me.get("/enter")  # the form is being read by then
+            writer.close()
+            await writer.wait_closed()
+            assert "Overview" in await me.enter()
+            assert "form did not arrive" not in await me.get("/errors")
+        assert [one for one in caplog.records if one.levelno >= logging.WARNING and one.exc_info] == []
+
     async def test_that_is_no_http_says_and_keeps_nothing(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -107,6 +107,9 @@ class TestNothingElseIsFetched:
             "https://cdn.discordapp.com:8443/a.png",
             "file:///etc/passwd",
             "",
+            "https://cdn.discordapp.com\\@evil.example/a.png",
+            "https://[cdn.discordapp.com/a.png",
+            "https://cdn.discordapp.com:port/a.png",
         ],
     )
     async def test_than_what_discord_keeps(self, bot: Parrot, url: str) -> None:

@@ -76,7 +76,10 @@ class Download:
             if len(data) > most:
                 raise FileTooLarge(f"{len(data)} bytes")
             return data
-        address = URL(url)
+        try:
+            address = URL(url)
+        except ValueError:
+            raise ChatError("that is no address, and so not where Discord keeps files") from None
         if not self._is_discords(address):
             raise ChatError(f"{address.host} is not where Discord keeps files")
         http = self._client.http

@@ -112,6 +112,8 @@ class Guard:
             form = await request.post()  # raises HTTPRequestEntityTooLarge
         except UnicodeDecodeError:
             raise web.HTTPBadRequest(text="The form is not UTF-8 text.") from None
+        except (ConnectionError, web.RequestPayloadError):
+            raise web.HTTPBadRequest(text="The form did not arrive whole.") from None
         session = self.session(request)
         if request.path == ENTER:
             return  # who has the token needs no other
