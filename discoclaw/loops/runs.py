@@ -9,6 +9,7 @@ A failure is only logged. Knows nothing about how messages arrive and turns are 
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from functools import partial
 from logging import ERROR, WARNING
 from typing import Literal, NamedTuple
@@ -23,6 +24,7 @@ from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog
+from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import Worker
@@ -179,8 +181,16 @@ class Runs:
 
     async def _summary_batch(self, session_key: str, session: SessionTrack, people: Collection[str]) -> bool:
         self._let_go(session)
-        with paid_by(_payer(session.backlog, person_of(session_key))):
-            more = await self._summary.run(session_key, session.backlog)
+        spent = list[ModelSpent]()
+        for payer in _payers(session.backlog, person_of(session_key)):
+            try:
+                with paid_by(payer):
+                    more = await self._summary.run(session_key, session.backlog)
+                break
+            except ModelSpent as error:
+                spent.append(error)
+        else:
+            raise min(spent, key=lambda error: error.after_s)
         for user_id in people:
             self._learned(user_id)
         return more
@@ -189,7 +199,7 @@ class Runs:
         await self.know(user_id, person)
         self._let_go(person)
         context = self._context(person)
-        with paid_by(_payer(person.backlog, user_id)):
+        with paid_by(_payers(person.backlog, user_id)[0]):
             more = await self._facts.run(user_id, person.backlog, context, there=self._is_there)
         self._learned(user_id)
         return more
@@ -222,9 +232,18 @@ class Runs:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
 
 
-def _payer(backlog: Backlog, user_id: str | None) -> Payer:
-    """Who pays for a run: the person it is about, and the place of what has waited longest."""
+def _payers(backlog: Backlog, user_id: str | None) -> list[Payer]:
+    """Who may pay for a run, in this order: the person it is about, or whoever wrote most of the next batch.
+
+    The place is that of what has waited longest. Never empty: without people, the place alone pays.
+    """
     first = next(iter(backlog.waiting.values()), None)
     if first is None:
-        return Payer(user_id)
-    return Payer(user_id, first.place.group_id, first.place.guild_id, first.said.sent_at)
+        return [Payer(user_id)]
+    payer = Payer(user_id, first.place.group_id, first.place.guild_id, first.said.sent_at)
+    wrote: dict[str, list[Said]] = {}
+    for said in [heard.said for heard in backlog.oldest(SUMMARY_CHARS)] if user_id is None else ():
+        if not (said.by_us or said.guest):
+            wrote.setdefault(said.author_id, []).append(said)
+    most = sorted(wrote.values(), key=lambda lines: -sum(len(one.text) for one in lines))
+    return [replace(payer, user=one.author_id, said_at=one.sent_at) for one, *_ in most] or [payer]

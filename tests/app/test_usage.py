@@ -115,7 +115,7 @@ class TestWhatIsCounted:
         assert sum(one.requests for one in found) == len(server.served)
         assert {one.purpose for one in found} == {"answer", "summary", "extraction"}
         ann = str(world.ann.id)
-        assert {one.payer for one in found if one.purpose != "summary"} == {
+        assert {one.payer for one in found} == {
             Payer(ann, str(world.general.id), str(GUILD_ID)),
             Payer(ann),
         }
@@ -301,6 +301,32 @@ class TestAnAnswer:
             await world.bob.send(world.general, "hello")
             await world.settle()
             assert world.answer(world.general) == "ok"
+
+    async def test_of_a_channel_s_summary_is_paid_by_whoever_wrote_most_and_has_a_budget_left(
+        self, start: Start, server: MessagesServer, tmp_path: Path
+    ) -> None:
+        limits = limits_of("person 10/day")
+        changes = at(server, tmp_path, budget=limits, summary_every=2, extraction_enabled=False)
+        server.default = lambda asked: (
+            api.json_answer({"summary": "Tea."}, usage=usage(100_000, 9))
+            if titles.PREVIOUS_SUMMARY in asked.prompt
+            else api.text("ok")
+        )
+
+        async def paid(world: World) -> list[str | None]:
+            await world.ann.send(world.general, "I like tea")
+            await world.bob.send(world.general, "I like tea as well, with milk, and sugar, and all that")
+            return [one.payer.user for one in await calls(world) if one.purpose == "summary"]
+
+        async with start(**changes) as world:
+            ann, bob = str(world.ann.id), str(world.bob.id)
+            assert await paid(world) == [bob]
+            (sum_,) = (one for one in accounts(world).all_spent() if one.whose == bob)
+            assert sum_.nano > DOLLAR // 10
+            spend(world, 10, Payer(bob))
+            assert await paid(world) == [bob, ann]
+            spend(world, 10, Payer(ann))
+            assert await paid(world) == [bob, ann]
 
     async def test_is_as_usual_again_the_next_day_and_not_after_a_restart(
         self, start: Start, server: MessagesServer, tmp_path: Path
