@@ -53,6 +53,7 @@ class Chat(Feature):
         if not storage.remembers:
             return
         receipts = Receipts(client, storage.places.receipts)
+        client.ready_hooks.append(receipts.connected)
         self._show(receipts, receipts)
         if settings.memory_channel is not None:
             mirror = Transparency(

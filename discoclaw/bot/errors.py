@@ -26,6 +26,10 @@ def discord_errors() -> Iterator[None]:
         yield
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
         raise chat_error(error) from error
+    except AttributeError as error:
+        if error.obj is not discord.utils.MISSING:  # discord.py's session, until it logs in
+            raise
+        raise ChatUnavailable("Discord is not connected yet") from error
 
 
 def chat_error(error: Vendor) -> ChatError:

@@ -1,6 +1,6 @@
 """Receipts: a small silent line wherever something was learned from talk, with a button to take it back.
 What waits for the person's yes is asked about in the same way, whether receipts are on or not; but what a
-model asks in return is shown below the next answer (`session/asking`).
+model asks in return is shown below the next answer (`session/asking`). Before the bot has connected, they wait.
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
 a line in the log and nothing more. What is private, or was just forgotten, is not quoted outside the
@@ -27,7 +27,7 @@ from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
-from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.changes import Listener
@@ -60,6 +60,11 @@ class Receipts(PersonalData, Listener):
         self._client = client
         self._shows = shows
         self._tasks: dict[asyncio.Task[None], tuple[str, Commit]] = {}
+        self._connected = asyncio.Event()
+
+    async def connected(self) -> None:
+        """Send what waits: Discord can be reached."""
+        self._connected.set()
 
     def committed(self, subject: str, commit: Commit) -> None:
         """A commit was recorded. Never blocks."""
@@ -80,6 +85,12 @@ class Receipts(PersonalData, Listener):
                 task.cancel()
         return NOTHING_WITHDRAWN
 
+    def forget(self, erasure: Erasure) -> None:
+        """Send nothing about somebody who was erased."""
+        for task, (subject, _) in self._tasks.items():
+            if subject == erasure.subject:
+                task.cancel()
+
     def _may_show(self, source: Source, user_id: str) -> bool:
         """Whether there may be a receipt, as far as that is known before a channel is looked up."""
         channel = self._client.get_channel(int(source.channel_id))
@@ -90,18 +101,19 @@ class Receipts(PersonalData, Listener):
         """Nothing to start: the first commit starts the sending."""
 
     async def settle(self) -> None:
-        """Wait until all receipts are out."""
-        while self._tasks:
+        """Wait until all receipts are out, if Discord was ever reached."""
+        while self._tasks and self._connected.is_set():
             await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         """Give up what is not sent yet."""
         for task in self._tasks:
             task.cancel()
-        await self.settle()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _send(self, user_id: str, commit: Commit, source: Source) -> None:
         try:
+            await self._connected.wait()
             channel = await channel_of(self._client, source.channel_id)
             with discord_errors():
                 in_dm = isinstance(channel, discord.DMChannel)

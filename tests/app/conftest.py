@@ -1,6 +1,6 @@
 """The whole bot on a simulated Discord: real discord.py, real files, the offline model or a scripted one."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,12 @@ class World:
         return int(env.now().timestamp() * 1000) if env is not None else 0
 
     async def restart(
-        self, model: Model | None = None, *, meanwhile: Callable[[], None] = lambda: None, **changes: Any
+        self,
+        model: Model | None = None,
+        *,
+        meanwhile: Callable[[], None] = lambda: None,
+        before_login: Callable[[], Awaitable[None]] | None = None,
+        **changes: Any,
     ) -> None:
         """Stop the bot and start a new one on the same files and the same Discord."""
         self._model, self._changes = model or self._model, {**self._changes, **changes}
@@ -108,6 +113,8 @@ class World:
         meanwhile()
         self._running = AsyncExitStack()
         await self._start_app()
+        if before_login is not None:
+            await before_login()
         await self.env.restart_bot(self.app.client)
 
     async def settle(self) -> None:

@@ -103,6 +103,27 @@ class TestTheLine:
             assert "a receipt could not be sent" in caplog.text
             assert "likes tea" in (await world.memory.view(f"user-{world.ann.id}")).active()[0].text
 
+    @pytest.mark.parametrize("erased", [False, True])
+    async def test_waits_for_the_connection_and_not_for_somebody_who_was_erased(
+        self, start: Start, caplog: pytest.LogCaptureFixture, erased: bool
+    ) -> None:
+        async with start(receipts=True) as world:
+            subject, channel = f"user-{world.ann.id}", world.general
+            origin = Origin("inferred", Source("discord", str(channel.id), "2"))
+            wish = partial(Draft.upsert, kind="fact", text="User likes tea.", origin=origin)
+
+            async def learn() -> None:
+                await world.memory.change(subject, "learned", wish, by="extraction")
+                if erased:
+                    await world.memory.erase(subject)
+                await world.app.settle()
+                assert world.shown(channel) == []
+
+            await world.restart(before_login=learn, memory_channel=str(world.dev.id))
+            await world.settle()
+            assert world.shown(channel) == ([] if erased else ["-# remembered: User likes tea."])
+        assert [one for one in caplog.records if one.exc_info] == []
+
 
 class TestUndo:
     async def test_takes_all_of_it_back_after_a_restart_too(self, start: Start) -> None:
