@@ -36,7 +36,8 @@ TAKING_S: Final = 10.0
 """How long a message waits until what was missed before it is taken in: Discord is asked about people and
 threads meanwhile, and a recording is transcribed."""
 DM_DAYS: Final = 30
-"""Discord does not list direct messages: those are asked for whose person has talked with us since."""
+"""Discord does not list direct messages: those are asked for whose person has talked with us since. Those of
+others are read when they write again (`Inboxes.since`)."""
 
 
 class Absence:

@@ -132,6 +132,43 @@ class TestWhileItWasAway:
         await house.answered_to(house.bea, cafe, "what did I say?")
         assert "I only talk to people here" in house.request("what did I say?").prompt
 
+    async def test_a_stranger_s_direct_messages_are_answered_when_they_write_again(
+        self, house: House
+    ) -> None:
+        role = house.discord.add_role("new here")
+        zoe = house.discord.add_user("Zoe", roles=[role])
+        dm = house.discord.dm(zoe)
+        await house.running()
+        await house.answered_to(house.ann, house.discord.dm(house.ann), "good morning")
+        await gone(house)
+        missed = [await house.discord.say(zoe, dm, words) for words in ("hello?", "anybody there?")]
+        await house.running(DISCORD_ALLOW_ROLE_IDS=str(role.id))
+        await quiet(house)
+        assert [replies(house, one) for one in missed] == [[], []]  # nothing names them by then
+        now = await house.discord.say(zoe, dm, "and now?")
+        for one in (*missed, now):
+            assert await replied(house, one) == "ok"
+        assert [one.reply_to for one in house.discord.bot_messages(dm)] == [*missed, now]
+        assert all(asked_of_the_model(house, one.content) == 1 for one in missed)
+
+    async def test_what_was_said_before_an_erasing_is_not_answered_after_it(self, house: House) -> None:
+        await house.running()
+        dm = house.discord.dm(house.bea)
+        for person in (house.ann, house.bea):
+            await house.answered_to(person, house.discord.dm(person), "good morning")
+        await gone(house)
+        before = await house.discord.say(house.bea, dm, "a word before it")
+        done = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "discoclaw", "memory", "erase", str(house.bea.id), "--yes"),
+            cwd=house.folder,
+            env=house.environment(),
+        )
+        assert await done.wait() == 0
+        await house.running()
+        after = await house.discord.say(house.bea, dm, "a word after it")
+        assert await replied(house, after) == "ok"
+        assert replies(house, before) == []
+
     async def test_many_questions_of_one_person_get_one_answer(self, house: House) -> None:
         await house.running()
         mill = house.discord.add_channel("mill")

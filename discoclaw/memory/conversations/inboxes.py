@@ -19,6 +19,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
 from discoclaw.memory.disk.cursors import Cursors
@@ -29,6 +30,8 @@ MOST: Final = 1_000
 """The most conversations on disk, of each shard: those with the newest messages."""
 MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
+_DMS: Final = -1
+"""Stands for the direct messages of people without an inbox, beside the numbers of shards."""
 _SHARED_RETRY_S: Final = 1.0
 """How soon a failed write is tried again in a database, which is rarely away for long. A disk stays full."""
 
@@ -149,6 +152,8 @@ class Inboxes(PersonalData, Listener):
                 inbox.behind = True
         last = max(inbox.newest for inbox in self._inboxes.values())
         self._since.update({shard: number or last for shard, number in newest.items()})
+        if shards.have(None):
+            self._since.setdefault(_DMS, self._since[self._shard(None)])
 
     def is_behind(self, session_key: str) -> bool:
         """Whether a conversation has a gap."""
@@ -185,6 +190,8 @@ class Inboxes(PersonalData, Listener):
         inbox = self._inboxes.get(session_key)
         if inbox is None:
             since = self.since(place.guild_id)
+            if since and (user_id := person_of(session_key)) is not None:  # what was erased is not read again
+                since = max(since, snowflake_at(self._consent.erased_at(user_id)))
             inbox = Inbox(place.channel_id, since, behind=since > 0, guild_id=place.guild_id)
             self._inboxes[session_key] = inbox
         elif inbox.guild_id is None and place.guild_id is not None:  # it was written by an older version
@@ -193,10 +200,13 @@ class Inboxes(PersonalData, Listener):
 
     def since(self, guild_id: str | None) -> int:
         """The newest message of a server's shard before the gap; 0 when there is none."""
-        return self._since.get(self._shard(guild_id), 0)
+        return self._since.get(_DMS if guild_id is None else self._shard(guild_id), 0)
 
     def all_reached(self, shards: Shards) -> None:
-        """Note that all conversations with a gap are known now: new ones begin with their first message."""
+        """Note that all conversations with a gap are known now: new ones begin with their first message.
+
+        Not direct messages, which Discord doesn't list: with somebody's first one, we learn of all before it.
+        """
         for shard in shards.ids:
             self._since.pop(shard, None)
 
@@ -219,7 +229,9 @@ class Inboxes(PersonalData, Listener):
         inbox = self.reach(session_key, place)
         if not known and not inbox.behind:
             inbox.floor = number - 1
-            if place.kind == "dm":  # Discord lists no direct messages, so nobody else would find it
+            if (
+                place.kind == "dm"
+            ):  # Discord lists no direct messages, so it is found only when they write again
                 self._note(inbox)
         return inbox.take(number)
 
