@@ -229,9 +229,7 @@ class Inboxes(PersonalData, Listener):
         inbox = self.reach(session_key, place)
         if not known and not inbox.behind:
             inbox.floor = number - 1
-            if (
-                place.kind == "dm"
-            ):  # Discord lists none, so it would be found only when they write again
+            if place.kind == "dm":  # Discord lists none, so it would be found only when they write again
                 self._note(inbox)
         return inbox.take(number)
 
