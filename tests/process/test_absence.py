@@ -167,6 +167,7 @@ class TestWhileItWasAway:
         await house.running()
         after = await house.discord.say(house.bea, dm, "a word after it")
         assert await replied(house, after) == "ok"
+        await gone(house)
         assert replies(house, before) == []
 
     async def test_many_questions_of_one_person_get_one_answer(self, house: House) -> None:
