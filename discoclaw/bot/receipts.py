@@ -184,9 +184,9 @@ def _question(event: Event) -> str:
 
 
 def _verb(event: Event) -> str | None:
-    if event.event_type == "observe" or "link" in event.ext:
+    if event.verb == "observe" or "link" in event.ext:
         return None
-    if event.event_type == "forget" or event.ext.get("item", {}).get("status") == "deprecated":
+    if event.verb == "forget" or event.ext.get("item", {}).get("status") == "deprecated":
         return "forgotten"
     return "remembered" if event.event_type == "add" else "corrected"
 

@@ -153,7 +153,7 @@ def _removed(history: History, branch: str | None) -> dict[str, Item]:
     working, found = Fold(), dict[str, Item]()
     for commit in _reached(history, branch):
         for event in commit.events:
-            before = dict(working.items) if event.event_type == "forget" else {}
+            before = dict(working.items) if event.verb == "forget" else {}
             working.apply(event)
             found |= {key: item for key, item in before.items() if key not in working.items}
     return found

@@ -181,7 +181,7 @@ class EventDraft:
             ext["asked"] = True
         # Every event reads as a triple, so that a program that knows only the ledger design understands it.
         triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
-        says = event_type in ("add", "modify") or "proposal" in ext
+        says = event_type != "observe" or "proposal" in ext
         if item.facets.triple is not None and says and link is None:
             triple, ext["triple"] = item.facets.triple, True
         if link is not None:

@@ -28,6 +28,13 @@ from discoclaw.core.times import ms_of_iso, valid_ms
 
 EventType: TypeAlias = Literal["add", "modify", "forget", "observe"]
 RefAction: TypeAlias = Literal["create", "switch", "delete", "union", "mend"]
+_VERBS: Mapping[str, EventType] = {
+    **{name: name for name in get_args(EventType)},
+    "update": "modify",
+    "deprecate": "forget",
+    "confirm": "observe",
+}
+"""What each event type means. Some programs of the ledger design have words of their own, which ids cover."""
 
 _EVENT_KEYS = (
     "event_type",
@@ -66,7 +73,7 @@ class Event:
     sensitivity, or a confidence outside 0 to 1.
     """
 
-    event_type: EventType
+    event_type: str
     subject: str
     predicate: str
     object: str
@@ -82,7 +89,7 @@ class Event:
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.event_type not in get_args(EventType):
+        if self.event_type not in tuple(_VERBS):
             allowed = ", ".join(get_args(EventType))
             raise Refused(f"unknown event type {self.event_type!r}; expected one of {allowed}")
         if self.sensitivity not in get_args(Sensitivity):
@@ -96,6 +103,11 @@ class Event:
         # A frozen dataclass can only set its derived fields this way.
         object.__setattr__(self, "id", _sha256(hashed)[:16])
         object.__setattr__(self, "hash", _sha256(self._body()))
+
+    @property
+    def verb(self) -> EventType:
+        """What the event does, whatever word its program has for it."""
+        return _VERBS[self.event_type]
 
     def _body(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _EVENT_KEYS} | {"ext": self.ext, "id": self.id}

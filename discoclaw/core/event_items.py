@@ -71,7 +71,7 @@ def added(event: Event, target: str) -> Item:
 def changed(event: Event, before: Item) -> Item:
     """What an event makes of an item."""
     body: Mapping[str, Any] = event.ext.get("item", {})
-    is_taken = event.event_type == "modify"  # a second `add` comes from another replica: keep the older date
+    is_taken = event.verb == "modify"  # a second `add` comes from another replica: keep the older date
     return replace(
         before,
         kind=cast(Kind, body.get("kind", before.kind)),

@@ -15,6 +15,8 @@ A view holds nothing that is not in the ledger, so it can be thrown away at any 
     ext["proposal"]  on `observe`: what ext["item"] says waits for the person's yes; see `pending`
 
 An event without `ext` is a bare triple, as the ledger design has it; its item's text is made from the triple.
+One that changes or forgets, and follows no event that is here, is about the item with its subject and
+predicate: the newest in its scope, or else the only one.
 `forget` removes the item from the view; `observe` changes no item.
 Knows nothing about files. Never decides whether a change is allowed: that is `draft`.
 """
@@ -127,16 +129,16 @@ class Fold:
 
         A ledger may come from a newer version or another replica, and has to load all the same.
         """
-        target = target_of(event, self.triples)
+        target = self._target(event)
         if not event.ext:
             self.triples[event.id] = target
         if "link" in event.ext:
             self._link(event, target)
         elif is_proposal(event):
             self._propose(event, target)
-        elif event.event_type == "observe":
+        elif event.verb == "observe":
             self._observe(event, target)
-        elif event.event_type == "forget":
+        elif event.verb == "forget":
             self._forget(event, target)
         else:
             self._set(event, target)
@@ -156,6 +158,25 @@ class Fold:
             commits,
             self.pending,
         )
+
+    def unplaced(self, event: Event) -> bool:
+        """Whether a bare triple names no event before it, and nothing says which memory it changes."""
+        if event.parent_id is not None or not _needs_slot(event) or self._target(event) in self.items:
+            return False
+        return event.verb == "modify" or bool(self._slot(event))
+
+    def _target(self, event: Event) -> str:
+        target = target_of(event, self.triples)
+        if not _needs_slot(event) or event.parent_id in self.triples or target in self.items:
+            return target
+        found = self._slot(event)
+        in_scope = [item for item in found if item.facets.scope == event.scope]
+        return in_scope[-1].id if in_scope else found[0].id if len(found) == 1 else target
+
+    def _slot(self, event: Event) -> list[Item]:
+        """The memories with an event's subject and predicate."""
+        slot, triples = (event.subject, event.predicate), self.items.values()
+        return [item for item in triples if item.facets.triple is not None and item.facets.triple[:2] == slot]
 
     def _link(self, event: Event, target: str) -> None:
         other = str(event.ext["link"].get("to", ""))
@@ -212,7 +233,7 @@ class Fold:
 
     def _set(self, event: Event, target: str) -> None:
         before = self.items.get(target)
-        if event.event_type == "modify" and before is None:
+        if event.verb == "modify" and before is None:
             return  # the item it changes is not on this branch
         item = self.items[target] = added(event, target) if before is None else changed(event, before)
         self._rest(before, item, event)
@@ -304,6 +325,10 @@ def fold(commits: Iterable[Commit], start: View = EMPTY) -> View:
             working.apply(event)
         head, updated_at, count = commit.id, ms_of_iso(commit.timestamp), count + 1
     return working.view(head, updated_at, count)
+
+
+def _needs_slot(event: Event) -> bool:
+    return not event.ext and event.verb in ("modify", "forget")
 
 
 def target_of(event: Event, triples: Mapping[str, str]) -> str:

@@ -33,7 +33,7 @@ class Secrets:
         last: dict[tuple[str, str], Sensitivity] = {}
         for commit in history.commits.values():
             for event in commit.events:
-                if event.event_type != "observe":
+                if event.verb != "observe":
                     last[self.target(event), commit.branch] = event.sensitivity
         self.hidden = frozenset(item for (item, _), secret in last.items() if secret != "normal")
         """Items that are private on at least one branch, or were when they were removed."""
@@ -78,7 +78,7 @@ class Secrets:
 
 
 def event_line(event: Event, secrets: Secrets) -> str:
-    sign = SIGNS[event.event_type]
+    sign = SIGNS[event.verb]
     start = f"{sign} {event.event_type:<7} {short(secrets.target(event))}{marks(event)}"
     return f"{start} {secrets.words(event)} ({word(event.source)})"
 
@@ -88,7 +88,7 @@ def marks(event: Event) -> str:
     body = event.ext.get("item", {})
     kind = body.get("kind", event.predicate)
     found = [kind] if kind in KINDS else []
-    if event.event_type == "modify" and "status" in body:
+    if event.verb == "modify" and "status" in body:
         found.append(STATUS.get(body["status"], body["status"]))
     if event.sensitivity != "normal":
         found.append(event.sensitivity)

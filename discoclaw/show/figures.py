@@ -42,7 +42,7 @@ def _figures(history: History) -> _Figures:
     by: Counter[str] = Counter()
     did: Counter[str] = Counter()
     for commit in history.commits.values():
-        events.update(event.event_type for event in commit.events)
+        events.update(event.verb for event in commit.events)
         did.update(name for name, _ in acts(commit))
         made_by = commit.metadata.get("by")
         by[word(made_by) if isinstance(made_by, str) else "unknown"] += 1

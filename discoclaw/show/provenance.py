@@ -48,8 +48,8 @@ def _reason(
 ) -> Iterator[str]:
     author, at = event.ext.get("facets", {}).get("author"), when(event.timestamp, times)
     yield f"{at} commit {commit.id} [{word(commit.branch)}]{made_by(commit.metadata)}"
-    yield f"  {SIGNS[event.event_type]} {event.event_type}{marks(event)} {secrets.words(event)}"
-    by = f", {author}" if author in ("stated", "inferred") and event.event_type != "observe" else ""
+    yield f"  {SIGNS[event.verb]} {event.event_type}{marks(event)} {secrets.words(event)}"
+    by = f", {author}" if author in ("stated", "inferred") and event.verb != "observe" else ""
     yield f"  source: {_source(event.source, link)}{by}"
     if event.evidence:
         yield f"  evidence: {secrets.instead_of_evidence(event) or quoted(event.evidence)}"

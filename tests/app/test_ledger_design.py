@@ -115,6 +115,11 @@ class TestTools:
             ((added,), (gone,)) = [one["events"] for one in ledger(world)]
             assert (added["object"], added["scope"], gone["event_type"]) == ("Python", scope, "forget")
             assert gone["parent_id"] == added["id"]
+            slots = dict[tuple[str, str], str]()  # as a reader of the design has them
+            for one in (added, gone):
+                slot = (one["subject"], one["predicate"])
+                slots.pop(slot, "") if one["event_type"] == "forget" else slots.update({slot: one["object"]})
+            assert slots == {}
             _, text = await call(world, model, ("memory_history", {}))
             assert text.count("(taken back)") == 2 and "Python" not in text
             failed, text = await call(world, model, ("memory_forget", named))

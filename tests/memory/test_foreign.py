@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discoclaw.core.errors import Refused
+from discoclaw.core.event import Commit, Event, encode_line
 from discoclaw.memory.exchange import Items, load_bytes, load_file
 from tests.cli.shell import Shell
 from tests.memory.kit import NOW
@@ -35,6 +37,7 @@ def event(object_: str, predicate: str = "prefers backend", **more: Any) -> dict
         "scope": "work/technical",
         "timestamp": AT,
     }
+    hashed |= {name: more.pop(name) for name in ("event_type", "scope") if name in more}
     rest = {"confidence": 0.9, "source": "conversation", "evidence": "said so", "sensitivity": "normal"}
     return {**hashed, **rest, "parent_id": None, **more, "id": id_of(**hashed)}
 
@@ -75,6 +78,17 @@ def folder(root: Path, **changed: str | None) -> Path:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(content)
     return root
+
+
+def grown(root: Path, *events: dict[str, Any]) -> Path:
+    """The sample with a further commit on main for each of these events."""
+    head, files = ROOT["id"], dict[str, str | None]({"branches.json": None})
+    for change in events:
+        one = commit("main", head, change)
+        files |= {f"events/{change['id']}.json": json.dumps(change)}
+        files |= {f"commits/{one['id']}.json": json.dumps(one)}
+        head = one["id"]
+    return folder(root, **files)
 
 
 def exported(shell: Shell) -> dict[str, tuple[str, float]]:
@@ -167,6 +181,49 @@ class TestAFolder:
         here, notes = read(folder(tmp_path, **changed))
         assert (here.history.branches.current, len(notes)) == ("coding", 1)
 
+    @pytest.mark.design(272)
+    @pytest.mark.parametrize("scope", ["work/technical", None])
+    def test_changes_what_is_in_the_slot_where_no_event_is_named(
+        self, tmp_path: Path, scope: str | None
+    ) -> None:
+        shell = Shell(tmp_path)
+        source = grown(tmp_path / "foreign", event("Go", event_type="modify", scope=scope))
+        assert shell.run("import", str(source), "--as", "123").exit_code == 0
+        (item,) = shell.json("view", "123", "--branch", "main")["items"]
+        assert item["text"] == "User prefers backend Go"
+        assert shell.says("verify")
+
+    def test_forgets_what_is_in_the_slot_where_no_event_is_named(self, tmp_path: Path) -> None:
+        here, _ = read(grown(tmp_path, event("User requested", event_type="forget", scope="permanent")))
+        assert here.history.view(here.history.branch("main").head).items == {}
+
+    @pytest.mark.parametrize(
+        ("before", "change"),
+        [
+            ([], event("Go", "likes", event_type="modify")),
+            ([event("Java", scope="home")], event("Go", event_type="modify", scope="away")),
+            ([event("Java", scope="home")], event("no reason", event_type="forget", scope="away")),
+        ],
+    )
+    def test_that_changes_what_nothing_names_is_refused(
+        self, tmp_path: Path, before: list[dict[str, Any]], change: dict[str, Any]
+    ) -> None:
+        source = grown(tmp_path / "foreign", *before, change)
+        why = Shell(tmp_path).refuses("import", str(source), "--as", "123")
+        head = ROOT["id"]
+        for one in (*before, change):
+            head = commit("main", head, one)["id"]
+        assert f"commits/{head}.json has a {change['event_type']} ({change['id']}) without a parent_id" in why
+
+    def test_as_lines_is_refused_with_the_line(self, tmp_path: Path) -> None:
+        events = [Event(event_type="add", subject="user", predicate="likes", object="tea", timestamp=AT)]
+        events.append(replace(events[0], event_type="modify", predicate="hates", object="jam"))
+        first = Commit(branch="main", events=(events[0],), message="", parent_id=None, timestamp=AT)
+        second = replace(first, events=(events[1],), parent_id=first.id)
+        lines = b"".join(map(encode_line, (first, second)))
+        with pytest.raises(Refused, match=r"user-1.jsonl, record 2 has a modify \([0-9a-f]{16}\) without"):
+            load_bytes("user-1.jsonl", lines)
+
     @pytest.mark.parametrize(
         ("name", "content", "why"),
         [
@@ -205,6 +262,60 @@ class TestAFolder:
             (tmp_path / "commits" / f"{one['id']}.json").write_text(json.dumps(one))
         with pytest.raises(Refused, match="holds a history of more than 256 MiB; import less"):
             load_file(tmp_path)
+
+
+class TestNanobotsOwnStore:
+    """What nanobot itself writes: `memory/` in its workspace, with words of its own for some things."""
+
+    OLD = event("vim", "edits with", scope=None, source="agent_inferred", evidence=None, sensitivity="public")
+    GONE = event(
+        "vim", "edits with", event_type="deprecate", scope=None, sensitivity="public", parent_id=OLD["id"]
+    )
+    NEW = event("emacs", "edits with", scope=None, sensitivity="normal")
+    SHORT = event("tired", "is", scope=None, sensitivity="ephemeral")
+
+    def store(self, root: Path) -> Path:
+        learned = commit("main", None, self.OLD, FIRST)
+        changed = commit("main", learned["id"], self.GONE, self.NEW)
+        own = commit("coding", learned["id"], self.SHORT)
+        picked = {"metadata": {"merge_source": "coding", "merge_source_head": own["id"]}}
+        merged = {**commit("main", changed["id"], self.SHORT), **picked}
+        memory = root / "memory"
+        files = {f"ledger/commits/{one['id']}": one for one in (learned, changed, own, merged)}
+        files |= {f"ledger/events/{one['id']}": one for one in (self.OLD, self.GONE, self.NEW, self.SHORT)}
+        files[f"ledger/events/{FIRST['id']}"] = FIRST
+        for name, head in (("main", merged), ("coding", own)):
+            files[f"branches/{name}"] = {**BRANCHES["coding"], "name": name, "head": head["id"]}
+        for name, value in files.items():
+            (memory / name).parent.mkdir(parents=True, exist_ok=True)
+            (memory / f"{name}.json").write_text(json.dumps(value))
+        (memory / "view").mkdir()
+        (memory / "HEAD").write_text("coding")
+        (memory / "MEMORY.md").write_text("# Long-term Memory\n")
+        return root
+
+    @pytest.mark.design(266, 277)
+    @pytest.mark.parametrize("below", ["memory", "", ".."])
+    def test_is_imported_with_its_branches_and_levels(self, tmp_path: Path, below: str) -> None:
+        shell, source = Shell(tmp_path), self.store(tmp_path / ".nanobot" / "workspace")
+        result = shell.run("import", str((source / below).resolve()), "--as", "123")
+        assert result.exit_code == 0, result.output
+        assert "note: user-123: what is 'public' there is 'normal' here: 2\n" in result.stderr
+        assert "note: user-123: what is 'ephemeral' there is 'private' here: 1\n" in result.stderr
+        named = {
+            one["name"]: (one["persona"], one["current"]) for one in shell.json("branches", "123")["branches"]
+        }
+        assert named == {"main": ("", False), "coding": ("Terse", True)}
+        found = {one["text"]: one for one in shell.json("view", "123", "--branch", "main")["items"]}
+        assert set(found) == {"User prefers backend Python", "User edits with emacs", "User is tired"}
+        assert found["User is tired"]["sensitivity"] == "private"
+        shell.says("export", "123", "--format", "objects", "--output", str(tmp_path / "out"))
+        for kind in ("events", "commits"):
+            theirs = {path.name for path in (source / "memory" / "ledger" / kind).iterdir()}
+            assert {path.name for path in (tmp_path / "out" / kind).iterdir()} == theirs
+        for words in (("log", "--oneline"), ("stats",), ("graph",), ("view",)):
+            assert shell.says(words[0], "123", *words[1:])
+        assert "nothing new" in shell.run("import", str(source), "--as", "123").stdout
 
 
 MEMORIES = {

@@ -26,7 +26,7 @@ TALK = Source("discord", "7", "8")
 SECOND = NOW // 1000
 PLAIN = {"id", "key", "content", "category", "timestamp", "session_id", "links", "sensitivity"}
 KEPT = (
-    "1 kept private, because the file doesn't say where that was said "
+    "1 kept private and out of channels, because the file doesn't say where that was said "
     "(in Discord, people share theirs with `!memory share imported`)"
 )
 

@@ -164,12 +164,12 @@ def _verb(event: Event) -> str:
         return _ANSWERED.get(settled_as(event), "asked whether to remember")
     if "conflict" in event.ext:
         return "settled" if "settled" in event.ext["conflict"] else "asked about"
-    if event.event_type == "modify" and "link" not in event.ext:
+    if event.verb == "modify" and "link" not in event.ext:
         status = event.ext.get("item", {}).get("status")
         return {"deprecated": "forgot", "active": "restored"}.get(status, "changed")
-    if event.event_type == "forget" and "link" not in event.ext:
+    if event.verb == "forget" and "link" not in event.ext:
         return "removed"
-    return {"add": "added", "observe": "confirmed"}.get(event.event_type, "changed")
+    return {"add": "added", "observe": "confirmed"}.get(event.verb, "changed")
 
 
 def _words(event: Event) -> str:

@@ -13,16 +13,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any
 
 from discoclaw.core.decay import CONVERSATION, CORE, KNOWLEDGE
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import History
-from discoclaw.core.item import MANUAL, Facets, Item, Sensitivity, Source, new_item
+from discoclaw.core.item import MANUAL, Facets, Item, Source, new_item
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import render_json
-from discoclaw.memory.exchange.layout import MOST_ITEMS, Items
+from discoclaw.memory.exchange.layout import MOST_ITEMS, Items, sensitivity_of
 
 _CATEGORIES = (CORE, KNOWLEDGE, CONVERSATION)
 _LONGEST_NAME = 200
@@ -76,6 +76,7 @@ def read_snapshot(name: str, value: Any) -> Items:
     ids: dict[str, str] = {}
     items: list[Item] = []
     unmarked: set[str] = set()
+    accessed: dict[str, int] = {}
     rejected: list[str] = []
     for number, entry in enumerate(entries, start=1):
         try:
@@ -85,10 +86,12 @@ def read_snapshot(name: str, value: Any) -> Items:
             continue
         ids.setdefault(_word(entry, "key") or item.id, item.id)
         items.append(item)
+        accessed[item.id] = _ms(entry.get("last_accessed", 0))
         if not _word(entry, "sensitivity"):
             unmarked.add(item.id)
     linked = (_linked(item, ids) for item in items)
-    return Items(tuple(linked), tuple(rejected), skips_known=True, unmarked=frozenset(unmarked))
+    found = Items(tuple(linked), tuple(rejected), skips_known=True, accessed=accessed)
+    return replace(found, unmarked=frozenset(unmarked))
 
 
 def _check(where: str, entry: Any) -> None:
@@ -120,9 +123,6 @@ def _item(entry: Mapping[str, Any]) -> Item:
     category = _word(entry, "category").lower()
     found = _SAID_IN.fullmatch(_word(entry, "session_id"))
     source = Source("discord", *found.groups()) if found is not None else MANUAL
-    marked = _word(entry, "sensitivity") or "normal"
-    if marked not in get_args(Sensitivity):
-        raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {marked[:60]!r}')
     item = new_item(
         _word(entry, "kind") or "fact",
         entry["content"],
@@ -137,7 +137,7 @@ def _item(entry: Mapping[str, Any]) -> Item:
         item.facets,
         key=key if key not in ("", given) else None,
         links=frozenset(collapse(scrub(one)) for one in entry.get("links", ())),
-        sensitivity=cast(Sensitivity, marked),
+        sensitivity=sensitivity_of(_word(entry, "sensitivity") or "normal"),
     )
     return replace(item, id=given, facets=facets)
 

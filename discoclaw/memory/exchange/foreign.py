@@ -2,10 +2,12 @@
 
 A folder has events and commits with the fields of the design, but no hashes over all of a record and no
 `refs.json`. Every id is verified. Branches come from `branches.json` and `HEAD`; what is missing, there or of
-the commits, is left out and reported. A `memories.json` has triples without a kind or a source.
+the commits, is left out and reported. nanobot's own store has the same in `ledger/events`, `ledger/commits`
+and a file for each branch in `branches/`. A `memories.json` has triples without a kind or a source.
 Independent of what an import does to a memory.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +28,7 @@ from discoclaw.memory.exchange.layout import (
     REFS,
     Records,
     parse_json,
+    sensitivity_of,
 )
 from discoclaw.memory.exchange.objects import objects, records_of, too_long
 from discoclaw.memory.exchange.tree import Tree
@@ -33,6 +36,8 @@ from discoclaw.memory.exchange.tree import Tree
 _TEXTS = ("event_type", "subject", "predicate", "object", "timestamp")
 _OPTIONAL = {"source": "manual", "evidence": "", "sensitivity": "normal"}
 NO_SOURCES = "the file has no kinds and no sources, so each memory comes in as a fact that was stated"
+LEDGER = "ledger/"
+"""Where nanobot's own store has its objects."""
 _HEAD_START = "ref: refs/heads/"
 
 
@@ -43,9 +48,14 @@ def is_foreign(tree: Tree, base: str) -> bool:
     """Whether a folder of objects is of another program: it has no `refs.json`, and its commits no hashes."""
     if base + REFS in tree.names:
         return False
-    _, name, content = next(objects(tree, base, COMMITS), ("", "", b""))
+    _, name, content = next(objects(tree, _below(tree, base), COMMITS), ("", "", b""))
     value = parse_json(name, content) if content else None
     return isinstance(value, dict) and "hash" not in value
+
+
+def _below(tree: Tree, base: str) -> str:
+    """The folder that has the folders of objects."""
+    return base + LEDGER if any(name.startswith(base + LEDGER) for name in tree.names) else base
 
 
 def read_foreign(tree: Tree, base: str) -> Records:
@@ -57,15 +67,19 @@ def read_foreign(tree: Tree, base: str) -> Records:
     sizes: dict[str, int] = {}
     events: dict[str, Event] = {}
     unmarked: set[str] = set()
-    for key, name, content in objects(tree, base, EVENTS):
+    renamed: Counter[tuple[str, str]] = Counter()
+    below = _below(tree, base)
+    for key, name, content in objects(tree, below, EVENTS):
         value = parse_json(name, content)
         events[key], sizes[key] = _event(name, key, value), len(content)
-        if value.get("sensitivity") is None:
+        if (level := value.get("sensitivity")) is None:
             unmarked.add(key)
+        elif level != events[key].sensitivity:
+            renamed[level, events[key].sensitivity] += 1
     left = MOST_UNPACKED
     entries: list[tuple[str, Record]] = []
     lost = 0
-    for key, name, content in objects(tree, base, COMMITS):
+    for key, name, content in objects(tree, below, COMMITS):
         fields = _fields(name, parse_json(name, content), ("branch", "timestamp"))
         keys = _keys(name, fields)
         if any(one not in events for one in keys):
@@ -75,6 +89,8 @@ def read_foreign(tree: Tree, base: str) -> Records:
         if left < 0:
             raise Refused(too_long(tree))
         entries.append((name, _commit(name, key, fields, tuple(events[one] for one in keys))))
+    for (level, ours), number in renamed.items():
+        notes.append(f"what is {level!r} there is {ours!r} here: {number}")
     if lost:
         notes.append(f"commits of which an event is missing were left out: {lost}")
     commits = [one for one in records_of(entries).records if isinstance(one, Commit)]
@@ -94,6 +110,7 @@ def _event(name: str, key: str, value: Any) -> Event:
     try:
         given: dict[str, Any] = {one: fields[one] for one in _TEXTS}
         given |= {one: _text(fields, one, default) for one, default in _OPTIONAL.items()}
+        given["sensitivity"] = sensitivity_of(given["sensitivity"])
         event = Event(
             **given,
             scope=_text_or_none(fields, "scope", "permanent"),
@@ -118,6 +135,8 @@ def _commit(name: str, key: str, fields: Mapping[str, Any], events: tuple[Event,
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise Refused(f'{name} has "metadata" that is not a JSON object; correct it at its source')
+    if "merge_source" in metadata:  # nanobot writes a merge's events in no order
+        events = tuple(sorted(events, key=lambda event: event.timestamp))
     try:
         commit = Commit(
             branch=fields["branch"],
@@ -207,12 +226,13 @@ def _branches(tree: Tree, base: str, commits: Sequence[Commit], notes: list[str]
 
 
 def _listed(tree: Tree, base: str, notes: list[str]) -> dict[str, Mapping[str, Any]]:
-    """The branches in `branches.json`, by name: an object of objects, or a list of them."""
-    if base + BRANCHES not in tree.names:
+    """The branches in `branches.json`, by name: an object of objects, or a list, or a file for each."""
+    each = [parse_json(name, content) for _, name, content in objects(tree, base, "branches")]
+    if base + BRANCHES not in tree.names and not each:
         notes.append(f"there is no {BRANCHES}, so branches have no descriptions")
         return {}
     name = f"{tree.name}: {base}{BRANCHES}"
-    value = parse_json(name, tree.read(base + BRANCHES))
+    value = each or parse_json(name, tree.read(base + BRANCHES))
     if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         value = {str(one.get("name")): one for one in value}
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):

@@ -8,11 +8,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast, get_args
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Record
-from discoclaw.core.item import Item
+from discoclaw.core.item import Item, Sensitivity
 
 FORMAT = "discoclaw-memory"
 OBJECTS_FORMAT = "discoclaw-objects"
@@ -44,7 +44,8 @@ class Items:
     `redacted` counts the entries from which a secret was removed. A time of 0 means that none was given.
     `skips_known`: entries that are known already, by id, key or text, are skipped without a question.
     `notes` are sentences about what is missing in the file. `unmarked` are the ids of items of which the file
-    says neither how private they are nor that they were said in the open.
+    says neither how private they are nor that they were said in the open. `accessed` has when (ms) items were
+    last used, by id, as far as the file says.
     """
 
     items: tuple[Item, ...]
@@ -53,6 +54,7 @@ class Items:
     skips_known: bool = False
     notes: tuple[str, ...] = ()
     unmarked: frozenset[str] = frozenset()
+    accessed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,17 @@ class Imported:
         if user_id is None:
             raise Refused(f"{self.what} has memories of several people; name one of them: {people}")
         raise Refused(f"{self.what} holds memories of {people}, and none of {user_id}")
+
+
+_LEVELS = {"public": "normal", "ephemeral": "private"}  # nanobot's words; "public" is all that nobody marked
+
+
+def sensitivity_of(level: str) -> Sensitivity:
+    """The level of privacy that a file names. Raises Refused for an unknown one."""
+    ours = _LEVELS.get(level, level)
+    if ours not in get_args(Sensitivity):
+        raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {level[:60]!r}')
+    return cast(Sensitivity, ours)
 
 
 def parse_json(name: str, content: bytes) -> Any:

@@ -15,7 +15,14 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
-from discoclaw.memory.exchange.foreign import NO_SOURCES, are_triples, as_ours, is_foreign, read_foreign
+from discoclaw.memory.exchange.foreign import (
+    LEDGER,
+    NO_SOURCES,
+    are_triples,
+    as_ours,
+    is_foreign,
+    read_foreign,
+)
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -33,11 +40,9 @@ from discoclaw.memory.exchange.objects import check_version, read_objects, recor
 from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
 from discoclaw.memory.subjects import ledger
 
-_KNOWN = (
-    "a memories.json, a snapshot, a folder or zip of objects, a durable file, or a data folder of DiscoClaw"
-)
+_KNOWN = "a memories.json, a snapshot, a folder or zip of objects, a durable file, a data folder or nanobot's"
 _FOLDERS = (EVENTS, COMMITS, "durable", "rolling", "ledger")
-_ABOVE = ("", "memory/", "data/memory/")
+_ABOVE = ("", "memory/", "data/memory/", "workspace/memory/")
 _SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
 _USER = re.compile(r"[A-Za-z0-9_-]{1,58}")
 _LONGEST_SUMMARY = 20_000
@@ -50,7 +55,7 @@ def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
     """
     try:
         if path.is_dir():
-            return _of_tree(Folder(path, {*_FOLDERS, "memory", "data"}), redactor)
+            return _of_tree(Folder(path, {*_FOLDERS, "branches", "memory", "data", "workspace"}), redactor)
         content = read_whole(path, path.name)
     except FileNotFoundError as error:
         raise Refused(f"there is no file or folder {path}; look at the name") from error
@@ -88,7 +93,7 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
     base = _base(tree)
     names = {name.removeprefix(base) for name in tree.names if name.startswith(base)}
     folders = {name.rpartition("/")[0] for name in names}
-    if {REFS, BRANCHES} & names or {EVENTS, COMMITS} & folders:
+    if {REFS, BRANCHES} & names or {EVENTS, COMMITS, LEDGER + EVENTS} & folders:
         read = read_foreign if is_foreign(tree, base) else read_objects
         return Imported(f"the history in {tree.name}", {None: read(tree, base)})
     subjects: dict[str | None, Content] = {}

@@ -13,7 +13,6 @@ from discoclaw.core.item import (
     Author,
     Facets,
     Item,
-    Sensitivity,
     check_text,
     item_from_json,
     tidy_tags,
@@ -22,7 +21,7 @@ from discoclaw.core.privacy import said_in_the_open
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
-from discoclaw.memory.exchange.layout import MOST_ITEMS, Items
+from discoclaw.memory.exchange.layout import MOST_ITEMS, Items, sensitivity_of
 from discoclaw.memory.subjects import durable_file
 
 _LONGEST_WORD = 200
@@ -127,17 +126,14 @@ def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
 
 def _item(entry: Mapping[str, Any]) -> Item:
     """Return an entry as an item. Raises Refused if that is impossible."""
-    author, marked = entry.get("author", "stated"), entry.get("sensitivity", "normal")
-    confidence = entry.get("confidence", 1.0)
+    author, confidence = entry.get("author", "stated"), entry.get("confidence", 1.0)
     if author not in get_args(Author):
         raise Refused(f'"author" is "stated" or "inferred", not {author[:60]!r}')
-    if marked not in get_args(Sensitivity):
-        raise Refused(f'"sensitivity" is one of {", ".join(get_args(Sensitivity))}, not {marked[:60]!r}')
     if not 0 <= confidence <= 1:
         raise Refused(f'"confidence" is between 0 and 1, not {confidence}')
     facets = Facets(
         author=author,
-        sensitivity=marked,
+        sensitivity=sensitivity_of(entry.get("sensitivity", "normal")),
         scope=_word("scope", entry.get("scope", "permanent")),
         confidence=confidence,
         key=_word("key", entry.get("key")),

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
-from discoclaw.core.event import Record, Ref, record_of_json
+from discoclaw.core.event import Commit, Record, Ref, record_of_json
 from discoclaw.core.history import LONGEST_PERSONA, History, branch_name
 from discoclaw.core.order import in_order
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import Fold
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -51,6 +52,7 @@ def records_of(entries: Sequence[tuple[str, Record]], notes: tuple[str, ...] = (
             )
     records = in_order(record for _, record in known.values())
     _check_cost(records)
+    _check_changes(records, {key: name for key, (name, _) in known.items()})
     return Records(records, notes)
 
 
@@ -127,7 +129,7 @@ def _check_cost(records: Sequence[Record]) -> None:
     """Refuse histories that would take hours to read, now and at every start; no real memory comes near.
 
     A branch copies what it starts from, a ref the refs before it; an event may look at every open question,
-    and one that forgets at every memory.
+    and one that forgets, or is a changed triple, at every memory.
     """
     branches: set[str] = set()
     live: set[str] = set()
@@ -145,10 +147,11 @@ def _check_cost(records: Sequence[Record]) -> None:
         for event in record.events:
             target = event.ext.get("item", {}).get("id", event.id)
             steps += len(questions)
-            if event.event_type == "forget":
+            if event.verb == "forget":
                 steps += len(live)
                 live.discard(target)
-            elif event.event_type != "observe":
+            elif event.verb != "observe":
+                steps += len(live) if event.verb == "modify" and not event.ext else 0
                 live.add(target)
             elif (noted := event.ext.get("conflict")) is not None:
                 question = target, str(noted.get("text", ""))
@@ -158,6 +161,23 @@ def _check_cost(records: Sequence[Record]) -> None:
             "its branches were turned, or its memories disputed or forgotten, too often to be imported; "
             "import less of it"
         )
+
+
+def _check_changes(records: Sequence[Record], names: Mapping[str, str]) -> None:
+    """Refuse a changed triple without a memory: the history would tell of it, and no view have it."""
+    if all(event.ext for record in records if isinstance(record, Commit) for event in record.events):
+        return
+    history = History(records)
+    for branch in history.branches.all.values():
+        fold = Fold()
+        for commit in history.chain(branch.head):
+            for event in commit.events:
+                if fold.unplaced(event):
+                    raise Refused(
+                        f"{names[commit.id]} has a {event.event_type} ({event.id}) without a parent_id, and "
+                        "not one memory has its subject and predicate; name the event that it changes"
+                    )
+                fold.apply(event)
 
 
 # ---------------------------------------------------------------------- folders

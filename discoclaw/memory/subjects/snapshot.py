@@ -23,7 +23,7 @@ from discoclaw.memory.disk.files import write_atomic
 
 log = logging.getLogger(__name__)
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Confidential:
         about = {key: _items(event, events) for key, event in events.items()}
         items: set[str] = set()
         for key, event in events.items():
-            if event.sensitivity == "confidential" and event.event_type in ("add", "modify"):
+            if event.sensitivity == "confidential" and event.verb in ("add", "modify"):
                 items |= about[key]
         texts = {text for key, event in events.items() if about[key] & items for text in _texts(event)}
         return cls(frozenset(items), frozenset(texts), about)
