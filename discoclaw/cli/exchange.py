@@ -36,7 +36,7 @@ from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
 from discoclaw.memory.disk.port import CURSORS
-from discoclaw.memory.exchange import Content, Imported, Report
+from discoclaw.memory.exchange import Content, Imported, Items, Report
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
@@ -174,6 +174,9 @@ def import_(
 
     async def work(storage: Storage) -> int:
         await _take_all(storage.memory, plan, done, settings.max_items)
+        for subject, content in plan.items():
+            used = content.accessed if isinstance(content, Items) else {}
+            await access.bring(storage.memory, storage.cursors, subject, used)
         people = {user for subject in all_subjects(settings) if (user := user_of(subject)) is not None}
         return await _bring_summaries(storage, summaries, people)
 

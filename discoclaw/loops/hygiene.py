@@ -330,9 +330,12 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 
 def _written(chain: Sequence[Commit]) -> dict[str, int]:
-    """When (ms) each item of a branch was last written: learned, changed, noted or restored."""
+    """When (ms) each item of a branch was last written: learned, changed, noted or restored.
+
+    An import writes nothing: what comes in is as old as its file says, which the items know.
+    """
     times: dict[str, int] = {}
-    for commit in chain:
+    for commit in (one for one in chain if one.metadata.get("by") != "import"):
         when = ms_of_iso(commit.timestamp)
         for event in commit.events:
             item_id = event.ext.get("item", {}).get("id")

@@ -135,9 +135,8 @@ async def take(call: Call, file: discord.Attachment) -> str:
             if found.skips_known and _is_known(draft, item):
                 done["unchanged"] += 1
                 continue
-            facets = Facets(key=item.facets.key, category=item.facets.category)
             told = item.id not in found.unmarked
-            now, outcome = _taken(call, draft, item, facets if found.skips_known else Facets(), told=told)
+            now, outcome = _taken(call, draft, item, told=told, snapshot=found.skips_known)
             done[outcome] += 1
             if now is not None and outcome == "added" and now.facets.sensitivity == "private" and not told:
                 presumed.append(now.id)
@@ -180,24 +179,28 @@ def _is_known(draft: Draft, item: Item) -> bool:
 
 
 def _taken(
-    call: Call, draft: Draft, item: Item, facets: Facets, *, told: bool
+    call: Call, draft: Draft, item: Item, *, told: bool, snapshot: bool
 ) -> tuple[Item | None, Outcome | Literal["rejected"]]:
     """Take one item over, as if the person had typed it, but as private as the file says.
 
-    What it doesn't say (not `told`) counts as learned in private. What is personal, and given in private, is
-    private too. Returns the item as it is now, and what was done.
+    An entry of a `snapshot` has a key and a category, and nobody stated it, so it may expire. What a file
+    doesn't say (not `told`) counts as learned in private. What is personal, and given in private, is private
+    too. Returns the item as it is now, and what was done.
     """
     unseen = call.slash or call.place.private
     marked: Sensitivity = "private" if unseen and is_personal(item.text) else "normal"
     clean = call.client.redactor.clean
+    origin = replace(call.origin(), private=not told)
+    if snapshot:
+        origin = replace(origin, author=item.facets.author)
     try:
         return draft.upsert(
             item.kind,
             clean(item.text),
-            replace(call.origin(), private=not told),
+            origin,
             tags=list(map(clean, item.tags)),
             marked=stricter(item.facets.sensitivity, marked),
-            facets=facets,
+            facets=Facets(key=item.facets.key, category=item.facets.category) if snapshot else Facets(),
         )
     except Refused:
         return None, "rejected"

@@ -152,6 +152,14 @@ def kept(documents: Documents, subject: str) -> Mapping[str, int]:
     return _times(read(documents, session_name(_cursor(subject))))
 
 
+async def bring(memory: Memory, cursors: Cursors, subject: str, times: Mapping[str, int]) -> None:
+    """Note when items were last used elsewhere, for callers without a `LastUsed`. Lowers no time."""
+    items = (await memory.view(subject)).items
+    own = {key: at for key, at in _times(times).items() if key in items}
+    if own:
+        await cursors.update(_cursor(subject), lambda known: _newer(_times(known), own))
+
+
 def _cursor(subject: str) -> str:
     return f"{_PREFIX}{subject}"
 
