@@ -1,5 +1,7 @@
 """The context files an admin writes: `content/discord/base/*.md` for everywhere, one file a channel, `dm.md`.
 
+How the bot uses its memory is in `base/core.md`, below `## Memory`. Where no text has that heading, because
+the folder is older than it, the program's own section is used; an empty section is none.
 The personality may be there too: `content/soul/identity.md`, `user.md`, `philosophy.md`.
 
 Files are read when used, and again only after a change, so that an edit takes effect without a restart. A
@@ -8,6 +10,7 @@ file that cannot be read is left out with a warning.
 
 import logging
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -27,8 +30,11 @@ MAX_FILE = 20_000
 """The most UTF-16 units of a context file that are used."""
 
 
-PACKAGED: Final = Path(__file__).parents[1] / "content"
-"""Where an installed package has the `content/` of the checkout. A checkout has no folder here."""
+PACKAGED: Final = next(
+    folder for above in (1, 2) if (folder := Path(__file__).parents[above] / "content").exists() or above == 2
+)
+"""The `content/` that comes with the program: in an installed package, or in the checkout."""
+_MEMORY = re.compile(r"^## Memory[ \t]*$(.*?)(?=^##? |\Z)", re.MULTILINE | re.DOTALL)
 
 Texts = tuple[tuple[str, ...], tuple[str, ...]]
 """The texts for everywhere, ordered by file name, and those for one place."""
@@ -76,8 +82,11 @@ class Content:
         looked_at[common] = _changed(common)
         base = await read_in_thread(lambda: sorted(common.glob("*.md")))
         own = [channels / f"{name}.md"] if name else []
-        looked_at.update((path, _changed(path)) for path in [*base, *own])
+        packaged = PACKAGED / "discord" / "base" / "core.md"
+        looked_at.update((path, _changed(path)) for path in [packaged, *base, *own])
         found = await _texts(base), await _texts(own)
+        if not any(map(_MEMORY.search, found[0])) and (rules := _MEMORY.search(await _text(packaged))):
+            found = (*found[0], rules[0].strip()), found[1]
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[name] = (looked_at, found)

@@ -49,6 +49,26 @@ def durable(prompt: str) -> list[str]:
 
 
 class TestThePrompt:
+    @pytest.mark.design(261)
+    async def test_has_the_admins_rules_about_memory_from_the_next_message_on(self, start: Start) -> None:
+        model, ours, theirs = Scripted(), "Trust it, but newer words count more.", "- Trust no note."
+
+        def system() -> str:
+            return "\n".join(block.text for block in model.requests[-1].system)
+
+        async with start(model, **QUIET) as world:
+            await world.ann.send(world.general, "hello")
+            assert system().count("\n## Memory\n") == 1 and ours in system()
+            path = world.folder / "content" / "discord" / "base" / "core.md"
+            path.parent.mkdir(parents=True)
+            path.write_text("Be kind.")
+            await world.ann.send(world.general, "and again")
+            assert "Be kind." in system() and ours in system()
+            path.write_text(f"Be kind.\n\n## Memory\n{theirs}")
+            await world.ann.send(world.general, "and once more")
+            assert theirs in system() and ours not in system()
+            assert "What always holds:" in system()
+
     @pytest.mark.design(193, 194, 195, 261)
     async def test_is_files_durable_rolling_recent_message_and_actions(self, start: Start) -> None:
         model = Scripted()
