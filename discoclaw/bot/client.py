@@ -5,7 +5,6 @@ in allowed channels only; a thread goes by its parent.
 """
 
 import logging
-import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -51,7 +50,6 @@ log = logging.getLogger(__name__)
 
 MODALS: tuple[type[modals.PersonalModal], ...] = (*memory_menu.MODALS, *settings_controls.MODALS, MenuForm)
 """Every modal that people can send."""
-_COMMAND = re.compile(f"!(?:{'|'.join(wire.TEXT_ROOTS)})", re.IGNORECASE)
 
 
 class DiscoClaw(commands.Bot):
@@ -345,6 +343,6 @@ class DiscoClaw(commands.Bot):
 
 
 def _prefix(_client: commands.Bot, message: discord.Message) -> str:
-    """`!` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
-    found = _COMMAND.search(message.content)
+    """`!` or `/` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
+    found = wire.COMMAND.search(message.content)
     return message.content[: found.start() + 1] if found is not None else "!"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 TEXT_ROOTS = ("memory", "hatch", "nostr")
-"""What text commands begin with, behind `!`."""
-_COMMAND = re.compile(rf"!(?:{'|'.join(TEXT_ROOTS)})(\s|$)", re.IGNORECASE)
+"""What text commands begin with, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
+COMMAND = re.compile(rf"(?:!(?:{'|'.join(TEXT_ROOTS)})|/(?:hatch|start))(\s|$)", re.IGNORECASE)
 UNKNOWN = "unknown"
 """The name of a place that we can't see."""
 
@@ -41,7 +41,7 @@ def is_webhook(message: discord.Message) -> bool:
 
 def is_command(text: str) -> bool:
     """Whether a message is one of our text commands."""
-    return _COMMAND.match(text) is not None
+    return COMMAND.match(text) is not None
 
 
 def is_voice(message: discord.Message) -> bool:

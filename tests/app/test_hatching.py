@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discoclaw.app.hearing import Hearing
-from discoclaw.bot.answers import FAILED
+from discoclaw.bot.answers import FAILED, ONLY_OWNERS
 from discoclaw.core import titles
 from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.errors import ModelOverloaded
@@ -490,6 +490,21 @@ class TestEnding:
             shown = await show(world.ann)
             assert "under way in our DMs" in shown
             assert "You are Mog, a dry old cat." in shown
+
+    @pytest.mark.design(133)
+    @pytest.mark.parametrize("typed", ["/hatch", "/start", "/Hatch start"])
+    async def test_begins_when_the_command_is_typed_as_text_too(self, start: Start, typed: str) -> None:
+        model = Scripted(then="And who are you?")
+        async with start(model) as world:
+            await owned(world)
+            await world.ann.send_dm(typed)
+            assert (world.answer(world.ann_dm), model.requests) == (OPENING, [])
+            await world.ann.send_dm("A dry old cat.")
+            assert world.answer(world.ann_dm) == "And who are you?"
+            await world.bob.send_dm(typed)
+            assert world.answer(world.bob.user.dm_channel)[1:-1] == ONLY_OWNERS[1:]
+            await world.bob.send_dm("/started yesterday")
+            assert titles.HATCHING not in system(model)
 
     @pytest.mark.design(133, 136)
     async def test_a_restart_in_the_middle_goes_on_where_it_was(self, start: Start) -> None:

@@ -83,7 +83,8 @@ class Commands:
             self._client.tree.add_command(made, override=True)
         answer_outdated(self._client.tree)
         for root in sorted(self._catalogue.text_roots):
-            self._client.add_command(ext.Command(self._text_command(root), name=root))
+            also = ["start"] if root == "hatch" else []
+            self._client.add_command(ext.Command(self._text_command(root), name=root, aliases=also))
 
     # ------------------------------------------------------------------ how they come in
 
