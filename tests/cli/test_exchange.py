@@ -171,7 +171,7 @@ class TestImport:
             "doesn't say whose memory it is; name the person with --as"
         )
         told = shell.says("import", str(path), "--as", "<@77>")
-        assert told.startswith("user-77: 1 memory imported; 1 kept private, ")
+        assert told.startswith("user-77: 1 memory imported; 1 kept private and out of channels, ")
         assert "`!memory share imported`" in told
         assert shell.json("import", str(path), "--as", "77")["people"]["user-77"]["known"] == 1
 
@@ -291,7 +291,7 @@ class TestImport:
         empty = shell.folder / "empty.json"
         empty.write_text('{"version": 1, "items": [{"kind": "tool", "text": "uses vim"}]}')
         result = shell.run("import", str(empty), "--as", "77")
-        assert "3 changes were taken over from a file, 3 kept private, " in result.stderr
+        assert "3 changes were taken over from a file, 3 kept private and out of channels, " in result.stderr
         assert "`!memory share imported`" in result.stderr
 
     def test_single_memories_that_are_no_good_are_named(self, shell: Shell) -> None:
