@@ -5,7 +5,7 @@ happens only for a message that is answered. Knows nothing about Discord, decode
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 PictureType: TypeAlias = Literal["image/png", "image/jpeg", "image/webp", "image/gif"]
@@ -34,13 +34,18 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as a model gets it: decoded once, scaled, written anew, so that it is what its type says."""
+    """A picture as a model gets it: decoded once, scaled, written anew, so that it is what its type says.
+
+    `rest` are the other parts of one that was cut. `note` goes on behind the file's name, for its sender.
+    """
 
     name: str
     type: PictureType
     data: bytes = field(repr=False)
     width: int
     height: int
+    rest: tuple["Picture", ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """The text of a file, without secrets. `cut`: it goes on beyond what may be read of it."""
+    """The text of a file, without secrets. `cut`: its middle is left out, and `end` are its last characters.
+
+    `note` goes on behind the file's name, for its sender.
+    """
 
     name: str
     text: str = field(repr=False)
     cut: bool = False
+    end: str = field(default="", repr=False)
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,8 @@ class Encoded:
     """A picture or document as a request carries it: in base64, which is made once and beside the event loop.
 
     `label` is what the prompt calls it ("Picture 1"). `tokens` is an estimate. `older`: it came with an
-    earlier message, so it is what a request that is too large goes without first.
+    earlier message, so it is what a request that is too large goes without first. `rest` are the other parts
+    of a picture that was cut, until `parts` takes it apart; `note` is told to its sender.
     """
 
     name: str
@@ -95,11 +106,18 @@ class Encoded:
     label: str = ""
     older: bool = False
     pages: int = 0
+    rest: tuple["Encoded", ...] = ()
+    note: str = ""
 
     @property
     def kind(self) -> Kind:
         """What it is to a person."""
         return "picture" if self.type.startswith("image/") else "document"
+
+    @property
+    def parts(self) -> tuple["Encoded", ...]:
+        """What a request carries of it: one, or the parts of a picture in their order."""
+        return replace(self, rest=()), *self.rest
 
 
 def tokens_of(media: Media) -> int:

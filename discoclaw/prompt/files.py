@@ -2,8 +2,10 @@
 
     Files in this talk:
     - Picture 1: “cat.png”, with this message
-    - Text 1: “build.log”, from Ann, 2 messages ago; its beginning:
+    - Text 1: “build.log”, from Ann, 2 messages ago; its beginning and its end:
       > npm error code 1
+      […]
+      > npm error failed
     - “holiday.mov”, with this message: couldn't be read
 
 Whatever a file says stands behind a mark and is indented, so no line of it can begin as structure does. A
@@ -18,6 +20,7 @@ from discoclaw.core.text import clip, collapse, scrub, utf16_length
 from discoclaw.prompt.quote import one_line
 
 MARK = "  > "
+GAP = "  […]"
 WORTH_READING = 200
 """A text that has to be cut to fewer UTF-16 units is left out."""
 _NAME_MAX = 80
@@ -28,8 +31,9 @@ class Entry:
     """A file of a prompt.
 
     `label` names it ("Picture 1"); it is "" for a file that was not read. `whence` says which message it came
-    with, `about` more about it ("12 pages"). `text` is what a text file says, of which `cut` says that it
-    goes on. `older`: it came with an earlier message, at which nobody points.
+    with, `about` more about it ("12 pages"). `text` is what a text file says; `cut` says that its middle is
+    left out, and `end` is what comes behind that. `older`: it came with an earlier message, at which nobody
+    points.
     """
 
     label: str
@@ -39,6 +43,7 @@ class Entry:
     text: str = ""
     cut: bool = False
     older: bool = False
+    end: str = ""
 
 
 def lines(entries: Sequence[Entry]) -> list[str]:
@@ -67,18 +72,32 @@ def shorter(entries: Sequence[Entry], excess: int) -> list[Entry]:
 
 
 def _within(entry: Entry, most: int) -> Entry:
-    """The entry with the beginning of its text, as far as that is worth reading."""
+    """The entry with the beginning and the end of its text, as far as that is worth reading."""
     if utf16_length("\n".join(_body(entry))) <= most:
         return entry
+    half = (most - len(GAP) - 1) // 2
+    text = _first(_quotable(entry.text), half)
+    end = _first(_quotable(entry.end or entry.text)[::-1], half)[::-1]
+    if utf16_length(text + end) < WORTH_READING:
+        text = end = ""
+    return replace(entry, text=text, cut=True, end=end)
+
+
+def _first(text: str, most: int) -> str:
+    """As much of the beginning of a text as takes so many UTF-16 units behind the marks of its lines."""
     kept, left = list[str](), most
-    for line in scrub(entry.text).splitlines():
+    for line in text.split("\n"):
         left -= utf16_length(MARK) + 1
         kept.append(line if utf16_length(line) <= left else clip(line, max(0, left)))
         left -= utf16_length(kept[-1])
         if left <= 0 or kept[-1] != line:
             break
-    text = "\n".join(kept)
-    return replace(entry, text=text if utf16_length(text) >= WORTH_READING else "", cut=True)
+    return "\n".join(kept)
+
+
+def _quotable(text: str) -> str:
+    """A text with line feeds between its lines, whatever stood there."""
+    return "\n".join(scrub(text).splitlines())
 
 
 def _head(entry: Entry) -> str:
@@ -88,9 +107,10 @@ def _head(entry: Entry) -> str:
     about = f" ({entry.about})" if entry.about else ""
     line = f"- {entry.label}: “{name}”{about}, {entry.whence}"
     if entry.text:
-        return f"{line}; its beginning:" if entry.cut else f"{line}:"
+        return f"{line}; its beginning and its end:" if entry.cut else f"{line}:"
     return f"{line}; no room for its text" if entry.cut else line
 
 
 def _body(entry: Entry) -> list[str]:
-    return [f"{MARK}{line}" for line in scrub(entry.text).splitlines()]
+    lines = [f"{MARK}{line}" for line in scrub(entry.text).splitlines()]
+    return [*lines, GAP, *(f"{MARK}{line}" for line in scrub(entry.end).splitlines())] if entry.end else lines

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
-from weakref import WeakValueDictionary
 
 import discord
 
@@ -34,6 +33,7 @@ from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub
 from discoclaw.core.usage import Payer, paid_by
+from discoclaw.session.slots import Slots
 from discoclaw.session.talk import Talk
 from discoclaw.show.words import count
 
@@ -100,9 +100,7 @@ class Voices:
         self._limits = limits
         self._redactor = redactor
         self._clock = clock
-        self._slots = asyncio.Semaphore(AT_ONCE)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By user id: one recording of each person at a time, so that nobody takes all slots."""
+        self._slots = Slots(AT_ONCE)
         self._failed = 0
         """How many recordings in a row the server did not answer."""
         self._tasks: set[asyncio.Task[object]] = set()
@@ -198,9 +196,8 @@ class Voices:
 
         Whoever has waited behind recordings that it did not answer need not wait for it too.
         """
-        own = self._turns.setdefault(user_id, asyncio.Lock())
-        waits = own.locked() or self._slots.locked()
-        async with own, self._slots:
+        waits = self._slots.busy(user_id)
+        async with self._slots.of(user_id):
             if waits and self._failed >= AT_ONCE:
                 raise TranscriptionUnavailable("the server did not answer those before it")
             try:

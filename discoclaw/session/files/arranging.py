@@ -11,6 +11,7 @@ from discoclaw.prompt.files import Entry
 from discoclaw.session.files.choosing import Wanted
 from discoclaw.session.files.refused import refused
 from discoclaw.session.files.shelf import Read
+from discoclaw.show.words import count
 
 MOST_BYTES: Final = 24_000_000
 """The most that all pictures and documents of a request take in base64. The API takes 32 MB in all."""
@@ -65,13 +66,20 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
         kind = content.kind.capitalize() if isinstance(content, Encoded) else "Text"
         numbers[kind] += 1
         label = f"{kind} {numbers[kind]}"
+        if content.note and not wanted.older:
+            said.append(refused(wanted.file.name, content.note).why)
+        entry = Entry(label, wanted.file.name, wanted.whence, older=wanted.older)
         if isinstance(content, TextFile):
-            text = Entry(label, wanted.file.name, wanted.whence, "", content.text, content.cut, wanted.older)
-            entries.append(text)
-        else:
-            pages = f"{content.pages} page{'s' if content.pages > 1 else ''}" if content.pages else ""
-            entries.append(Entry(label, wanted.file.name, wanted.whence, pages))
-            media.append(replace(content, label=label, older=wanted.older))
+            entries.append(replace(entry, text=content.text, cut=content.cut, end=content.end))
+            continue
+        parts = content.parts
+        about = count(content.pages, "page") if content.pages else ""
+        if len(parts) > 1:
+            about = f"{len(parts)} parts of one picture, in their order"
+        entries.append(replace(entry, about=about))
+        for number, part in enumerate(parts, 1):
+            name = f"{label}, part {number} of {len(parts)}" if len(parts) > 1 else label
+            media.append(replace(part, label=name, older=wanted.older, note=""))
     return Attached(tuple(entries), tuple(media), _told(said))
 
 
@@ -102,7 +110,8 @@ def claimed(file: FileRef) -> str:
 def partly(entries: Iterable[Entry]) -> list[str]:
     """What a person is told of text files that are not in the prompt as a whole, if they pointed at them."""
     return [
-        f"I read only the first {len(one.text):,} characters of {refused(one.name, '').why.strip()}."
+        f"I read only the first {len(one.text):,} and the last {len(one.end):,} characters of "
+        f"{refused(one.name, '').why.strip()}."
         if one.text
         else f"There was no room for the text of {refused(one.name, '').why.strip()}, so I didn't read it."
         for one in entries
@@ -125,7 +134,7 @@ def unseen(gone: Sequence[Unseen]) -> list[str]:
                 "too large": f"{name} is more than the model takes at once, so I answered without it.",
             }[one.why]
         )
-    return told
+    return list(dict.fromkeys(told))  # a picture may have several parts
 
 
 def _too_much(content: Encoded, room: Room) -> str:
@@ -135,7 +144,8 @@ def _too_much(content: Encoded, room: Room) -> str:
 
 
 def _fits(content: Encoded, wanted: Wanted, media: Sequence[Encoded], room: Room) -> bool:
-    tokens = content.tokens + sum(one.tokens for one in media)
-    older = content.tokens + sum(one.tokens for one in media if one.older)
-    size = len(content.data) + sum(len(one.data) for one in media)
+    taken = [*content.parts, *media]
+    tokens = sum(one.tokens for one in taken)
+    older = sum(one.tokens for one in content.parts) + sum(one.tokens for one in media if one.older)
+    size = sum(len(one.data) for one in taken)
     return size <= MOST_BYTES and tokens <= room.tokens and (not wanted.older or older <= room.older_tokens)

@@ -1,6 +1,6 @@
-"""The process that opens one picture or PDF file: from standard input to standard output.
+"""The process that opens one file: from standard input to standard output.
 
-It answers with a line of JSON, behind which a picture's bytes follow. It knows no settings and no secrets.
+It answers with a line of JSON, behind which bytes follow. It knows no settings and no secrets.
 """
 
 import contextlib
@@ -8,7 +8,9 @@ import faulthandler
 import json
 import os
 import sys
+import time
 
+from discoclaw.session.files.kinds import why_not
 from discoclaw.session.files.refused import Refusal
 
 PATIENCE = 3
@@ -18,24 +20,47 @@ MEMORY = 2**30
 
 
 def main(kind: str, seconds: int) -> None:
-    """Open a file of a kind: "PDF", or Pillow's name of a kind of pictures."""
+    """Open a file: as "picture", "PDF", "office", "notebook", or "text" of unknown encoding."""
     _bound(seconds)
     data = sys.stdin.buffer.read()
     content = b""
     answer: dict[str, object]
     try:
         if kind == "PDF":
-            from discoclaw.session.files.pdf import pages_of
+            from discoclaw.session.files.pdf import opened_pdf
 
-            answer = {"pages": pages_of(data)}
-        else:
+            pages, content = opened_pdf(data)
+            answer = {"pages": pages}
+        elif kind == "picture":
             from discoclaw.session.files.pictures import made_anew
 
-            made = made_anew(data, kind)
-            answer, content = {"type": made.type, "width": made.width, "height": made.height}, made.data
+            parts, note = made_anew(data)
+            answer = {
+                "parts": [(one.type, one.width, one.height, len(one.data)) for one in parts],
+                "note": note,
+            }
+            content = b"".join(one.data for one in parts)
+        else:
+            text, note = _text(kind, data)
+            answer, content = {"note": note}, text.encode("utf-8", "surrogatepass")
     except Refusal as refusal:
         answer = {"why": str(refusal)}
+    answer["seconds"] = time.process_time()
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + content)
+
+
+def _text(kind: str, data: bytes) -> tuple[str, str]:
+    """The text of a file, and what to tell its sender. Raises Refusal, and what broken files raise."""
+    from discoclaw.session.files import office
+    from discoclaw.session.files.texts import detected
+
+    if kind == "office":
+        return office.office_text(data)
+    if kind == "notebook":
+        return office.notebook_text(data)
+    if (found := detected(data)) is None:
+        raise Refusal(why_not(data))
+    return found
 
 
 def _bound(seconds: int) -> None:

@@ -8,6 +8,7 @@ import struct
 import warnings
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
 from typing import Final
 
 from PIL import Image, ImageFile
@@ -17,6 +18,18 @@ from discoclaw.session.files.refused import Refusal
 
 LONGEST_SIDE: Final = 1568
 """Pixels. The models scale larger pictures down to this themselves."""
+LONG: Final = 2.5
+"""A picture this many times as long as it is wide is cut, if it is large. A phone's screen has 2.2."""
+THIN: Final = 64
+"""Pixels. What is thinner has nothing to read."""
+MOST_PARTS: Final = 8
+"""A part takes up to 3,300 tokens."""
+LEGIBLE: Final = 0.5
+"""Print of 20 pixels on a phone has 10 then, which can still be read."""
+SMALL_PRINT: Final = (
+    "is so long that small print in it may be illegible to me. Please send it in several parts."
+)
+FIRST_ONLY: Final = "is an animation, of which I see only the first picture."
 MOST_PIXELS: Final = 25_000_000
 """25 megapixels take 100 MB of RAM in each copy, and WebP makes five."""
 MOST_JPEG_PIXELS: Final = 80_000_000
@@ -47,6 +60,7 @@ _BAD_EXIF = (
     struct.error,
 )
 _ORIENTATION = 0x0112
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
 _UPRIGHT: Final = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -68,22 +82,50 @@ class Made:
     height: int
 
 
-def made_anew(data: bytes, kind: str) -> Made:
-    """The picture in a file of a kind that Pillow knows by this name; the first one of an animation.
+def made_anew(data: bytes) -> tuple[list[Made], str]:
+    """The picture in a file, in several parts if it is long, and what to tell its sender.
 
     Raises Refusal, and whatever Pillow runs into in a broken file.
     """
     try:
-        with Image.open(BytesIO(data), formats=[kind]) as opened:
-            image = _decoded(opened)
-        type_, written = _written(image, photo=kind == "JPEG")
+        with Image.open(BytesIO(_without_texts(data)), formats=["PNG", "JPEG", "GIF", "WEBP"]) as opened:
+            photo = opened.format not in ("PNG", "GIF", "WEBP")
+            note = FIRST_ONLY if not photo and getattr(opened, "is_animated", False) else ""
+            parts = _parts(_decoded(opened))
+        if min(max(part.size) for part in parts) > LONGEST_SIDE / LEGIBLE and len(parts) == MOST_PARTS:
+            note = SMALL_PRINT
+        return [_made(_scaled(part), photo=photo) for part in parts], note
     except (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryError):
         raise Refusal(TOO_LARGE) from None
-    return Made(type_, written, image.width, image.height)
+
+
+def _without_texts(data: bytes) -> bytes:
+    """A PNG without its texts and colour profile. Pillow refuses to unpack those above 1 MB."""
+    if not data.startswith(_PNG):
+        return data
+    kept, at = [data[: len(_PNG)]], len(_PNG)
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4])
+        if data[at + 4 : at + 8] not in (b"tEXt", b"zTXt", b"iTXt", b"iCCP"):
+            kept.append(data[at:end])
+        at = end
+    return b"".join(kept)
+
+
+def _parts(image: Image.Image) -> list[Image.Image]:
+    """A picture that is long, in equal parts from its top or its left, as few as stay legible."""
+    longest, shortest = max(image.size), min(image.size)
+    if longest <= max(LONGEST_SIDE, LONG * shortest) or shortest < THIN:
+        return [image]
+    number = min(MOST_PARTS, -(-longest // LONGEST_SIDE))
+    ends = [longest * part // number for part in range(number + 1)]
+    if longest == image.height:
+        return [image.crop((0, begin, image.width, end)) for begin, end in pairwise(ends)]
+    return [image.crop((begin, 0, end, image.height)) for begin, end in pairwise(ends)]
 
 
 def _decoded(opened: ImageFile.ImageFile) -> Image.Image:
-    """The pixels of an opened picture: scaled, upright, as grey, colours, or colours with transparency."""
+    """The pixels of an opened picture: upright, as grey, colours, or colours with transparency."""
     is_jpeg = opened.format == "JPEG"
     if opened.width * opened.height > (MOST_JPEG_PIXELS if is_jpeg else MOST_PIXELS):
         raise Refusal(TOO_LARGE)
@@ -92,14 +134,19 @@ def _decoded(opened: ImageFile.ImageFile) -> Image.Image:
     opened.load()
     turned = _UPRIGHT.get(_orientation(opened))
     image = _plain(opened)
-    longest = max(image.size)
-    if longest > LONGEST_SIDE:
-        width, height = (max(1, round(side * LONGEST_SIDE / longest)) for side in image.size)
-        image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
     if turned is not None:
         image = image.transpose(turned)
     image.info = {}  # a comment in here would be written again
     return image
+
+
+def _scaled(image: Image.Image) -> Image.Image:
+    """A picture as large as models look at it."""
+    longest = max(image.size)
+    if longest <= LONGEST_SIDE:
+        return image
+    width, height = (max(1, round(side * LONGEST_SIDE / longest)) for side in image.size)
+    return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
 def _orientation(opened: ImageFile.ImageFile) -> int:
@@ -122,6 +169,11 @@ def _plain(image: Image.Image) -> Image.Image:
         is_opaque = clear.getchannel("A").getextrema() == (255, 255)
         return clear.convert("RGB") if is_opaque else clear
     return image.convert("RGB")
+
+
+def _made(image: Image.Image, *, photo: bool) -> Made:
+    type_, data = _written(image, photo=photo)
+    return Made(type_, data, image.width, image.height)
 
 
 def _written(image: Image.Image, *, photo: bool) -> tuple[PictureType, bytes]:

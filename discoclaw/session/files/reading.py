@@ -17,6 +17,7 @@ from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.session.files.content import content_of
 from discoclaw.session.files.process import BROKEN, Stop
 from discoclaw.session.files.refused import Refusal, megabytes, refused
+from discoclaw.session.slots import Slots, Turn
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,11 @@ MOST_HELD = 8
 """Files that are in RAM at the same time, while they come and while they wait to be decoded."""
 AT_ONCE = 2
 """Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
+HELD_OF_EACH = 2
+"""Of one person: one comes while the other is decoded."""
+MOST_SECONDS = 20
+"""Of a processor, for all files of one person that wait for each other."""
+ENOUGH = "wasn't opened, because the files before it took too long. Please send it again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,8 @@ class Reader:
         self._files = files
         self._limits = limits
         self._redactor = redactor
-        self._held = asyncio.Semaphore(MOST_HELD)
-        self._decoding = asyncio.Semaphore(AT_ONCE)
+        self._held = Slots(MOST_HELD, HELD_OF_EACH)
+        self._decoding = Slots(AT_ONCE)
 
     async def read(self, file: FileRef) -> Content | Unreadable:
         """What a file says, or why it cannot be read. Raises nothing."""
@@ -50,8 +56,8 @@ class Reader:
         try:
             if file.size > most:
                 raise FileTooLarge(f"{file.size} bytes")
-            async with self._held:
-                return await self._content(file, most)
+            async with self._held.of(file.author_id) as turn:
+                return await self._content(file, most, turn)
         except Refusal as refusal:
             why = str(refusal)
         except FileTooLarge:
@@ -66,10 +72,12 @@ class Reader:
             why = BROKEN
         return refused(file.name, why)
 
-    async def _content(self, file: FileRef, most: int) -> Content:
+    async def _content(self, file: FileRef, most: int, turn: Turn) -> Content:
         """The content of a file. Raises Refusal and ChatError."""
         data = await self._files.download(file, most)
-        async with self._decoding:
+        async with self._decoding.of(file.author_id):
+            if turn.spent >= MOST_SECONDS:
+                raise Refusal(ENOUGH)
             stop = Stop()
             # Not `to_thread`, for whose threads Python waits when it ends.
             opening = asyncio.ensure_future(
@@ -82,3 +90,5 @@ class Reader:
                 with contextlib.suppress(Exception):  # whatever became of it, nobody waits for it
                     await to_its_end(opening)  # the next one begins only when this process is gone
                 raise
+            finally:
+                turn.spent += stop.seconds

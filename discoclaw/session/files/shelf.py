@@ -251,15 +251,19 @@ def _note(known: dict[K, None], key: K) -> None:
 def _encoded(content: Content) -> tuple[str, Readable, int]:
     """A content's digest, the content as a request has it, and its size there. In a thread."""
     if isinstance(content, TextFile):
-        data = content.text.encode("utf-8", "surrogatepass")
+        data = "\0".join((content.text, content.end, content.note)).encode("utf-8", "surrogatepass")
         return digest(data), content, len(data)
     view = memoryview(content.data)
     pieces = (base64.b64encode(view[begin : begin + _CHUNK]) for begin in range(0, len(view), _CHUNK))
     text = b"".join(pieces).decode("ascii")
-    pages = content.pages if isinstance(content, Document) else 0
-    kind = "application/pdf" if isinstance(content, Document) else content.type
-    readable = Encoded(content.name, kind, text, tokens_of(content), pages=pages)
-    return digest(content.data), readable, len(text)
+    if isinstance(content, Document):
+        readable = Encoded(content.name, "application/pdf", text, tokens_of(content), pages=content.pages)
+        return digest(content.data), readable, len(text)
+    rest = [_encoded(part) for part in content.rest]
+    others = tuple(part for _, part, _ in rest if isinstance(part, Encoded))
+    readable = Encoded(content.name, content.type, text, tokens_of(content), rest=others, note=content.note)
+    name = digest(content.data) + "".join(name for name, _, _ in rest) + content.note
+    return name, readable, len(text) + sum(size for _, _, size in rest)
 
 
 def _named(content: Readable, name: str) -> Readable:
