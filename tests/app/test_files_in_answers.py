@@ -19,6 +19,7 @@ from tests.attaching import BLUE, RED, content, files, pdf, picture, shown
 from tests.prompt.reader import FILES, LINKED, TURN_TITLES, sections
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
+from tests.session.files.corpus import made
 
 QUIET = {"extraction_enabled": False, "summary_enabled": False}
 
@@ -134,6 +135,18 @@ class TestADocument:
         assert text["type"] == "text"
 
 
+class TestALongScreenshot:
+    async def test_stands_before_the_text_in_parts(self, begin: Begin) -> None:
+        async with begin() as asking:
+            await asking.send("what is this?", ("long.png", picture(1080, 4_000)))
+        assert shown(asking.last) == [RED, RED, RED]
+        labels = [one["text"] for one in content(asking.last) if one["type"] == "text"][:3]
+        assert labels == [f"Picture 1, part {number} of 3:" for number in (1, 2, 3)]
+        assert files(asking.last) == [
+            "- Picture 1: “long.png” (3 parts of one picture, in their order), with this message"
+        ]
+
+
 class TestAText:
     async def test_without_a_type_is_quoted_in_the_prompt(self, begin: Begin) -> None:
         async with begin() as asking:
@@ -159,12 +172,26 @@ class TestAText:
         text = "".join(f"line {number} of {'a long log ' * 20}\n" for number in range(200)).encode()
         async with begin() as asking:
             await asking.send("what failed?", ("build.log", text), ("short.txt", b"all of it"))
-            read = "\n".join(line[4:] for line in files(asking.last) if line.startswith("  > line"))
-            assert text.decode().startswith(read) and len(read) > 15_000
-            assert asking.answer == f"ok\n\n-# I read only the first {len(read):,} characters of “build.log”."
+            lines = files(asking.last)
+            gap = lines.index("  […]")
+            first = "\n".join(line[4:] for line in lines[1:gap])
+            last = "\n".join(line[4:] for line in lines[gap + 1 : -2])
+            whole = text.decode().rstrip()
+            assert whole.startswith(first.removesuffix("…")) and whole.endswith(last.removeprefix("…"))
+            assert min(len(first), len(last)) > 8_000
+            assert asking.answer == (
+                f"ok\n\n-# I read only the first {len(first):,} and the last {len(last):,} characters of "
+                "“build.log”."
+            )
             await asking.send("and that?")  # which nobody points at any more
-            assert any("its beginning" in line for line in files(asking.last))
+            assert any("its beginning and its end" in line for line in files(asking.last))
             assert asking.answer == "ok"
+
+    async def test_of_a_document_is_quoted_and_what_it_lacks_is_told(self, begin: Begin) -> None:
+        async with begin() as asking:
+            await asking.send("who brings what?", ("minutes.docx", made("minutes.docx")))
+            assert "  > Bob\ttea\t" in files(asking.last)
+            assert asking.answer.startswith("ok\n\n-# “minutes.docx” has a picture, of which I saw nothing.")
 
     async def test_that_has_no_room_is_told_too(self, begin: Begin) -> None:
         text = b"a line of the log\n" * 900

@@ -24,6 +24,8 @@ THIN: Final = 64
 """Pixels. What is thinner has nothing to read."""
 MOST_PARTS: Final = 8
 """A part takes up to 3,300 tokens."""
+AGAIN: Final = 40
+"""Pixels of a part that the next one begins with: a line of print may be cut."""
 LEGIBLE: Final = 0.5
 """Print of 20 pixels on a phone has 10 then, which can still be read."""
 SMALL_PRINT: Final = (
@@ -120,8 +122,8 @@ def _parts(image: Image.Image) -> list[Image.Image]:
     number = min(MOST_PARTS, -(-longest // LONGEST_SIDE))
     ends = [longest * part // number for part in range(number + 1)]
     if longest == image.height:
-        return [image.crop((0, begin, image.width, end)) for begin, end in pairwise(ends)]
-    return [image.crop((begin, 0, end, image.height)) for begin, end in pairwise(ends)]
+        return [image.crop((0, max(0, begin - AGAIN), image.width, end)) for begin, end in pairwise(ends)]
+    return [image.crop((max(0, begin - AGAIN), 0, end, image.height)) for begin, end in pairwise(ends)]
 
 
 def _decoded(opened: ImageFile.ImageFile) -> Image.Image:

@@ -27,17 +27,19 @@ AT_ONCE = 2
 """Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
 HELD_OF_EACH = 2
 """Of one person: one comes while the other is decoded."""
-MOST_SECONDS = 20
-"""Of a processor, for all files of one person that wait for each other."""
 ENOUGH = "wasn't opened, because the files before it took too long. Please send it again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a file is read: its bytes, and the characters of a text."""
+    """How much of a file is read: its bytes, and the characters of a text.
+
+    `seconds` of a processor are for all files of one person that wait for each other.
+    """
 
     bytes: int = 10_000_000
     characters: int = 20_000
+    seconds: float = 20
 
 
 class Reader:
@@ -76,7 +78,7 @@ class Reader:
         """The content of a file. Raises Refusal and ChatError."""
         data = await self._files.download(file, most)
         async with self._decoding.of(file.author_id):
-            if turn.spent >= MOST_SECONDS:
+            if turn.spent >= self._limits.seconds:
                 raise Refusal(ENOUGH)
             stop = Stop()
             # Not `to_thread`, for whose threads Python waits when it ends.

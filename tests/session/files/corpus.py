@@ -3,12 +3,15 @@
 import struct
 import zlib
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw
 from PIL.Image import Image as Pixels
 from pypdf import PdfWriter
 
+MADE = Path(__file__).parent / "made"
+"""By python-docx, openpyxl, odfpy, python-pptx, nbformat and reportlab; pypdf encrypted two, with AES-256."""
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -65,6 +68,17 @@ def animation(frames: int, kind: str) -> bytes:
     first = Image.new("RGB", (40, 30), (255, 0, 0))
     others = [Image.new("RGB", (40, 30), (0, 0, one % 200 + 50)) for one in range(1, frames)]
     return saved(first, kind, save_all=True, append_images=others, duration=20, quality=100, lossless=True)
+
+
+def made(name: str) -> bytes:
+    """A file that a program of its kind has made."""
+    return (MADE / name).read_bytes()
+
+
+def with_texts(png: bytes) -> bytes:
+    """A PNG with a compressed text of 3 MB, as editors of pictures write it."""
+    text = b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"x" * 3_000_000)
+    return png[:33] + png_chunk(b"iTXt", text) + png[33:]
 
 
 def pdf(pages: int, password: str = "") -> bytes:

@@ -313,6 +313,29 @@ class TestAFileThatNobodyWaitsForAnyMore:
             assert child.wait() == 1  # it waits for a file that never comes
 
 
+BUSY = b"%PDF-1.4\n" + b"(" * 9_000_000  # takes seconds
+
+
+class TestFilesOfOnePerson:
+    async def test_hold_up_nobody_elses(self) -> None:
+        reader = Reader(Served(one=BUSY, two=corpus.saved(corpus.photo(), "PNG")), Limits())
+        many = [asyncio.create_task(reader.read(ref("busy.pdf"))) for _ in range(6)]
+        await asyncio.sleep(0)
+        found = await reader.read(FileRef("two", "2", "3", "cat.png", 1))
+        assert isinstance(found, Picture) and sum(one.done() for one in many) <= 2
+        for one in many:
+            one.cancel()
+        await asyncio.gather(*many, return_exceptions=True)
+
+    async def test_take_no_more_than_so_much_of_a_processor(self) -> None:
+        reader = Reader(Served(one=BUSY, two=b"words"), Limits(seconds=0.5))
+        found = await asyncio.gather(*(reader.read(ref("busy.pdf")) for _ in range(4)))
+        whys = [one.why for one in found if isinstance(one, Unreadable)]
+        assert ["damaged" in why for why in whys] == [True, False, False, False]
+        assert all("files before it took too long" in why for why in whys[1:])
+        assert isinstance(await reader.read(ref(id="two")), TextFile)  # nothing of theirs waits any more
+
+
 class TestBounds:
     async def test_a_large_file_is_not_even_downloaded(self) -> None:
         served = Served(one=b"text")
