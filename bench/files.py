@@ -2,7 +2,7 @@
 
 Downloading, opening, encoding and sending megabytes must not hold up the event loop, in which everybody else
 is answered. The file and the model are at a server in another process. The baseline is the same message
-without a file.
+without a file. Nor may the files of one person hold up somebody else's picture.
 """
 
 import asyncio
@@ -24,9 +24,12 @@ from bench.discord_payloads import connect, message_payload
 from bench.figure import Figure, median, without_garbage
 from bench.world import OWNER, EchoModel, fresh_folder, settings_in
 from discoclaw.app import App, build
+from discoclaw.core.attached import FileRef, Picture
 from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.session.files.reading import Limits, Reader
 
 TIMES = 5
+BUSY = 6
 LONGEST_PAUSE_MS = 20.0
 _SERVER = """
 import json, sys
@@ -82,7 +85,34 @@ async def measure() -> list[Figure]:
         target, met = f"<= {LONGEST_PAUSE_MS:g} ms", pause <= LONGEST_PAUSE_MS
         name = f"longest hold of the event loop, {what}"
         figures.append(Figure(name, pause, bare[1], "ms", "without a file", target, met))
-    return figures
+    alone, beside = await _beside(0), await _beside(BUSY)
+    name = f"a picture, beside {BUSY} busy PDFs of one other person"
+    return [*figures, Figure(name, beside, alone, "ms", "alone", "<= 10 s", beside <= 10_000)]
+
+
+class _Served:
+    """Files that are there at once."""
+
+    def __init__(self, **files: bytes) -> None:
+        self._files = files
+
+    async def download(self, file: FileRef, most: int) -> bytes:
+        return self._files[file.id]
+
+
+async def _beside(number: int) -> float:
+    """How long (ms) a picture takes behind so many PDFs of 8 MB of object headers, of one other person."""
+    busy = b"%PDF-1.4\n" + b"1 0 obj\n" * 1_000_000
+    reader = Reader(_Served(paper=busy, photo=_picture()), Limits())
+    many = [asyncio.create_task(reader.read(FileRef("paper", "1", "1", "busy", 1))) for _ in range(number)]
+    await asyncio.sleep(0.5)
+    began = time.perf_counter()
+    assert isinstance(await reader.read(FileRef("photo", "2", "2", "photo", 1)), Picture)
+    took = (time.perf_counter() - began) * 1e3
+    for one in many:
+        one.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+    return took
 
 
 async def _talk(folder: Path, address: str, name: str | None) -> tuple[float, float]:

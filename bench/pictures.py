@@ -44,8 +44,8 @@ async def measure() -> list[Figure]:
         async def ours(reader: Reader = reader, file: FileRef = file) -> None:
             assert isinstance(await reader.read(file), Picture)
 
-        async def bare(data: bytes = data, kind: str = kind) -> None:
-            await asyncio.to_thread(made_anew, data, kind)
+        async def bare(data: bytes = data) -> None:
+            await asyncio.to_thread(made_anew, data)
 
         longest, beside = 0.0, 0.0
         with without_garbage():
