@@ -148,7 +148,7 @@ class TestEncodings:
     @pytest.mark.parametrize(
         ("encoding", "words"),
         [
-            ("cp1254", "Günaydın, nasılsınız? Bugün hava çok güzel. Şimdi öğle yemeği yiyeceğiz."),
+            ("cp1254", "Günaydın, nasılsınız? Bugün hava çok güzel. Şimdi öğle yemeği yiyeceğiz.\n" * 9),
             ("cp1250", "id;imię;miasto\n1;Łukasz;Łódź\n2;Paweł;Kraków\n"),
             ("koi8_r", "Привет, как дела? Сегодня хорошая погода"),
             ("gbk", "错误：找不到文件"),
