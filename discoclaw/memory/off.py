@@ -228,6 +228,9 @@ class NoSummaries(_Nothing, RollingMemory):
     def in_ram(self, session_key: str) -> Rolling:
         return NOTHING
 
+    async def finish_clears(self) -> None:
+        """Nothing was cleared."""
+
     async def generation(self, session_key: str) -> int:
         return 0
 

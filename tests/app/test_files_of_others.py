@@ -153,6 +153,7 @@ class TestAnImport:
             (file,) = world.ann_dm.last_message.attachments
             content = bytes(await file.read())
             await says(world, "erase --yes")
+            await world.env.advance_time(1)  # what was said before an erasing counts no more
             await world.ann.send(world.general, "!memory import", attachments=[(file.filename, content)])
             assert world.answer(world.general).startswith("2 memories added.")
             assert "From files" not in world.answer(world.general)

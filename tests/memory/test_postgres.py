@@ -215,7 +215,7 @@ class TestWhatStopsAStart:
             check=False,
         )
         assert done.returncode == 1
-        assert done.stderr.count("\n") == 1, done.stderr
+        assert done.stderr.count("\n") == 2, done.stderr  # the other line names the data folder
         assert "run `pip install 'discoclaw[postgres]'`" in done.stderr
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.cli.shell import PLACE
 from tests.process.house import House
 from tests.servers.messages_api import text
 
@@ -24,7 +25,7 @@ async def audit(house: House) -> tuple[int, str, str]:
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    return process.returncode or 0, out.decode(), PLACE.sub(b"", err).decode()
 
 
 async def test_half_an_answer_goes_if_its_question_was_deleted_while_the_bot_was_dead(house: House) -> None:

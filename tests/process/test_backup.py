@@ -8,6 +8,7 @@ from asyncio.subprocess import PIPE
 import pytest
 
 from discoclaw.memory.backup.reading import read_file
+from tests.cli.shell import PLACE
 from tests.process.house import House
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,7 +26,7 @@ async def typed(house: House, *words: str) -> str:
         stderr=PIPE,
     )
     printed, said = await process.communicate()
-    assert (process.returncode, said) == (0, b""), said.decode()
+    assert (process.returncode, PLACE.sub(b"", said)) == (0, b""), said.decode()
     return printed.decode()
 
 

@@ -192,7 +192,7 @@ class TestWhatTheModelIsShown:
         home = house(tmp_path)
         await ask(home)
         first, second = (block.text for block in home.model.requests[-1].system)
-        assert first.endswith("\n\nfirst\n\nsecond")
+        assert "\n\nfirst\n\nsecond\n\n## Memory" in first
         assert second == "You are in the channel #general.\n\nof general"
         await ask(home, place=DM)
         assert home.model.requests[-1].system[0].text == first
@@ -207,7 +207,7 @@ class TestWhatTheModelIsShown:
         (base / "1.md").write_text("new", encoding="utf-8")
         os.utime(base / "1.md", ns=(1, 1))
         await ask(home)
-        assert home.model.requests[-1].system[0].text.endswith("\n\nnew")
+        assert home.model.requests[-1].system[0].text.partition("\n\n## Memory")[0].endswith("\n\nnew")
 
     async def test_a_channels_name_can_not_choose_a_file_elsewhere(self, tmp_path: Path) -> None:
         (tmp_path / "content/discord/channels").mkdir(parents=True)
@@ -279,7 +279,7 @@ class TestMemoryThatFails:
         (base / "4.md").symlink_to(tmp_path / "nowhere")
         home = house(tmp_path)
         assert (await ask(home)).text == "All right."
-        assert home.model.requests[-1].system[0].text.endswith("\n\ngood")
+        assert home.model.requests[-1].system[0].text.partition("\n\n## Memory")[0].endswith("\n\ngood")
 
     async def test_a_context_folder_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "content").write_text("not a folder")
