@@ -78,6 +78,11 @@ def one_saying(items: Iterable[Item], kind: Kind, text: str) -> Item | None:
     return min(alike, key=by_newest, default=None)
 
 
+def without_user(text: str) -> str:
+    """An item's text without the "User" or "User's" that most begin with."""
+    return _LEAD.sub("", collapse(text))
+
+
 def _has(text: str, words: tuple[str, ...]) -> bool:
     plain = text.casefold()
     return all(word in plain for word in words)
@@ -85,7 +90,7 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 
 def _sentence(text: str) -> tuple[str, ...]:
     """A text's words and signs, as far as they make a difference."""
-    found = [one for one in _WORDS.findall(_LEAD.sub("", collapse(text))) if not _SENTENCE.fullmatch(one)]
+    found = [one for one in _WORDS.findall(without_user(text)) if not _SENTENCE.fullmatch(one)]
     # A lower-case article before another word; "team a" and "vitamin A" keep theirs.
     return tuple(
         one.casefold()

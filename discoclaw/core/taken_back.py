@@ -11,12 +11,15 @@ Pure. Knows nothing about where derived things are kept.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from discoclaw.core.item import Item, Kind, Source
+from discoclaw.core.matching import without_user
 from discoclaw.core.message import Said
+from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import normalise
 from discoclaw.core.words import is_common, tokenise
@@ -24,7 +27,7 @@ from discoclaw.core.words import is_common, tokenise
 MOST = 1000
 """The most texts that a view knows as taken back; beyond that the oldest are dropped."""
 SHORTEST = 3
-"""A text of fewer words, and of none that is distinctive, is recognised only where nothing else stands."""
+"""A text of fewer words, all of which everybody uses, is recognised only where nothing else stands."""
 _FRAMES = (
     "user person preference fact project constraint tool workflow",
     "likes liked dislikes loves hates wants needs owns enjoys uses called named",
@@ -37,7 +40,9 @@ _FRAMES = (
 FRAME = frozenset[str]().union(
     *((*tokens.terms(), *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
 )
-_PLAIN_WORD = re.compile(r"\w+")
+# "notes/plan.old" and "ann@x.org" are one word each, so that "notes/plan" and "x.org" are not in them.
+_PLAIN_WORD = re.compile(r"\w+(?:[-+.,:/@#&'’]\w+)*")
+_COMMON = re.compile(r"[\w ]*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
 
 
@@ -69,10 +74,15 @@ def terms_of(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The distinctive words of texts that were taken back, and the texts that have none."""
+    """What texts that were taken back are recognised by: `terms` that no other has, or else whole `texts`.
+
+    `spared` are texts that are still remembered and have one of `texts` within them, which is no evidence.
+    All texts are normalised.
+    """
 
     terms: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
+    spared: frozenset[str] = frozenset()
 
     def hold(self, text: str, but: frozenset[str] = frozenset(), *, half: bool = False) -> bool:
         """Whether a text has any of these words, or (`half`) half of them; those in `but` are no evidence."""
@@ -80,21 +90,31 @@ class Words:
             found = len(self.terms & (terms_of(text) - but))
             if found and (not half or found * 2 >= len(self.terms)):
                 return True
-        return any(_says(text, one) and not (but and terms_of(one) <= but) for one in self.texts)
+        if not self.texts:
+            return False
+        line = _spaced(text)
+        for one in self.spared:
+            line = line.replace(_spaced(one), " \n ")
+        return any(_says(line, one) and not (but and terms_of(one) <= but) for one in self.texts)
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.texts)
 
     def __or__(self, other: "Words") -> "Words":
-        return Words(self.terms | other.terms, self.texts | other.texts)
+        return Words(self.terms | other.terms, self.texts | other.texts, self.spared | other.spared)
 
 
-def _says(text: str, whole: str) -> bool:
-    """Whether a text has another one (normalised) in it as a whole; a short one only if it is all."""
-    words, wanted = _PLAIN_WORD.findall(normalise(text)), _PLAIN_WORD.findall(whole)
-    if len(wanted) < SHORTEST:
-        return words == wanted
-    return f" {' '.join(wanted)} " in f" {' '.join(words)} "
+def _spaced(text: str) -> str:
+    """A text's words, each between two spaces: another text has it within if it has this within."""
+    return f" {' '.join(_PLAIN_WORD.findall(normalise(text)))} "
+
+
+def _says(line: str, whole: str) -> bool:
+    """Whether a line has a text in it as a whole; one of few common words only if it is all."""
+    wanted = _spaced(whole)
+    if wanted.count(" ") <= SHORTEST and _COMMON.fullmatch(wanted) and not distinctive(whole):
+        return line == wanted
+    return wanted != "  " and wanted in line
 
 
 def distinctive(text: str) -> frozenset[str]:
@@ -102,18 +122,49 @@ def distinctive(text: str) -> frozenset[str]:
     return frozenset(term for term in terms_of(text) if not is_common(term)) - FRAME
 
 
-def words_of(taken: Iterable[TakenBack], held: frozenset[str]) -> Words:
-    """The words that only what was taken back has; `held` are the terms of what is still remembered.
+class Held:
+    """The texts of what is still remembered, by which what was taken back is told from it."""
 
-    Words that everybody uses are no evidence. A text of nothing else counts only as a whole.
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = frozenset(map(normalise, texts))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of all of them."""
+        return frozenset[str]().union(*map(terms_of, self._texts))
+
+    def around(self, text: str) -> Iterator[str]:
+        """Those that have a text within them, normalised."""
+        wanted = _spaced(text)
+        some = min((self._with_word[word] for word in wanted.split()), key=len, default=())
+        return (one for one in some if wanted in _spaced(one))
+
+    @cached_property
+    def _with_word(self) -> Mapping[str, Sequence[str]]:
+        found = defaultdict[str, list[str]](list)
+        for text in self._texts:
+            for word in set(_spaced(text).split()):
+                found[word].append(text)
+        return found
+
+
+def words_of(taken: Iterable[TakenBack], held: Held) -> Words:
+    """What only texts that were taken back have.
+
+    Words that everybody uses, or that something still remembered has, are no evidence. A text without a word
+    of its own counts as a whole, and so does each sentence of it.
     """
-    own, whole = set[str](), set[str]()
+    terms, whole = set[str](), set[str]()
     for one in taken:
-        terms = distinctive(one.text)
-        own |= terms
-        if not terms:
-            whole.add(normalise(one.text))
-    return Words(frozenset(own - held), frozenset(whole))
+        if own := distinctive(one.text) - held.terms:
+            terms |= own
+        else:
+            some = {one.text, *sentences(one.text)}
+            # A summary says "Ann's key" where an item says "User's key".
+            some |= {part for text in some if distinctive(part := without_user(text))}
+            whole |= set(map(normalise, some))
+    spared = frozenset(text for one in whole for text in held.around(one))
+    return Words(frozenset(terms), frozenset(whole), spared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +220,12 @@ def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, It
     groups: dict[tuple[int, bool, bool], list[TakenBack]] = {}
     for one in taken:
         groups.setdefault((one.at, one.open_only, one.alone), []).append(one)
-    terms = {item.id: terms_of(item.text) for item in items.values() if item.active} if groups else {}
-    everything_held = frozenset[str]().union(*terms.values())
+    active = {item.id: item.text for item in items.values() if item.active} if groups else {}
+    everything = Held(active.values())
     found = []
     for (at, open_only, alone), some in groups.items():
-        own = {one.item_id for one in some} & terms.keys() if open_only else set[str]()
-        held = frozenset[str]().union(*(terms[key] for key in terms.keys() - own)) if own else everything_held
+        own = {one.item_id for one in some} & active.keys() if open_only else set[str]()
+        held = Held(active[key] for key in active.keys() - own) if own else everything
         messages = dict(place_of(source) for one in some for source in one.messages)
         texts = tuple(one.text for one in some)
         found.append(Withdrawal(subject, at, messages, words_of(some, held), texts, open_only, alone=alone))

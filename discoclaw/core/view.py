@@ -31,10 +31,10 @@ from discoclaw.core.pending import Pending, after_change, after_removal, is_prop
 from discoclaw.core.privacy import may_show, stricter
 from discoclaw.core.taken_back import (
     MOST,
+    Held,
     TakenBack,
     Withdrawal,
     sources_with,
-    terms_of,
     withdrawals,
     words_of,
 )
@@ -292,8 +292,7 @@ class Fold:
         self.taken_back.pop(key, None)  # so that the newest come last
         self.taken_back[key] = taken
         if self.pending and not taken.open_only:
-            held = (terms_of(item.text) for item in self.items.values() if item.active)
-            words = words_of([taken], frozenset[str]().union(*held))
+            words = words_of([taken], Held(item.text for item in self.items.values() if item.active))
             self.pending = tuple(
                 one for one in self.pending if not (words.hold(one.text) or words.hold(one.question))
             )

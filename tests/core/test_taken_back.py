@@ -298,6 +298,78 @@ class TestTheWords:
         assert view.withdrawals("user-1") == []
 
 
+class TestATextWithoutAWordOfItsOwn:
+    @pytest.mark.parametrize(
+        ("taken", "held", "gone", "stays"),
+        [
+            (
+                "User's key lies under pot A.",
+                ["User's bike lies under pot B.", "User has a key for stand A."],
+                [
+                    "my key lies under pot A",
+                    "Ann: \u201cthe key lies under pot a\u201d, she said",
+                    "(key lies under pot A)",
+                ],
+                ["my bike lies under pot B", "key for stand A"],
+            ),
+            (
+                "notes/plan",
+                ["notes/plan.old", "User has notes.", "User has a plan."],
+                ["see notes/plan.", "it's in notes/plan, or was"],
+                ["see notes/plan.old", "old notes/plan.old again"],
+            ),
+            (
+                "User likes tea.",
+                ["User likes tea with milk.", "User likes coffee."],
+                ["Ann likes tea."],
+                ["User likes tea with milk.", "tea is fine"],
+            ),
+            (
+                "User's key lies here. The bike stands there.",
+                ["User's key and bike"],
+                ["Ann's key lies here.", "the bike stands there"],
+                ["a key and a bike"],
+            ),
+        ],
+    )
+    def test_is_recognised_as_a_whole(
+        self, ann: Ann, taken: str, held: list[str], gone: list[str], stays: list[str]
+    ) -> None:
+        for number, text in enumerate([taken, *held]):
+            ann.learn(text, number + 1)
+        ann.forget(taken)
+        words = ann.withdrawal().words
+        assert [line for line in gone if not words.hold(line)] == []
+        assert [line for line in (*stays, *held) if words.hold(line)] == []
+
+    @given(
+        st.lists(
+            st.sampled_from("key pot bike A B notes/plan notes/plan.old under the".split()),
+            min_size=1,
+            max_size=6,
+        ),
+        st.lists(
+            st.sampled_from("key pot bike A B notes/plan notes/plan.old under the".split()),
+            min_size=1,
+            max_size=6,
+        ),
+    )
+    def test_leaves_no_line_and_takes_no_other_memorys(self, one: list[str], other: list[str]) -> None:
+        first, second = " ".join(one), " ".join(other)
+        ann = Ann()
+        ann.learn(first, 1)
+        ann.learn(second, 2)
+        if len(ann.view.active()) < 2:
+            return  # they are the same memory
+        ann.forget(first)
+        words = ann.withdrawal().words
+        assert not words.hold(f"{second}.") and not words.hold(f"Bob: {second}")
+        if f" {first.lower()} " not in f" {second.lower()} " and not {"the", "under", "a", "b"} >= set(
+            first.lower().split()
+        ):
+            assert words.hold(f"- {first}") and words.hold(f'Ann said "{first}" then.')
+
+
 WORDS = st.sampled_from(["zebra", "quokka", "lemur", "okapi"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["learn", "forget", "edit", "mark", "share", "tidy"]), WORDS, WORDS),
