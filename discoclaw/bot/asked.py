@@ -5,7 +5,8 @@ one as soon as the memory says something else: nobody forgets by an old question
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from discoclaw.core.item import Item
 
@@ -18,13 +19,17 @@ STAMP = rf"[0-9a-f]{{{_ID + _TEXT}}}"
 class Asked:
     """A question that was answered: the command (`verb`), the memory's stamp, the persona it is in.
 
-    `text` is what the memory shall say, for `edit`.
+    `item` may have several stamps, with commas. `text` is what the memory shall say, for `edit`.
     """
 
     verb: str
     item: str
     branch: str
     text: str = ""
+
+    def each(self) -> Iterator["Asked"]:
+        """The same for each memory alone."""
+        return (replace(self, item=one) for one in self.item.split(","))
 
     def names(self, item: Item) -> bool:
         """Whether an item is the memory that was asked about, whatever it says by now."""

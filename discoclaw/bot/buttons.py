@@ -5,11 +5,12 @@ already. How a press is taken is in `pressed`, and what it does in `presses`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import discord
 
+from discoclaw.bot.answers import Page, Unclear
 from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.questions import settle_buttons
@@ -141,7 +142,31 @@ class MemoryMenu(PersonalMenu, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
     """Carries a command out for the memory that is chosen."""
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
-        return await _again(presses, press, self.known, self.item.values[0])
+        return await _again(presses, press, self.known, ",".join(self.item.values))
+
+
+class TickedButton(PersonalButton, template=rf"ticked:{USER}:{_VERB}:{BRANCH}"):
+    """Carries a command out for the memories that the menu above it has ticked."""
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        assert press.message is not None
+        rows = [one for one in press.message.components if isinstance(one, discord.ActionRow)]
+        menus = [one for row in rows for one in row.children if isinstance(one, discord.SelectMenu)]
+        ticked = [option.value for menu in menus for option in menu.options if option.default]
+        return await _again(presses, press, self.known, ",".join(ticked))
+
+
+class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,3}}):{BRANCH}"):
+    """Shows another page of a list of memories, from what is so now."""
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        assert press.message is not None
+        typed = naming.typed_in(press.message.content)
+        try:
+            return await presses.commands.turn(press, self.known["verb"], typed, int(self.known["page"]))
+        except Unclear as question:
+            (page,) = question.answer if isinstance(question.answer, list) else (Page(str(question)),)
+            return page
 
 
 class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
@@ -169,6 +194,8 @@ ALL: tuple[type[Control], ...] = (
     KeepButton,
     ActButton,
     MemoryMenu,
+    TickedButton,
+    ListButton,
     LeaveButton,
 )
 """The client registers these before it connects."""
@@ -201,16 +228,46 @@ def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.Vie
 
 def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> discord.ui.View:
     """A menu of memories, as many as Discord takes, and a way to choose none."""
-    options = [
-        discord.SelectOption(label=label, description=below, value=stamp(item))
-        for item in items[: naming.MOST_OPTIONS]
-        for label, below in [naming.option(item)]
-    ]
+    options = [_option(item) for item in items[: naming.MOST_OPTIONS]]
+    leave = LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE)
+    return lasting(_menu(user_id, verb, branch, options, naming.ACTS[verb].which), leave)
+
+
+def list_view(
+    user_id: str, verb: str, items: Sequence[Item], ticked: Collection[str], branch: str, page: int
+) -> discord.ui.View:
+    """What stands below a page of a list: one press for those that are `ticked` (ids), a menu for others."""
+    act, first = naming.ACTS[verb], (page - 1) * naming.ON_A_PAGE
+    some = items[first : first + naming.ON_A_PAGE]
+    options = [_option(one, number, ticked=one.id in ticked) for number, one in enumerate(some, first + 1)]
+    menu = _menu(user_id, verb, branch, options, naming.OTHERS, len(options))
+    numbers = [str(number) for number, one in enumerate(some, first + 1) if one.id in ticked]
+    style = discord.ButtonStyle.danger if act.harmful else discord.ButtonStyle.primary
+    controls: list[Control] = [menu]
+    if numbers:
+        label = f"{act.yes}: {', '.join(numbers)}"
+        controls.append(TickedButton(f"ticked:{user_id}:{verb}:{branch}", label, style))
+    controls.append(LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
+    pages = -(-len(items) // naming.ON_A_PAGE)
+    for there, sign in ((page - 1, "◀"), (page + 1, "▶")):
+        if 1 <= there <= pages:
+            controls.append(ListButton(f"list:{user_id}:{verb}:{there}:{branch}", sign))
+    return lasting(*controls)
+
+
+def _option(item: Item, number: int = 0, *, ticked: bool = False) -> discord.SelectOption:
+    label, small = naming.option(item, number)
+    return discord.SelectOption(label=label, description=small, value=stamp(item), default=ticked)
+
+
+def _menu(
+    user_id: str, verb: str, branch: str, options: list[discord.SelectOption], hint: str, most: int = 1
+) -> MemoryMenu:
     custom_id = f"pick:{user_id}:{verb}:{branch}"
     menu: discord.ui.Select[Any] = discord.ui.Select(
-        custom_id=custom_id, placeholder=naming.ACTS[verb].which, options=options
+        custom_id=custom_id, placeholder=hint, options=options, max_values=most
     )
-    return lasting(MemoryMenu(custom_id, menu), LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
+    return MemoryMenu(custom_id, menu)
 
 
 def lasting(*buttons: Control) -> discord.ui.View:

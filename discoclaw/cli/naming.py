@@ -8,7 +8,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.matching import find_one
 from discoclaw.core.text import normalise
-from discoclaw.recall.meant import like, nearest
+from discoclaw.recall.meant import find
 from discoclaw.show.words import quoted, short
 
 ITEM = "<item>"
@@ -44,10 +44,9 @@ def _begun(items: Collection[Item], wanted: str) -> list[Item]:
 def _near(items: Collection[Item], wanted: str) -> list[Item]:
     """What a person may mean by some of its words, by similar ones, or by a mistyped id."""
     there = list(items)
-    if found := like(there, wanted):
-        return found
-    if (one := nearest(there, wanted)) is not None:
-        return [one]
+    found = find(there, wanted)
+    if some := [*found.meant, *found.near]:
+        return some
     by_id = {short(item.id): item for item in there}
     return [by_id[one] for one in difflib.get_close_matches(normalise(wanted), by_id, n=3)]
 

@@ -263,3 +263,85 @@ SAME = """
     yoga meditation
     gym workout exercise fitness
 """
+
+# What an everyday topic includes, for whoever names what is to be forgotten or changed: "my car" may be a
+# Tesla. It is too wide for finding what answers a question.
+TOPICS = """
+    car vehicle auto < tesla bmw audi toyota honda ford volkswagen vw mercedes skoda fiat renault
+        peugeot volvo kia hyundai mazda nissan opel golf polo drive driver licence license parking
+    bike bicycle < cycle cycling ride canyon brompton
+    job work career profession employer < employed nurse teacher engineer doctor lawyer plumber
+        electrician baker waiter waitress barista cook chef driver developer programmer designer
+        accountant manager conductor clerk cashier mechanic carpenter librarian journalist editor
+        pharmacist architect consultant freelance intern shift unemployed retired promotion colleague
+        boss office
+    boss colleague < manager supervisor team lead
+    salary pay income money wage < earn bonus raise
+    finance finances financial money < salary earn debt owe overdraft loan mortgage savings bank invest
+        shares pension bonus tax credit
+    debt < owe loan overdraft mortgage credit
+    family < mother father mum mom dad parent sister brother son daughter grandmother grandfather aunt
+        uncle cousin niece nephew wife husband child twin
+    kid child children < son daughter baby pregnant toddler twin kindergarten nursery school
+    husband wife spouse marriage partner < married marry wedding divorce engaged
+    relationship love < married marry wedding divorce engaged girlfriend boyfriend date dating single ex
+        broke partner
+    divorce < separate separated split
+    ex < divorce broke split
+    breakup < broke split ex
+    pet animal < dog cat hamster rabbit parrot budgie tortoise turtle goldfish guinea pony horse snake
+        gecko hen labrador beagle poodle terrier collie retriever dachshund pug spaniel siamese tabby
+        persian puppy kitten rescue
+    dog < labrador beagle poodle terrier collie retriever dachshund pug spaniel puppy
+    cat < siamese tabby persian kitten
+    home house place housing < flat apartment rent landlord landlady lease mortgage room roommate
+        flatmate move live
+    rent < landlord landlady lease tenant flat
+    address < live street road avenue lane flat apartment postcode zip
+    city town hometown < live born grew
+    diet food eating < vegan vegetarian pescatarian keto halal kosher gluten lactose meat allergic eat
+    allergy allergies < allergic intolerant intolerance pollen hayfever
+    drink drinking alcohol < beer wine whisky gin vodka sober rum cocktail
+    smoking < smoke cigarette vape
+    health medical illness condition < diabetes asthma cancer migraine surgery hospital insulin
+        metformin medication tablet blood diagnose allergic doctor clinic therapy therapist depression
+        anxiety arthritis epilepsy injury pill kidney heart knee back pain
+    medication medicine med pill < tablet insulin metformin ibuprofen antidepressant dose prescribe
+        inhaler statin
+    mental therapy therapist depression < therapist therapy depress anxiety panic psychiatrist burnout
+        antidepressant
+    weight < kg kilo pound stone lose gain
+    height < tall cm metre
+    look appearance < hair tall tattoo beard glasses eye
+    age < old born birthday turn
+    birthday < born turn
+    religion religious faith belief < christian catholic protestant muslim islam jewish hindu buddhist
+        atheist mass pray church
+    politics political < vote election party greens labour tory conservative democrat republican
+        socialist
+    school education study studies < degree uni university college course exam thesis bachelor master
+        phd graduate dropped student
+    exam test < resit pass fail grade
+    sport sports training exercise < run running football tennis swim gym climb climbing bouldering yoga
+        marathon hockey volleyball rugby boxing judo karate ski surf team
+    team club < support supporter fan season
+    gym fitness < membership workout lift deadlift squat trainer
+    music < sing band concert choir guitar piano violin drum cello gig spotify playlist
+    instrument < guitar piano violin drum cello bass flute trumpet saxophone
+    hobby hobbies pastime < collect knit crochet paint draw garden bake climb photograph fish chess
+    game gaming games < play player playstation xbox nintendo switch steam minecraft console chess
+        monopoly
+    phone mobile < iphone android pixel samsung
+    number contact < phone mobile mail
+    computer laptop pc < macbook thinkpad windows linux mac desktop
+    film movie series show tv < netflix cinema watch
+    book reading < read novel author library
+    holiday trip travel vacation < fly flight hotel visit abroad airbnb train camp tour beach
+    flight < fly airport
+    moving move < relocate flat city
+    sleep < insomnia nap night
+    insurance < policy insure insurer
+    password login pin code < wifi netflix account
+    language languages < speak fluent learn duolingo
+    plan plans < want hope going
+"""

@@ -201,6 +201,83 @@ ABOUT_ONESELF = frozenset(
 OWN_TOPICS = frozenset({"sleep", "test", "weekend"})
 """Courtesies ("sleep well") that are topics behind "my"."""
 
+EVERYTHING = frozenset(
+    """
+    everything anything all whatever every any alles alle allem sämtliche jegliche tout toute tous
+    toutes todo toda todos todas tudo tutto tutta tutti tutte wszystko wszystkie wszystkich всё все всех
+    hepsini herşeyi tüm samtliche tum herseyi allt alt
+    """.split()  # noqa: SIM905
+)
+"""Words (folded or not) that ask for everything about something."""
+EVERYTHING_UNSPACED = (
+    "に関するすべて",
+    "についてすべて",
+    "に関する全て",
+    "に関すること",
+    "について全部",
+    "のことを全部",
+    "のこと全部",
+    "について",
+    "のこと",
+    "すべて",
+    "全て",
+    "全部",
+    "关于",
+    "關於",
+    "的一切",
+    "的所有",
+    "一切",
+    "所有",
+    "에 대한 모든",
+    "에 관한 모든",
+    "에 대해",
+    "모든 것",
+    "모두",
+    "전부",
+    "كل شيء عن",
+    "كل ما يتعلق",
+    "כל מה ש",
+    "הכל על",
+)
+LISTING = frozenset(
+    """
+    information info infos details detail data facts memories entries records stuff things informationen
+    angaben daten erinnerungen informations détails donnees données souvenirs información informacion
+    datos detalles recuerdos informações informacoes dados detalhes informazioni dati dettagli ricordi
+    informatie gegevens herinneringen informacje dane информацию сведения данные bilgi bilgileri
+    """.split()  # noqa: SIM905
+)
+"""Words (folded or not) for what is listed when somebody asks for "information about Rome"."""
+SAYING = frozenset(
+    """
+    said told mentioned wrote written know known remember remembered stored saved related regarding
+    concerning you i i've ive we gesagt erzählt erzahlt erwähnt erwahnt weißt weisst gespeichert ich dit
+    raconté raconte sais concernant je dije dicho conté sabes yo disse sabe eu detto sai io gezegd weet
+    ik powiedziałem powiedzialem wiesz сказал сказала знаешь hakkında hakkinda
+    """.split()  # noqa: SIM905
+)
+"""Words (folded or not) by which a request goes on about what was said, which is not what it is about."""
+NEGATIONS = frozenset(
+    """
+    not no never none without nor cannot dont doesnt didnt isnt wasnt wont cant nicht kein keine keinen
+    keiner nie niemals ohne pas jamais aucun sans nunca jamás jamas sin não nao nem sem non mai senza
+    niet geen nooit zonder nigdy bez не нет никогда без değil degil yok
+    """.split()  # noqa: SIM905
+)
+DIGITS = {
+    word: str(digit)
+    for line in (
+        "zero one two three four five six seven eight nine",
+        "null eins zwei drei vier funf sechs sieben acht neun",
+        "zero un deux trois quatre cinq six sept huit neuf",
+        "cero uno dos tres cuatro cinco seis siete ocho nueve",
+        "zero um dois tres quatro cinco seis sete oito nove",
+        "zero uno due tre quattro cinque sei sette otto nove",
+    )
+    for digit, word in enumerate(line.split())
+} | {"oh": "0"}
+"""Spelled digits, folded."""
+
 MONTHS: dict[str, int] = {
     name: number
     for year in (

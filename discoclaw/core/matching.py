@@ -36,6 +36,15 @@ def find_one(items: Collection[Item], wanted: str) -> list[Item]:
     return [item for item in found if normalise(item.text) == normalise(wanted)] or found
 
 
+# "notes/plan.old" and "ann@x.org" are one word each, so that "notes/plan" and "x.org" are not in them.
+_WHOLE_WORD = re.compile(r"\w+(?:[-+.,:/@#&'’]\w+)*")
+
+
+def spaced(text: str) -> str:
+    """A text's words, each between two spaces: another text has it within if it has this within."""
+    return f" {' '.join(_WHOLE_WORD.findall(normalise(text)))} "
+
+
 _WORDS = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*|[^\W\d]\w*|\w+|[^\w\s]")
 _SENTENCE = re.compile(r"[.,;:!…\"“”„«»()]")
 _LEAD = re.compile(r"^(?:the )?user(?:['’]s)?\s+", re.IGNORECASE)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from discoclaw.core.item import Item, Kind, Source
-from discoclaw.core.matching import without_user
+from discoclaw.core.matching import spaced, without_user
 from discoclaw.core.message import Said
 from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import user_of
@@ -40,8 +40,6 @@ _FRAMES = (
 FRAME = frozenset[str]().union(
     *((*tokens.terms(), *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
 )
-# "notes/plan.old" and "ann@x.org" are one word each, so that "notes/plan" and "x.org" are not in them.
-_PLAIN_WORD = re.compile(r"\w+(?:[-+.,:/@#&'’]\w+)*")
 _COMMON = re.compile(r"[\w ]*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
 
@@ -92,9 +90,9 @@ class Words:
                 return True
         if not self.texts:
             return False
-        line = _spaced(text)
+        line = spaced(text)
         for one in self.spared:
-            line = line.replace(_spaced(one), " \n ")
+            line = line.replace(spaced(one), " \n ")
         return any(_says(line, one) and not (but and terms_of(one) <= but) for one in self.texts)
 
     def __bool__(self) -> bool:
@@ -104,14 +102,9 @@ class Words:
         return Words(self.terms | other.terms, self.texts | other.texts, self.spared | other.spared)
 
 
-def _spaced(text: str) -> str:
-    """A text's words, each between two spaces: another text has it within if it has this within."""
-    return f" {' '.join(_PLAIN_WORD.findall(normalise(text)))} "
-
-
 def _says(line: str, whole: str) -> bool:
     """Whether a line has a text in it as a whole; one of few common words only if it is all."""
-    wanted = _spaced(whole)
+    wanted = spaced(whole)
     if wanted.count(" ") <= SHORTEST and _COMMON.fullmatch(wanted) and not distinctive(whole):
         return line == wanted
     return wanted != "  " and wanted in line
@@ -135,15 +128,15 @@ class Held:
 
     def around(self, text: str) -> Iterator[str]:
         """Those that have a text within them, normalised."""
-        wanted = _spaced(text)
+        wanted = spaced(text)
         some = min((self._with_word[word] for word in wanted.split()), key=len, default=())
-        return (one for one in some if wanted in _spaced(one))
+        return (one for one in some if wanted in spaced(one))
 
     @cached_property
     def _with_word(self) -> Mapping[str, Sequence[str]]:
         found = defaultdict[str, list[str]](list)
         for text in self._texts:
-            for word in set(_spaced(text).split()):
+            for word in set(spaced(text).split()):
                 found[word].append(text)
         return found
 

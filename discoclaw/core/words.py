@@ -10,7 +10,7 @@ Knows nothing about items or ranking.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -229,9 +229,16 @@ def others_for(term: str) -> tuple[str, ...]:
     return _SAME.get(term, ())
 
 
-def _groups() -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
-    for line in english.SAME.strip().splitlines():
+def topics_for(term: str) -> tuple[str, ...]:
+    """What `others_for` knows, and what a term includes where somebody names a topic ("car": "tesla")."""
+    return _TOPICS.get(term) or others_for(term)
+
+
+def _groups(table: str, start: Mapping[str, Iterable[str]] | None = None) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {
+        term: dict.fromkeys(others) for term, others in (start or {}).items()
+    }
+    for line in re.sub(r"\n {8,}", " ", table).strip().splitlines():
         same, _, narrower = line.partition("<")
         group, below = ([_stem("english", word) for word in words.split()] for words in (same, narrower))
         for term in group:
@@ -239,5 +246,8 @@ def _groups() -> dict[str, tuple[str, ...]]:
     return {term: tuple(others) for term, others in found.items()}
 
 
-_SAME = _groups()
+_SAME = _groups(english.SAME)
+_TOPICS = _groups(english.TOPICS, _SAME)
+TOPICS = frozenset(_TOPICS)
+"""The terms that `topics_for` knows more for."""
 _COMMON = _stems(english.COMMON) | COMMON_PAIRS

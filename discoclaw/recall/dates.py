@@ -18,6 +18,7 @@ _FORMS = tuple(
     re.compile(form)
     for form in (
         r"(?<![\d.])(?P<year>\d{4})[-/.](?P<number>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?(?!\d)",
+        r"(?<![\d.])(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>\d{4})(?!\d)",
         r"(?P<year>\d{4})年(?:(?P<number>\d{1,2})月)?(?:(?P<day>\d{1,2})日)?",
         rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?(?P<month>{_NAMES})\b\.?"
         r"(?:,?\s+(?:de\s+|del\s+)?(?P<year>\d{4}))?",

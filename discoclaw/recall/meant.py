@@ -1,22 +1,96 @@
-"""Which items somebody may mean by words that name none: what holds all the words, and what comes nearest.
+"""Which items somebody means by the words they typed: one way for commands, buttons, tools and the terminal.
+
+    find(items, "everything about my old flat") -> Found(certain, meant, near, whole)
+
+An item that is named by its id, its key or its text needs no question. For all others, in this order:
+
+- an identifier (a phone number, a mail address, `report_v2`), however it is written, and then nothing else
+- all the words, in any form, also as everyday synonyms, or as kind, key and tags
+- most of the words by what they weigh; a word that everybody uses weighs little
+- words that begin so, and similar spellings
 
 What is found here is only asked about, so it may be wrong; `core/matching` has the rule for acting at once.
 Pure.
 """
 
-import difflib
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
-from discoclaw.core.item import Item
-from discoclaw.core.words import STOP_WORDS, fold, terms, tokenise
+from discoclaw.core.item import Item, by_newest
+from discoclaw.core.languages import EVERYTHING, EVERYTHING_UNSPACED, LISTING, NEGATIONS, SAYING
+from discoclaw.core.matching import find_one, spaced
+from discoclaw.core.text import collapse
+from discoclaw.core.words import (
+    STOP_WORDS,
+    TOPICS,
+    fold,
+    is_common,
+    others_for,
+    terms,
+    terms_in,
+    tokenise,
+    topics_for,
+)
+from discoclaw.recall import identifiers
 from discoclaw.recall.document import of_item
 from discoclaw.recall.query import parse
-from discoclaw.recall.rank import Ranker
 
 ALIKE = 0.8
 """How similar two words are at least (`difflib`): "cofee" and "coffee" are 0.91, "cats" and "cars" 0.75."""
 SHORTEST = 4
 """Shorter words are too similar to others."""
+COMMON = 0.25
+"""What a word weighs that everybody uses; any other weighs 1."""
+MOSTLY, PARTLY = 0.5, 0.4
+"""The share of what was typed, by weight, that an item has to have to be meant, and to be near."""
+ALL_OF_IT = 0.75
+"""The share of what the best has that others need, where everything about something is asked for."""
+BY_TOPIC = 0.6
+"""What an item has of a thing that it is about only by its topic: a Tesla, of a car."""
+_ENDING = 3
+MOST_NEAR = 9
+
+# "pot A", "gate 7": signs that are no terms, and that tell two sentences with the same words apart.
+_CAPITAL = re.compile(r"\b[^\W\d_a-z]\w+")
+_BUT = re.compile(
+    r"\b(?:except|apart from|but not|not (?:the|my|that)|außer|aber nicht|sauf|excepto|tranne|behalve)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"(?:that |the fact that |dass |que |che |dat )", re.IGNORECASE)
+_OWN = re.compile(
+    r"\b(?:my|mine|i|i'm|mein\w*|ich|mon|ma|mes|je|mi|mis|yo|meu|minha|mio|mia|io|mijn|ik)\b", re.IGNORECASE
+)
+_SAYS_I = re.compile(r"(?:that |the fact that |where )?i(?:['’]?m)?\b", re.IGNORECASE)
+_ABOUT_USER = re.compile(r"(?:the )?(?:user|i)\s", re.IGNORECASE)
+# "User's neighbour's dog": whose, and whether it is somebody else's.
+_OF_USER = re.compile(r"(?:the )?user['’]s\s+([\w-]+)(['’]s)?", re.IGNORECASE)
+_PERSON = frozenset(
+    terms(
+        """
+        mother mum father dad parents sister brother wife husband partner son daughter child friend
+        neighbour neighbor landlord landlady boss colleague roommate flatmate housemate aunt uncle cousin
+        grandmother gran grandfather girlfriend boyfriend ex tenant stepdad stepmum
+        """
+    )
+)
+_LIGHT = frozenset(terms("anymore longer pls please true thing project fact preference person ok okay"))
+_SIGN = re.compile(r"(?<=\s)(?:[B-HJ-Z]|A(?=\W*$)|\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What somebody may mean.
+
+    `certain` is named so exactly that nobody has to be asked. `meant` is likely, `near` was considered, each
+    best first, then newest. `whole`: everything about something was asked for.
+    """
+
+    certain: Item | None = None
+    meant: tuple[Item, ...] = ()
+    near: tuple[Item, ...] = ()
+    whole: bool = False
 
 
 def holds(text: str, typed: str) -> bool:
@@ -25,44 +99,234 @@ def holds(text: str, typed: str) -> bool:
     return all(word in folded for word in fold(typed).split())
 
 
-def like(items: Collection[Item], typed: str) -> list[Item]:
-    """The items that hold every word that was typed; as a whole word where there is one, else as a part.
-
-    Where none does, other forms of the words count, and tags, key and kind: "works" finds "worked".
-    """
-    if not typed.strip():
-        return []
-    there = [item for item in items if holds(item.text, typed)]
-    clues = set(terms(typed))
-    # Texts are cut into terms for what the cheaper test has left: thousands of items take half a second.
-    whole = [item for item in there or items if clues and clues <= _terms_of(item)]
-    return whole or there
+def has_all(item: Item, typed: str) -> bool:
+    """Whether an item has all the words of what a request is about, in some form."""
+    asked = set(terms(about(typed)[0]))
+    return bool(asked) and asked <= _terms(item)
 
 
-def nearest(items: Sequence[Item], typed: str) -> Item | None:
-    """The item that comes nearest to what was typed; None if none has enough in common with it."""
-    ranked = Ranker().rank(parse(typed, search=True), items, now_ms=0)
-    return ranked[0].item if ranked else _misspelt(items, typed)
+def find(items: Collection[Item], typed: str) -> Found:
+    """What is meant among active items, and by its id among others."""
+    if (exact := named(items, typed)) is not None:
+        return Found(exact)
+    active = sorted((item for item in items if item.active), key=by_newest)
+    topic, whole = about(typed)
+    if not tokenise(topic).runs:
+        return Found(meant=tuple(active) if whole else (), whole=whole)
+    likely = [] if whole else [item for item in find_one(active, typed) if _as_words(item.text, typed)]
+    known = identifiers.find(topic, active)
+    rest = [item for item in active if item.id not in known.others]
+    near: list[Item] = []
+    likely = likely or list(known.exact)
+    if not likely and known.near:
+        near = list(known.near)
+    elif not likely:
+        likely, near = _by_words(topic, rest, whole=whole)
+        if known.unknown:  # "slides_v3" is not meant by "slides"
+            likely, near = [], [*likely, *near]
+    meant = tuple(likely)
+    return Found(
+        None, meant, tuple(one for one in dict.fromkeys(near) if one not in meant)[:MOST_NEAR], whole
+    )
 
 
-def _misspelt(items: Sequence[Item], typed: str) -> Item | None:
-    """The item in which at least half of the words that were typed stand in a similar spelling."""
-    wanted = _words(typed)
-    known = {item.id: _words(item.text) for item in items}
-    every = sorted(set().union(*known.values()))
-    alike = {word: set(difflib.get_close_matches(word, every, n=5, cutoff=ALIKE)) for word in wanted}
-    scores = {
-        item.id: sum(not found.isdisjoint(known[item.id]) for found in alike.values()) for item in items
+def named(items: Collection[Item], typed: str) -> Item | None:
+    """The one item that was named by its id, key or text, or by most of its text in whole words."""
+    found = find_one(items, typed)
+    if len(found) != 1:
+        return None
+    text = found[0].text
+    by_text = fold(collapse(typed)) in fold(text)
+    return found[0] if not by_text or _as_words(text, typed) else None
+
+
+def about(typed: str) -> tuple[str, bool]:
+    """What a request is about, and whether it asks for everything: "all I said about Rome" is about Rome."""
+    folded = fold(typed)
+    whole = any(part in folded for part in EVERYTHING_UNSPACED)
+    if whole:
+        for part in EVERYTHING_UNSPACED:
+            folded = folded.replace(part, " ")
+        return folded.strip(), True
+    words = typed.split()
+    plain = [fold(word).strip(".,:;!?…\"'“”()").replace("’", "'") for word in words]
+    stop = STOP_WORDS[tokenise(typed).language] | STOP_WORDS["english"]
+    begin = next((one for one in plain if one in EVERYTHING or one in LISTING or one not in stop), "")
+    whole = begin in EVERYTHING or begin in LISTING
+    if not whole and begin not in SAYING:
+        return typed, False
+    left_out = (EVERYTHING | LISTING | SAYING) if whole else SAYING
+    kept = [word for word, one in zip(words, plain, strict=True) if one not in left_out]
+    if any(tokenise(word).runs and not set(tokenise(word).runs) <= stop for word in kept):
+        return " ".join(kept), whole
+    return ("", True) if begin in EVERYTHING else (typed, False)  # "my information" alone
+
+
+@dataclass(frozen=True, slots=True)
+class _Concept:
+    """One thing asked for: the terms that stand for it, those that its topic includes, and what it weighs."""
+
+    terms: frozenset[str]
+    topic: frozenset[str] = frozenset()
+    weight: float = 1.0
+
+    def share(self, there: frozenset[str], *, whole: bool) -> float:
+        """What an item with these terms has of it, by weight."""
+        if not self.terms.isdisjoint(there):
+            return self.weight
+        return 0.0 if self.topic.isdisjoint(there) else self.weight * (1.0 if whole else BY_TOPIC)
+
+
+def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[Item], list[Item]]:
+    """The items that have all the words, or else most of them; and those that have some."""
+    asked, *but = _BUT.split(typed, maxsplit=1)
+    if not tokenise(asked).runs:
+        asked, but = typed, []
+    known = {item.id: _terms(item) for item in items}
+    concepts = _spelt(_concepts(asked), items, known.values())
+    total = sum(one.weight for one in concepts)
+    if not total:
+        return [item for item in items if not asked.isascii() and holds(item.text, asked)], []
+    shares = {
+        key: sum(one.share(there, whole=whole) for one in concepts) / total for key, there in known.items()
     }
-    best = max(items, key=lambda item: (scores[item.id], item.updated_at), default=None)
-    return best if best is not None and scores[best.id] * 2 >= max(1, len(wanted)) else None
+    some = sorted((item for item in items if shares[item.id] >= PARTLY), key=lambda one: -shares[one.id])
+    best = shares[some[0].id] if some else 0.0
+    least = max(MOSTLY, best * (ALL_OF_IT if whole else 1))
+    likely = [item for item in some if shares[item.id] >= least]
+    begun = [item for item in items if item not in some and _begins(item.text, asked)]
+    if not some:
+        likely, begun = begun, []
+    elif likely and not whole:
+        begun = []  # "tea" is found, so a team is not meant
+    wanted = _union(one.terms | one.topic for one in concepts)
+    unwanted = _union(one.terms for part in but for one in _concepts(part)) - wanted
+    likely = _told_apart(asked, [one for one in likely if not unwanted & known[one.id]], wanted, whole=whole)
+    names = {name for item in likely for name in of_item(item).written} if whole else set()
+    linked = [item for item in items if any(name <= known[item.id] for name in names)]
+    return likely, [one for one in (*some, *begun, *linked) if one not in likely]
 
 
-def _terms_of(item: Item) -> set[str]:
+def _concepts(typed: str) -> list[_Concept]:
+    query = parse(typed, search=True)
+    found = [
+        _Concept(
+            frozenset((term, query.in_english.get(term, term), *others_for(term))),
+            frozenset(topics_for(term)),
+            COMMON if is_common(term) else 1.0,
+        )
+        for term in [term for term in query.terms if term not in _LIGHT] or query.terms
+    ]
+    if query.dates:
+        # "3 May" is not met by another day of May: only the narrowest terms count.
+        narrowest = max(map(len, query.dates))
+        found.append(_Concept(frozenset(one for one in query.dates if len(one) == narrowest)))
+    return found
+
+
+def _spelt(
+    concepts: list[_Concept], items: Sequence[Item], known: Collection[frozenset[str]]
+) -> list[_Concept]:
+    """What is asked for, with similar spellings and other endings of what no item has."""
+    every = _union(known)
+    if all((one.terms | one.topic) & every for one in concepts):
+        return concepts
+    written = {term: {term, *others_for(term), *topics_for(term)} for term in TOPICS}
+    for item in items:
+        tokens = tokenise(f"{item.text}\n{item.facets.key or ''} {' '.join(item.tags)}")
+        for run in tokens.runs:
+            if len(run) >= SHORTEST and run not in STOP_WORDS[tokens.language]:
+                written.setdefault(run, set()).update(terms_in(run, tokens.language), terms(run))
+
+    def alike(one: _Concept) -> frozenset[str]:
+        long = [word for word in one.terms if len(word) >= SHORTEST and not (one.terms | one.topic) & every]
+        begun = [
+            (word, run) for word in long for run in written if word.startswith(run) or run.startswith(word)
+        ]
+        endings = [run for word, run in begun if abs(len(word) - len(run)) <= _ENDING]
+        near = [run for word in long for run in get_close_matches(word, written, 5, ALIKE)]
+        return _union(written[run] for run in (*endings, *near))
+
+    return [replace(one, terms=one.terms | alike(one)) for one in concepts]
+
+
+def _terms(item: Item) -> frozenset[str]:
     document = of_item(item)
-    return {*document.bag, *document.marks}
+    return frozenset(document.bag) | document.marks | document.parts
 
 
-def _words(text: str) -> set[str]:
-    found = tokenise(text)
-    return {run for run in found.runs if len(run) >= SHORTEST and run not in STOP_WORDS[found.language]}
+def _union(sets: Iterable[Collection[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*sets)
+
+
+# ---------------------------------------------------------------------- telling likely ones apart
+
+
+def _told_apart(typed: str, items: list[Item], wanted: frozenset[str], *, whole: bool) -> list[Item]:
+    """Of items that have the same words, those that fit best in what these don't tell.
+
+    Each test counts only if any item passes it, but for what is denied.
+    """
+    stop = STOP_WORDS["english"]
+    signs = set(map(str.casefold, _SIGN.findall(f" {typed}")))
+    written = {word for word in _CAPITAL.findall(typed) if fold(word) not in stop}
+    order = [] if whole else terms(typed)
+    tests: list[tuple[object, Callable[[str], bool]]] = [
+        (signs, lambda text: signs <= set(spaced(text).split())),  # "pot A"
+        (written, lambda text: written <= set(_CAPITAL.findall(text))),  # "Mark", and no marks
+        (typed, lambda text: not _within_names(text, typed)),  # "report", and not "report_v2"
+        (order, lambda text: _in_order(order, terms(text))),  # "tea before coffee"
+        (_OWN.search(typed), lambda text: _is_own(text, wanted)),  # "my dog", and not the neighbour's
+        (_SAYS_I.match(typed), lambda text: _ABOUT_USER.match(text) is not None),  # "that I'm into chess"
+    ]
+    for applies, test in tests:
+        if applies:
+            items = [one for one in items if test(one.text)] or items
+    if _CLAUSE.match(typed) or _denies(typed):
+        denied = _denies(typed.partition(",")[0])
+        items = [one for one in items if _denies(one.text) == denied]
+    return items
+
+
+def _within_names(text: str, typed: str) -> bool:
+    """Whether a word that was typed is only a part of a name with signs in it."""
+    words = set(spaced(text).split())
+    names = [word for word in words if not word.isalpha()]
+    asked = [word for word in spaced(typed).split() if word.isalpha() and len(word) > 1]
+    return any(word not in words and any(word in name for name in names) for word in asked)
+
+
+def _in_order(words: Sequence[str], text: Iterable[str]) -> bool:
+    there = iter(text)
+    return all(word in there for word in words)
+
+
+def _is_own(text: str, wanted: frozenset[str]) -> bool:
+    """Whether a text is about the person, and not about one of theirs who was not asked about."""
+    if (found := _OF_USER.match(text)) is None:
+        return True
+    whose = set(terms(found[1]))
+    return not _PERSON & whose or (not found[2] and not wanted.isdisjoint(whose))
+
+
+def _denies(text: str) -> bool:
+    words = fold(text).replace("’", "'").split()
+    return any(word.strip(".,!?") in NEGATIONS or word.endswith("n't") for word in words)
+
+
+def _begins(text: str, typed: str) -> bool:
+    """Whether for every word that was typed a word of the text begins so, or has a long one within it."""
+    runs = tokenise(text).runs
+    stop = STOP_WORDS[tokenise(typed).language] | STOP_WORDS["english"]
+    wanted = [run for run in tokenise(typed).runs if run not in stop]
+    return bool(wanted) and all(
+        any(
+            run.startswith(one) or (one in run and (len(one) >= SHORTEST or not one.isascii()))
+            for run in runs
+        )
+        for one in wanted
+    )
+
+
+def _as_words(text: str, typed: str) -> bool:
+    return spaced(typed) in spaced(text)

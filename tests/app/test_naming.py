@@ -301,10 +301,12 @@ class TestSeveralMatches:
             else:
                 await says(world, "forget coffee")
             question = result.response if slash else world.general.last_message
-            assert question.content == "That matches 2 memories. Which one should I forget?"
-            assert set(options(question)) == {COFFEE, self.MACHINES}
+            head = "For “coffee” I found 2 memories. Which should I forget?"
+            typed = "" if slash else "\n-# You can also type `!memory forget 1 2`."
+            assert question.content == f"{head}\n✅ 1. {self.MACHINES}\n✅ 2. {COFFEE}{typed}"
+            assert set(options(question)) == {f"1. {self.MACHINES}", f"2. {COFFEE}"}
             await world.restart()
-            await world.ann.select(question, [options(question)[self.MACHINES]])
+            await world.ann.select(question, [options(question)[f"1. {self.MACHINES}"]])
             question = result.response if slash else world.general.last_message
             assert question.content == f"Forgotten: {self.MACHINES}"
             assert question.components == []
@@ -323,7 +325,7 @@ class TestSeveralMatches:
             await remember(world, COFFEE, self.MACHINES)
             await says(world, "forget coffee")
             question = world.general.last_message
-            result = await world.bob.select(question, [options(question)[COFFEE]])
+            result = await world.bob.select(question, [options(question)[f"2. {COFFEE}"]])
             assert result.response.content == "These buttons are for somebody else."
             assert await texts(world) == {COFFEE, self.MACHINES}
 
@@ -333,23 +335,81 @@ class TestSeveralMatches:
             await says(world, "forget coffee")
             question = world.general.last_message
             await says(world, f"edit {COFFEE} => User takes coffee with milk.")
-            result = await world.ann.select(question, [options(question)[COFFEE]])
+            result = await world.ann.select(question, [options(question)[f"2. {COFFEE}"]])
             assert result.followups[0].content.startswith("That memory has changed since I asked")
 
-    async def test_a_menu_has_the_newest_of_many_and_says_how_to_find_the_others(self, start: Start) -> None:
+    async def test_of_many_ten_are_on_a_page_and_a_page_that_is_turned_forgets_nothing(
+        self, start: Start
+    ) -> None:
         async with start() as world:
-            for number in range(27):
+            for number in range(23):
                 await remember(world, f"User knows recipe {number}: " + "tea " * 40)
                 await world.env.advance_time(1)
-            asked = await says(world, "forget recipe")
-            assert asked == (
-                "That matches 27 memories. Which one should I forget? The menu has the 25 newest; "
-                "to find the other 2, type more of their words."
+            asked = await says(world, "forget everything about recipes")
+            assert asked.startswith("For “everything about recipes” I found 23 memories.")
+            assert "✅ 10. User knows recipe 13: tea" in asked and "Page 1 of 3." in asked
+            assert all(len(label) <= 100 for label in options(world.general.last_message))
+            await world.ann.click(world.general.last_message, label="▶")
+            await world.ann.click(world.general.last_message, label="▶")
+            page = world.general.last_message
+            assert next(iter(options(page))).startswith("21. User knows recipe 2: tea")
+            assert labels(page) == ["Forget: 21, 22, 23", "None of these", "◀"]
+            assert len(await texts(world)) == 23
+            await world.restart()
+            await world.ann.click(page, label="Forget: 21, 22, 23")
+            told = world.answer(world.general)
+            assert told.startswith(
+                "Forgotten: 3 memories; `!memory undo` brings them back.\n- User knows recipe 2:"
             )
-            labelled = list(options(world.general.last_message))
-            assert len(labelled) == 25
-            assert labelled[0].startswith("User knows recipe 26: tea")
-            assert all(len(label) <= 100 for label in labelled)
+            assert len(await texts(world)) == 20
+            await says(world, "undo")
+            assert len(await texts(world)) == 23
+
+    async def test_one_press_forgets_what_is_ticked_and_keeps_what_only_came_near(self, start: Start) -> None:
+        async with start() as world:
+            flat = ["User's old flat was in Elm Street.", "The landlord of the old flat kept the deposit."]
+            near = "User's flat is in Oak Street."
+            await remember(world, *flat, near, NUTS)
+            await says(world, "forget everything about my old flat")
+            question = world.general.last_message
+            assert f"✅ 1. {flat[1]}" in question.content and f"✅ 2. {flat[0]}" in question.content
+            assert f"✅ 3. {near}" in question.content or f"⬜ 3. {near}" in question.content
+            assert NUTS not in question.content
+            await world.ann.select(
+                question, [options(question)[f"{n}. {t}"] for n, t in ((1, flat[1]), (2, flat[0]))]
+            )
+            assert await texts(world) == {near, NUTS}
+
+    @pytest.mark.parametrize("typed", ["1 3", "3, 1", "1 and 3"])
+    async def test_numbers_name_those_of_the_list_that_was_shown_last(self, start: Start, typed: str) -> None:
+        async with start() as world:
+            await remember(world, "I like tea with milk", "I like tea with lemon", "I like tea with rum")
+            await says(world, "forget tea")
+            told = await says(world, f"forget {typed}")
+            assert told.startswith("Forgotten: 2 memories")
+            assert await texts(world) == {"I like tea with lemon"}
+            await world.bob.send(world.general, "!memory forget 1")
+            assert world.answer(world.general).startswith("I remember nothing that matches “1”")
+
+    async def test_what_has_changed_since_is_left_and_the_others_go(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, COFFEE, self.MACHINES)
+            await says(world, "forget coffee")
+            question = world.general.last_message
+            await says(world, f"edit {COFFEE} => User takes coffee with milk.")
+            await world.ann.click(question, label="Forget: 1, 2")
+            assert await texts(world) == {"User takes coffee with milk."}
+
+    async def test_several_are_marked_at_once(self, start: Start) -> None:
+        async with start() as world:
+            await remember(world, COFFEE, self.MACHINES)
+            await says(world, "private coffee")
+            await world.ann.click(world.general.last_message, label="Use in DMs only: 1, 2")
+            assert world.answer(world.general).startswith(
+                "From now on I use these 2 memories in our DMs only"
+            )
+            view = await world.memory.view(f"user-{world.ann.id}")
+            assert {item.facets.sensitivity for item in view.active()} == {"private"}
 
     async def test_whole_words_go_before_parts_of_words(self, start: Start) -> None:
         async with start() as world:
@@ -362,9 +422,7 @@ class TestNoMatch:
     async def test_the_nearest_is_a_question(self, start: Start, typed: str) -> None:
         async with start() as world:
             await remember(world, COFFEE, NUTS)
-            assert await says(world, f"forget {typed}") == (
-                f"I know nothing like that. Did you mean “{COFFEE}”?"
-            )
+            assert await says(world, f"forget {typed}") == ASKED
             assert labels(world.general.last_message) == ["Forget", "Keep"]
             await world.ann.click(world.general.last_message, label="Forget")
             assert world.answer(world.general) == f"Forgotten: {COFFEE}"
@@ -372,7 +430,8 @@ class TestNoMatch:
     async def test_the_nearest_is_asked_about_before_it_is_explained(self, start: Start) -> None:
         async with start() as world:
             await remember(world, COFFEE)
-            await says(world, "why cofee")
+            asked = await says(world, "why coffee black zebra giraffe llama")
+            assert asked == f"I know nothing like that. Did you mean “{COFFEE}”?"
             await world.ann.click(world.general.last_message, label="Yes")
             assert COFFEE in world.answer(world.general)
             assert world.general.last_message.components == []
@@ -382,7 +441,7 @@ class TestNoMatch:
             story = "User tells a story about coffee: " + "and then " * 100
             await remember(world, story)
             await says(world, f"edit {item_id('fact', story)[8:]} {story} And so on.")
-            await says(world, "why cofee")
+            await says(world, "why coffee story tells giraffe zebra llama")
             question = world.general.last_message
             await world.ann.click(question, label="Yes")
             told = [str(one.content) for one in world.general.history() if one.id >= question.id]
@@ -396,7 +455,7 @@ class TestNoMatch:
             await remember(world, story)
             for version in range(12):
                 await says(world, f"edit {item_id('fact', story)[8:]} {story} Version {version}.")
-            await world.ann.send_dm("!memory why cofee")
+            await world.ann.send_dm("!memory why coffee story tells giraffe zebra llama")
             pressed = await world.ann.user.click(world.ann_dm.last_message, label="Yes")
             told = await every_page(world.ann.user, pressed.response)
             assert told.count("“User tells a story about coffee") == 13
@@ -405,7 +464,7 @@ class TestNoMatch:
         async with start() as world:
             await remember(world, COFFEE)
             assert await says(world, "edit cofee => User drinks tea.") == (
-                f"I know nothing like that. Did you mean “{COFFEE}”? It would then say:\n> User drinks tea."
+                f"Change “{COFFEE}” to this?\n> User drinks tea."
             )
             await world.ann.click(world.general.last_message, label="Change")
             assert world.answer(world.general) == f"Edited: {COFFEE} → User drinks tea."
@@ -450,12 +509,9 @@ class TestPrivateMemories:
             await world.ann.send_dm(f"!memory remember {self.OSLO}")
             await remember(world, "User feeds the cats of a neighbour.", "User draws cats for a magazine.")
             asked = await says(world, "forget cats")
-            assert asked == (
-                "That matches 2 memories. Which one should I forget?\n"
-                "(1 private memory matches too: use `/memory forget`, or ask me in a DM)"
-            )
+            assert "(1 private memory matches too: use `/memory forget`, or ask me in a DM)" in asked
             shown = set(options(world.general.last_message))
-            assert shown == {"User feeds the cats of a neighbour.", "User draws cats for a magazine."}
+            assert shown == {"2. User feeds the cats of a neighbour.", "1. User draws cats for a magazine."}
 
     async def test_are_asked_about_where_only_the_person_reads(self, start: Start) -> None:
         async with start() as world:

@@ -1,70 +1,108 @@
-"""Which memory somebody means: by its id, its key or its text at once, by some of its words after a question.
+"""Which memories somebody means: by id, key or text at once, by some of their words after a question.
 
-The question has buttons or a menu (`buttons`), and whoever answers it gives the same command again, with
-`Call.asked`.
+The question has buttons and a menu (`buttons`), and whoever answers it gives the same command again, with
+`Call.asked`. For a command that takes several it is a list: what is likely meant is ticked, what came near is
+not, and "1 3" as text names two of the list that was shown last.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 
+import discord
+
 from discoclaw.bot.answers import Unclear
 from discoclaw.bot.asked import Asked, stamp
-from discoclaw.bot.buttons import menu_view, one_view
+from discoclaw.bot.buttons import list_view, menu_view, one_view
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import naming
 from discoclaw.bot.texts.markup import said
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
-from discoclaw.core.item import Item, by_newest
-from discoclaw.core.matching import find_one
+from discoclaw.core.item import Item
 from discoclaw.core.text import utf16_length
-from discoclaw.recall.meant import like, nearest
+from discoclaw.recall.meant import Found, find, has_all, named
 
 READS = "why"
 """The command that changes nothing: if one memory matches, it needs no question."""
 _LONGEST = 2000
 
 
+async def those(
+    call: Call, items: Collection[Item], wanted: str, verb: str, *, unseen: bool = False
+) -> list[Item]:
+    """The memories that are meant, one or several. Raises Unclear, which is a question, if not certain.
+
+    `unseen`: one that may not be shown here counts too, if it is named exactly, since its text is not
+    repeated. `verb` is the command that asks.
+    """
+    if call.asked is not None:
+        return _as_asked(call, items, call.asked, unseen=unseen)
+    if (certain := _certain(call, items, wanted, unseen=unseen)) is not None:
+        return [certain]
+    key = call.user_id, call.session_key
+    if (stamps := call.context.listed.numbered(key, wanted)) is not None:
+        branch = call.persona_here or (await call.memory.branches(call.subject)).current
+        return _as_asked(call, items, Asked(verb, ",".join(stamps), branch), unseen=unseen)
+    found, hidden = _shown(call, items, wanted, verb)
+    if len(found.meant) == 1 and not found.near:
+        raise await _question(call, verb, found.meant, naming.one(verb, found.meant[0], hidden=hidden))
+    if not found.meant and len(found.near) == 1:
+        raise await _question(call, verb, found.near, naming.near(found.near[0]))
+    ticked = {item.id for item in found.meant}
+    every = [*found.meant, *found.near]
+    call.context.listed.keep(key, map(stamp, every))
+    page = max(1, min(call.page, -(-len(every) // naming.ON_A_PAGE)))
+    text = naming.listed(verb, wanted, every, ticked, page, hidden=hidden, by_text=not call.slash)
+    branch = call.persona_here or (await call.memory.branches(call.subject)).current
+    raise Unclear(text, list_view(call.user_id, verb, every, ticked, branch, page))
+
+
 async def the_one(
-    call: Call,
-    items: Collection[Item],
-    wanted: str,
-    verb: str,
-    *,
-    gone: bool = False,
-    unseen: bool = False,
-    new: str = "",
+    call: Call, items: Collection[Item], wanted: str, verb: str, *, gone: bool = False, new: str = ""
 ) -> Item:
     """The one memory that is meant. Raises Unclear, which is a question, if that is not certain.
 
-    `gone`: one that was forgotten counts too, by its id. `unseen`: one that may not be shown here counts too,
-    if it is named exactly, since its text is not repeated. `verb` is the command that asks, and `new` what
-    it shall say then.
+    `gone`: one that was forgotten counts too, by its id. `new` is what the memory shall say then.
     """
     if call.asked is not None:
-        return _as_asked(call, items, call.asked, gone=gone, unseen=unseen)
-    known = [item for item in items if gone or item.active]
-    found = find_one([item for item in known if unseen or call.may_show(item)], wanted)
-    if len(found) == 1:
-        return found[0]
-    active = [item for item in known if item.active]
-    if not found:  # what may not be shown here is found too, and only counted
-        named = {item.id: item for item in (*find_one(active, wanted), *like(active, wanted))}
-        found = [*named.values()]
-    shown = sorted(filter(call.may_show, found), key=by_newest)
-    hidden = len(found) - len(shown)
-    if hidden and not shown:
-        raise Unclear(naming.only_private(hidden, verb))
-    if not shown:
-        near = nearest([item for item in active if call.may_show(item)], wanted)
-        if near is None:
-            raise Unclear(naming.nothing(wanted))
-        raise await _question(call, verb, [near], naming.near(near, new=new))
-    if len(shown) > 1:
-        text = naming.several(verb, len(shown), new=new, hidden=hidden)
-        raise await _question(call, verb, shown, text)
-    if verb == READS:
-        return shown[0]
-    raise await _question(call, verb, shown, naming.one(verb, shown[0], new=new, hidden=hidden))
+        return _as_asked(call, items, call.asked, gone=gone)[0]
+    if (certain := _certain(call, items, wanted, gone=gone)) is not None:
+        return certain
+    found, hidden = _shown(call, items, wanted, verb)
+    if verb == READS and len(found.meant) == 1:
+        return found.meant[0]
+    every = [*found.meant, *found.near]
+    if len(every) > 1:
+        text = naming.several(verb, len(every), new=new, hidden=hidden)
+    elif found.meant:
+        text = naming.one(verb, every[0], new=new, hidden=hidden)
+    else:
+        text = naming.near(every[0], new=new)
+    raise await _question(call, verb, every, text)
+
+
+def _certain(
+    call: Call, items: Iterable[Item], wanted: str, *, gone: bool = False, unseen: bool = False
+) -> Item | None:
+    """What is named exactly. A list that is turned acts on nothing."""
+    if isinstance(call.source, discord.Interaction) and call.source.message is not None:
+        return None
+    return named([one for one in items if (gone or one.active) and (unseen or call.may_show(one))], wanted)
+
+
+def _shown(call: Call, items: Iterable[Item], wanted: str, verb: str) -> tuple[Found, int]:
+    """What is found of what may be shown, and how many others have all the words.
+
+    Raises Unclear if there is nothing to show.
+    """
+    active = [item for item in items if item.active]
+    found = find([item for item in active if call.may_show(item)], wanted)
+    others = [item for item in active if not call.may_show(item)]
+    hidden = sum(has_all(item, wanted) for item in others) or int(named(others, wanted) is not None)
+    if found.certain is not None:  # a list that is turned acts on nothing
+        found = Found(meant=(found.certain,))
+    if not (found.meant or found.near):
+        raise Unclear(naming.only_private(hidden, verb) if hidden else naming.nothing(wanted))
+    return found, hidden
 
 
 async def _question(call: Call, verb: str, items: Sequence[Item], text: str) -> Unclear:
@@ -89,13 +127,26 @@ def as_shown(
     return item
 
 
-def _as_asked(call: Call, items: Iterable[Item], asked: Asked, *, gone: bool, unseen: bool) -> Item:
-    """The memory that a question was about. Raises Refused if it is no longer as the person was shown it."""
-    item = as_shown(call, items, asked, gone=gone, unseen=unseen)
-    if stamp(item) != asked.item and not gone:
-        now = f"; it says now {said(item.text)}" if call.may_show(item) else ""
-        raise Refused(f"that memory has changed since I asked, so I left it as it is{now}")
-    return item
+def _as_asked(
+    call: Call, items: Iterable[Item], asked: Asked, *, gone: bool = False, unseen: bool = False
+) -> list[Item]:
+    """The memories that a question was about, without those that are no longer as the person was shown them.
+
+    Raises Refused if none is.
+    """
+    known, found, refused = list(items), [], Refused("")
+    for one in asked.each():
+        try:
+            item = as_shown(call, known, one, gone=gone, unseen=unseen)
+            if stamp(item) != one.item and not gone:
+                now = f"; it says now {said(item.text)}" if call.may_show(item) else ""
+                raise Refused(f"that memory has changed since I asked, so I left it as it is{now}")
+            found.append(item)
+        except Refused as refusal:
+            refused = refusal
+    if not found:
+        raise refused
+    return found
 
 
 def still(draft: Draft, meant: Item) -> Item:

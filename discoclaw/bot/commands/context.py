@@ -5,8 +5,9 @@ is switched off is there all the same and does nothing, so nothing else in this 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from discoclaw.bot.commands.listed import Listed
 from discoclaw.bot.commands.spec import Need
 from discoclaw.core.errors import Refused
 from discoclaw.core.ports import MirrorControl
@@ -42,6 +43,7 @@ class CommandContext:
 
     `loops` make the summaries. `consolidate` tidies a memory. `settings` are the ones that admins change.
     `accounts` say what models were used for, `models_seen` how their calls end.
+    `listed` are the lists of memories that people were shown.
     """
 
     store: Memory
@@ -58,6 +60,7 @@ class CommandContext:
     accounts: Accounts
     models_seen: Seen
     off: frozenset[Need] = frozenset()
+    listed: Listed = field(default_factory=Listed)
 
     @property
     def dm_privacy(self) -> DmPrivacy:

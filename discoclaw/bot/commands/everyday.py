@@ -9,7 +9,7 @@ from discoclaw.bot.buttons import settle_view
 from discoclaw.bot.cards import memories, questions
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.choosing import still, the_one
+from discoclaw.bot.commands.choosing import still, the_one, those
 from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import plain, words
@@ -101,12 +101,13 @@ def crowded(draft: Draft, most: int) -> str:
 
 
 async def forget(call: Call, memory: str) -> str:
-    meant = await the_one(call, await _items(call), memory, "forget")
+    meant = await those(call, await _items(call), memory, "forget")
 
     def make(draft: Draft) -> str:
-        item = still(draft, meant)
-        draft.deprecate(item, call.origin())
-        return texts.forgotten(item)
+        items = [still(draft, one) for one in meant]
+        for item in items:
+            draft.deprecate(item, call.origin())
+        return texts.forgotten(items)
 
     return await call.change("forgotten by command", make)
 
@@ -178,12 +179,13 @@ async def private(call: Call, memory: str) -> str:
 async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
     # To share a memory one has to be able to name it, wherever one is; its text is not repeated.
     verb = "share" if secret == "normal" else "private"
-    meant = await the_one(call, await _items(call), memory, verb, unseen=True)
+    meant = await those(call, await _items(call), memory, verb, unseen=True)
 
     def make(draft: Draft) -> str:
-        item = still(draft, meant)
-        draft.mark(item, secret, call.origin())
-        return texts.marked(item, secret, by_id=not call.on_card)
+        items = [still(draft, one) for one in meant]
+        for item in items:
+            draft.mark(item, secret, call.origin())
+        return texts.marked(items, secret, by_id=not call.on_card)
 
     return await call.change(f"marked {secret} by command", make)
 

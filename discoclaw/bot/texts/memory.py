@@ -108,8 +108,11 @@ def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[
     return ["", "**To settle**", *lines] if lines else []
 
 
-def forgotten(item: Item) -> str:
-    return f"Forgotten: {words(item.text)}"
+def forgotten(items: Sequence[Item]) -> str:
+    if len(items) == 1:
+        return f"Forgotten: {words(items[0].text)}"
+    lines = "\n".join(f"- {words(item.text)}" for item in items)
+    return f"Forgotten: {count(len(items), 'memory')}; `!memory undo` brings them back.\n{lines}"
 
 
 def edited(before: Item, after: Item, *, shown: bool) -> str:
@@ -119,10 +122,12 @@ def edited(before: Item, after: Item, *, shown: bool) -> str:
     return f"Edited: {words(before.text)} → {words(after.text)}"
 
 
-def marked(item: Item, secret: Sensitivity, *, by_id: bool = True) -> str:
-    """What was decided about where to use an item, whose text is not repeated; `by_id` names it instead."""
+def marked(items: Sequence[Item], secret: Sensitivity, *, by_id: bool = True) -> str:
+    """What was decided about where to use items, whose text is not repeated; `by_id` names them instead."""
     where = "everywhere" if secret == "normal" else "in our DMs only"
-    return f"From now on I use that memory {where}{f' (id {short(item.id)})' if by_id else ''}."
+    which = "that memory" if len(items) == 1 else f"these {count(len(items), 'memory')}"
+    ids = ", ".join(short(item.id) for item in items)
+    return f"From now on I use {which} {where}{f' (id {ids})' if by_id else ''}."
 
 
 def remembered(item: Item) -> str:

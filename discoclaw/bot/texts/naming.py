@@ -1,9 +1,10 @@
 """The questions which memory somebody means, and the words on their buttons and menus."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.bot.texts.markup import plain, said, unmarked
+from discoclaw.bot.texts.markup import plain, said, unmarked, words
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip, collapse
@@ -13,13 +14,17 @@ MOST_OPTIONS = 25
 """Discord's limit for a menu."""
 MOST_LABEL = 100
 """Discord's limit, in characters, for what an option says and for what stands below it."""
+ON_A_PAGE = 10
+OTHERS = "Or choose which"
 LEFT = "I changed nothing."
 NONE_OF_THESE = "None of these"
 
 _QUOTED = 200
 """Of a memory in a question, in UTF-16 units."""
 _TYPED = 100
+_LISTED = 130
 _NEW = "\n> "
+_FOR = re.compile(r"For “(.*)” I found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,10 @@ class Act:
 
 
 ACTS: Mapping[str, Act] = {
-    "forget": Act("Forget {it}?", "Which one should I forget?", "Forget", "Keep", harmful=True),
+    "forget": Act("Forget {it}?", "Which should I forget?", "Forget", "Keep", harmful=True),
     "edit": Act("Change {it} to this?", "Which one should say this?", "Change"),
-    "private": Act("Use {it} in our DMs only?", "Which one should I use in our DMs only?", "Use in DMs only"),
-    "share": Act("Use {it} everywhere?", "Which one should I use everywhere?", "Use everywhere"),
+    "private": Act("Use {it} in our DMs only?", "Which should I use in our DMs only?", "Use in DMs only"),
+    "share": Act("Use {it} everywhere?", "Which should I use everywhere?", "Use everywhere"),
     "why": Act("Do you mean {it}?", "Which one do you mean?", "Yes", "No"),
 }
 """By the command's name."""
@@ -65,6 +70,39 @@ def several(verb: str, matching: int, *, new: str = "", hidden: int = 0) -> str:
     return text + _too(verb, hidden) + _new(new)
 
 
+def listed(
+    verb: str,
+    typed: str,
+    items: Sequence[Item],
+    ticked: Collection[str],
+    page: int,
+    *,
+    hidden: int = 0,
+    by_text: bool = False,
+) -> str:
+    """A page of a list of memories; those with their ids in `ticked` are meant.
+
+    `by_text`: the command was given as a text, so numbers can be typed too.
+    """
+    first, pages = (page - 1) * ON_A_PAGE, -(-len(items) // ON_A_PAGE)
+    some = list(enumerate(items, 1))[first : first + ON_A_PAGE]
+    likely = count(len(ticked), "memory") if ticked else "nothing like that, but what comes near"
+    head = f"For {said(typed, _TYPED)} I found {likely}. "
+    lines = [
+        f"{'✅' if one.id in ticked else '⬜'} {number}. {words(one.text, _LISTED)}" for number, one in some
+    ]
+    numbers = " ".join([str(number) for number, _ in some][:2])
+    foot = [f"-# You can also type `!memory {verb} {numbers}`."] if by_text else []
+    foot += [f"-# Page {page} of {pages}."] if pages > 1 else []
+    return "\n".join([f"{head}{ACTS[verb].which}", *lines, *foot]) + _too(verb, hidden)
+
+
+def typed_in(page: str) -> str:
+    """What was typed for the list of which this is a page."""
+    found = _FOR.match(page)
+    return unmarked(found[1]) if found else ""
+
+
 def only_private(number: int, verb: str) -> str:
     """The answer where others read it, if nothing else matches: none of the words, not even those typed."""
     matching = (
@@ -89,10 +127,10 @@ def too_long(items: Sequence[Item]) -> str:
     )
 
 
-def option(item: Item) -> tuple[str, str]:
-    """What a menu says about a memory: its text, and below it its id and kind."""
+def option(item: Item, number: int = 0) -> tuple[str, str]:
+    """What a menu says about a memory: its text, of a list with its number, and below it its id and kind."""
     secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
-    label = clip(line(item.text), MOST_LABEL) or "…"
+    label = clip(f"{number}. {line(item.text)}" if number else line(item.text), MOST_LABEL) or "…"
     return label, clip(f"{item.kind}, id {short(item.id)}{secret}", MOST_LABEL)
 
 
