@@ -20,7 +20,7 @@ from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.policy import Policy
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
+from discoclaw.core.ports import AnyOffer, Ending, Held
 from discoclaw.session.talk import Talk
 
 SESSIONS, EACH = 1_000, 20
@@ -74,7 +74,7 @@ class Listener:
     async def unsend(self) -> None:
         pass
 
-    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
+    async def offer(self, offer: AnyOffer) -> None:
         pass
 
     async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:

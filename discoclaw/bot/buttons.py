@@ -14,7 +14,8 @@ from discoclaw.bot.answers import Page, Unclear
 from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.questions import settle_buttons
-from discoclaw.bot.pressed import Pressed
+from discoclaw.bot.cards.reading import texts_shown as shown_by
+from discoclaw.bot.pressed import Pressed, whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
 from discoclaw.core.draft import Resolution
@@ -161,12 +162,19 @@ class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         assert press.message is not None
-        typed = naming.typed_in(press.message.content)
+        typed = naming.typed_in(shown_by(press.message))
         try:
             return await presses.commands.turn(press, self.known["verb"], typed, int(self.known["page"]))
         except Unclear as question:
             (page,) = question.answer if isinstance(question.answer, list) else (Page(str(question)),)
             return page
+
+    async def show(self, press: Press, outcome: Outcome) -> None:
+        """Turn the page; what the model proposed becomes a list that its person alone sees."""
+        if press.message is not None and press.message.flags.components_v2 and isinstance(outcome, Page):
+            await whisper(press, outcome)
+        else:
+            await super().show(press, outcome)
 
 
 class LeaveButton(PersonalButton, template=rf"leave:{USER}"):

@@ -230,13 +230,18 @@ class DiscoClaw(commands.Bot):
         return replace(heard, quoted=said)
 
     def is_command(self, heard: Inbound) -> bool:
-        """Whether a message is a text command."""
-        return self.settings.commands_enabled and wire.is_command(heard.text)
+        """Whether a message is a text command, or asks us in a few plain words for what one does."""
+        asked = wire.is_command(heard.text) or (heard.mentions_us and wire.to_forget(heard.text) is not None)
+        return self.settings.commands_enabled and asked
 
     async def carry_out(self, message: discord.Message, heard: Inbound) -> None:
         """Carry out a text command, if its author may talk to us."""
-        if heard.author.allowed:
+        if not heard.author.allowed:
+            return
+        if wire.is_command(heard.text) or (what := wire.to_forget(heard.text)) is None:
             await self.process_commands(message)
+        elif (command := self.get_command("memory")) is not None:
+            await command.callback(await self.get_context(message), text=f"forget {what}")  # type: ignore[call-arg,arg-type]
 
     def answer(
         self,

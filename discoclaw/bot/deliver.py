@@ -35,7 +35,7 @@ from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_
 from discoclaw.bot.texts.markup import NOTE, plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
+from discoclaw.core.ports import AnyOffer, Ending, Held
 from discoclaw.core.text import collapse, ends_blank, scrub, shows_nothing, speaker, utf16_length
 
 log = logging.getLogger(__name__)
@@ -247,7 +247,7 @@ class DiscordReply:
         above = [one.id for one in self._full]
         return self._below.after(ending, above) if self._below is not None else NO_BUTTONS
 
-    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
+    async def offer(self, offer: AnyOffer) -> None:
         """Show a proposal with its buttons, as a card below the answer. Raises `ChatError`."""
         await self._sender.send_offer(offered(offer))
 

@@ -13,7 +13,7 @@ from typing import Any
 from discoclaw.app.build import build, now_ms
 from discoclaw.checkup.asked import Exchange, Listening
 from discoclaw.core.message import Author, Inbound, Me, Place, Said
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Held, Offer
+from discoclaw.core.ports import AnyOffer, Ending, Held
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
 from discoclaw.settings import Settings
@@ -144,7 +144,7 @@ class _Reply:
     async def unsend(self) -> None:
         """Nobody deletes a message."""
 
-    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
+    async def offer(self, offer: AnyOffer) -> None:
         """Nobody presses a button."""
 
     async def fail(self, text: str, also: Sequence[str] = (), *, ending: Ending = "other") -> None:

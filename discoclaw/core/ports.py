@@ -210,6 +210,15 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetOffer:
+    """The model's proposal to forget what is `about` something. The person gets a list, and decides."""
+
+    user_id: str
+    branch: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
 class HatchOffer:
     """The offer to an owner to give the bot a personality, which it lacks. It is shown as a button."""
 
@@ -229,6 +238,10 @@ class AskOffer:
     branch: str
     pending: Pending
     held: Item | None
+
+
+AnyOffer = Offer | ForgetOffer | HatchOffer | AskOffer
+"""What may be shown below an answer, with buttons."""
 
 
 Ending: TypeAlias = Literal["whole", "cut", "missing", "other"]
@@ -309,7 +322,7 @@ class Reply(Protocol):
         """Remove all that was shown, and show nothing more: what it answers was deleted. Never raises."""
         ...
 
-    async def offer(self, offer: Offer | HatchOffer | AskOffer) -> None:
+    async def offer(self, offer: AnyOffer) -> None:
         """Show a proposal and its button below the answer. Called after `finish`. Raises `ChatError`."""
         ...
 

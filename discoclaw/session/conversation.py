@@ -20,7 +20,7 @@ from discoclaw.core.model import (
     Unseen,
     UserTurn,
 )
-from discoclaw.core.ports import Model, Offer, Reply
+from discoclaw.core.ports import AnyOffer, Model, Reply
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
@@ -65,7 +65,7 @@ class Answered:
     """
 
     text: str
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[AnyOffer, ...] = ()
     cut: bool = False
     unseen: tuple[Unseen, ...] = ()
     less: Less | None = None

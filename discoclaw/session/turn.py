@@ -12,7 +12,7 @@ from functools import partial
 from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
 from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError, QuestionGone
-from discoclaw.core.ports import AskOffer, Ending, HatchOffer, Offer, Reply
+from discoclaw.core.ports import AnyOffer, Ending, Reply
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
@@ -195,7 +195,7 @@ class Turns:
             raise answered.failure
         if not turn.stopped:  # whoever stopped the answer wants no question either
             hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-            offers: list[Offer | HatchOffer | AskOffer] = [*answered.offers, *hatching]
+            offers: list[AnyOffer] = [*answered.offers, *hatching]
             if not offers:  # one question at a time
                 offers += await self._asking.offers(arrival, gathered.items.branch)
             await _offer(offers, reply, there.session_key)
@@ -210,7 +210,7 @@ class Turns:
         self._loops.nudge(there.session_key, there.message.author.id)
 
 
-async def _offer(offers: Sequence[Offer | HatchOffer | AskOffer], reply: Reply, session_key: str) -> None:
+async def _offer(offers: Sequence[AnyOffer], reply: Reply, session_key: str) -> None:
     """Show the offers below the answer, which stands even if that fails."""
     for offer in offers:
         try:

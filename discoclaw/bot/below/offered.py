@@ -2,11 +2,11 @@
 
 from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
-from discoclaw.bot.texts import offers, pending
-from discoclaw.core.ports import AskOffer, HatchOffer, Offer
+from discoclaw.bot.texts import naming, offers, pending
+from discoclaw.core.ports import AnyOffer, AskOffer, ForgetOffer, HatchOffer
 
 
-def offered(offer: Offer | HatchOffer | AskOffer) -> Card:
+def offered(offer: AnyOffer) -> Card:
     """A proposal as it is shown."""
     user_id = offer.user_id
     if isinstance(offer, AskOffer):
@@ -14,4 +14,6 @@ def offered(offer: Offer | HatchOffer | AskOffer) -> Card:
         return cards.proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
     if isinstance(offer, HatchOffer):
         return cards.interview(offers.NO_PERSONALITY, user_id)
+    if isinstance(offer, ForgetOffer):
+        return cards.forgetting(naming.offered(offer.about), user_id, offer.branch)
     return cards.persona(offers.switch(offer.branch), user_id, offer.branch)

@@ -34,6 +34,11 @@ def persona(text: str, user_id: str, branch: str) -> Card:
     return _beside(text, Button(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
 
 
+def forgetting(text: str, user_id: str, branch: str) -> Card:
+    """An offer to choose what is forgotten."""
+    return _beside(text, Button(f"list:{user_id}:forget:1:{branch}", "Choose"))
+
+
 def interview(text: str, user_id: str) -> Card:
     """An offer to set up a personality."""
     return _beside(text, Button(f"hatch:{user_id}", "Start the interview"))

@@ -14,9 +14,14 @@ def texts_of(message: discord.Message | None) -> Mapping[int, str]:
     return {one.id: one.content for one in _texts(message) if one.id}
 
 
+def texts_shown(message: discord.Message) -> str:
+    """All that a message says, as a text or as a card, as it is written."""
+    return "\n".join([message.content, *(one.content for one in _texts(message))])
+
+
 def words_of(message: discord.Message) -> str:
-    """All that a message says, as a text or as a card, with nothing escaped."""
-    return unmarked("\n".join([message.content, *(one.content for one in _texts(message))]))
+    """The same with nothing escaped."""
+    return unmarked(texts_shown(message))
 
 
 def parts_of(components: Sequence[Any]) -> Iterator[Any]:

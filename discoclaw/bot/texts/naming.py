@@ -97,9 +97,14 @@ def listed(
     return "\n".join([f"{head}{ACTS[verb].which}", *lines, *foot]) + _too(verb, hidden)
 
 
+def offered(about: str) -> str:
+    """What stands beside the button that shows the list of what the model proposes to forget."""
+    return f"For {said(about, _TYPED)} I found memories. Choose which I should forget."
+
+
 def typed_in(page: str) -> str:
     """What was typed for the list of which this is a page."""
-    found = _FOR.match(page)
+    found = _FOR.search(page)
     return unmarked(found[1]) if found else ""
 
 

@@ -19,7 +19,7 @@ from discoclaw.core.draft import Draft, Origin, find
 from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
-from discoclaw.core.ports import Offer
+from discoclaw.core.ports import ForgetOffer, Offer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.view import View
@@ -105,7 +105,7 @@ class ToolParts:
 
 
 class ToolContext:
-    """One turn's access to memory. `offers` are proposed persona switches, which the person decides about.
+    """One turn's access to memory. `offers` are what the model proposes, and the person decides about.
 
     `talk` searches what was said where the person speaks. `shown` has the short ids under which the model was
     shown items in this turn, in the prompt and by tools. `late`: a call didn't end in time, so that no other
@@ -120,7 +120,7 @@ class ToolContext:
         talk: TalkSearch = no_talk,
         names: Collection[str] = (),
     ) -> None:
-        self.offers: list[Offer] = []
+        self.offers: list[Offer | ForgetOffer] = []
         self.late = False
         self.speaker = speaker
         self.memory = parts.memory

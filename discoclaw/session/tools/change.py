@@ -9,8 +9,10 @@ from pydantic import Field, model_validator
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item, Kind, triple_text
+from discoclaw.core.ports import ForgetOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
+from discoclaw.recall.meant import find
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 from discoclaw.session.tools.offering import linking, remembering
 
@@ -57,7 +59,8 @@ class Update(ToolInput):
 
 
 class Forget(ToolInput):
-    """Forget what the person asks you to forget: name it by item, by key, or by subject and predicate. The
+    """Forget what the person asks you to forget: name it by item, by key, or by subject and predicate. If it
+    is a topic, or you are not sure which is meant: about. Then the person gets a list, and decides. The
     history keeps it."""
 
     item: Text | None = Field(default=None, description="Its id or text.")
@@ -66,13 +69,14 @@ class Forget(ToolInput):
     predicate: Name | None = None
     object: Text | None = None
     scope: Name | None = Field(default=None, description="Only in this scope.")
+    about: Name | None = Field(default=None, description="A topic, in the words that the items have.")
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
         if (self.subject is None) != (self.predicate is None):
             raise ValueError("subject and predicate go together")
-        if sum(one is not None for one in (self.item, self.key, self.subject)) != 1:
-            raise ValueError("name it by item, by key, or by subject and predicate")
+        if sum(one is not None for one in (self.item, self.key, self.subject, self.about)) != 1:
+            raise ValueError("name it by item, by key, by subject and predicate, or say what it is about")
         return self
 
 
@@ -171,6 +175,9 @@ async def update(context: ToolContext, wanted: Update) -> str:
 
 
 async def forget(context: ToolContext, wanted: Forget) -> str:
+    if wanted.about is not None:
+        return await _propose(context, wanted.about)
+
     def edit(draft: Draft) -> str:
         items = [item for item in draft.items.values() if wanted.scope in (None, item.facets.scope)]
         if wanted.item is not None:
@@ -185,6 +192,15 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
         return "\n".join(f"Forgotten: [{context.name(item)}]." for item in found)
 
     return await context.change("memory_forget", edit)
+
+
+async def _propose(context: ToolContext, about: str) -> str:
+    """Show the person a list of what may be meant, and leave the decision to them."""
+    found = find(context.visible((await context.view()).active()), about)
+    if not (found.certain or found.meant or found.near):
+        raise Refused(f"nothing comes near {about!r}; memory_search shows what there is")
+    context.offers = [ForgetOffer(context.speaker.user_id, await context.branch_name(), about)]
+    return "The person is shown what may be meant, and chooses. Nothing is forgotten yet."
 
 
 async def link(context: ToolContext, wanted: Link) -> str:
