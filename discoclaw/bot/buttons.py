@@ -177,6 +177,14 @@ class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,
             await super().show(press, outcome)
 
 
+class LostButton(PersonalButton, template=rf"lost:{USER}"):
+    """Remembers what an edit left out, as a memory of its own."""
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        assert press.message is not None
+        return await presses.commands.turn(press, "remember", naming.lost_in(press.message.content), 1)
+
+
 class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
     """Leaves a memory as it is."""
 
@@ -204,6 +212,7 @@ ALL: tuple[type[Control], ...] = (
     MemoryMenu,
     TickedButton,
     ListButton,
+    LostButton,
     LeaveButton,
 )
 """The client registers these before it connects."""
@@ -232,6 +241,11 @@ def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.Vie
         ActButton(f"act:{user_id}:{verb}:{stamp(item)}:{branch}", act.yes, style),
         LeaveButton(f"leave:{user_id}", act.no),
     )
+
+
+def lost_view(user_id: str) -> discord.ui.View:
+    """What stands below an edit that left something out."""
+    return lasting(LostButton(f"lost:{user_id}", "Remember that too"))
 
 
 def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> discord.ui.View:

@@ -41,7 +41,7 @@ Outcome = str | Page | Card
 class Given(Protocol):
     """The commands, as a press gives them. All raise Refused and MemoryFault."""
 
-    async def again(self, press: Press, asked: Asked, /) -> str | Card:
+    async def again(self, press: Press, asked: Asked, /) -> Outcome:
         """Carry out the command that asked which memory is meant."""
 
     async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Card:

@@ -75,3 +75,71 @@ class TestTheModel:
             model.answers.extend([calls(("memory_forget", {"about": "zebras"})), "I know nothing of them."])
             await world.ann.send(world.general, "and whatever I ever told you of zebras, away with it")
             assert "nothing comes near 'zebras'" in str(model.requests[-1])
+
+
+class TestTwoThingsInOneSentence:
+    BOTH, DOG, VAN = "User has a dog and drives a van.", "User has a dog.", "User drives a van."
+
+    async def test_can_become_two_memories_after_a_press(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, f"!memory remember {self.BOTH}")
+            assert "That says two things." in world.answer(world.general)
+            assert await texts(world) == {self.BOTH}
+            await world.restart()
+            await world.ann.click(world.general.last_message, label="Make two")
+            assert await texts(world) == {self.DOG, self.VAN}
+            await world.ann.send(world.general, "!memory undo")
+            assert await texts(world) == {self.BOTH}
+
+    @pytest.mark.parametrize("whole", ["User likes tea and cake.", "User and Callum broke up in July."])
+    async def test_are_not_seen_where_there_is_one(self, start: Start, whole: str) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, f"!memory remember {whole}")
+            assert world.answer(world.general) == f"Remembered: {whole}"
+            await world.ann.send(world.general, f"!memory split {whole}")
+            assert world.answer(world.general).startswith("That memory says one thing")
+
+    async def test_of_which_an_edit_leaves_one_out_can_both_be_kept(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send(world.general, f"!memory remember {self.BOTH}")
+            await world.ann.send(world.general, "!memory edit the van => User drives a lorry, and no van")
+            await world.ann.click(world.general.last_message, label="Change")
+            assert f"It no longer says “{self.DOG}”." in world.answer(world.general)
+            await world.restart()
+            await world.ann.click(world.general.last_message, label="Remember that too")
+            assert await texts(world) == {"User drives a lorry, and no van", self.DOG}
+
+    async def test_stay_private_when_they_become_two(self, start: Start) -> None:
+        async with start() as world:
+            await world.ann.send_dm(f"!memory remember {self.BOTH}")
+            await world.ann.send_dm(f"!memory private {self.BOTH}")
+            await world.ann.send_dm(f"!memory split {self.BOTH}")
+            view = await world.memory.view(f"user-{world.ann.id}")
+            assert {(one.text, one.facets.sensitivity) for one in view.active()} == {
+                (self.DOG, "private"),
+                (self.VAN, "private"),
+            }
+
+
+class TestWordsThatAnotherMemoryHasToo:
+    KEY, BIKE = "the key lies under pot alpha", "the bike stands by pot beta"
+
+    async def test_leave_the_summary_and_the_archive_as_a_whole_sentence(self, start: Start) -> None:
+        shared = ["alpha is a key pot", "pot lies under beta", "a bike stands"]
+        async with start(summary_every=1) as world:
+            await remember(world, self.KEY, self.BIKE, *shared)
+            await world.ann.send(world.general, f"so {self.KEY}, and {self.BIKE}")
+            await world.settle()
+            rolling = world.folder / "data" / "memory" / "rolling"
+            assert any(self.KEY in one.read_text() for one in rolling.glob("*.json"))
+            await world.ann.send(world.general, f"!memory forget {self.KEY}")
+            await world.settle()
+            assert not any(self.KEY in one.read_text() for one in rolling.glob("*.json"))
+            files = [one for one in (world.folder / "data" / "memory").rglob("*") if one.is_file()]
+            holding = [one.name for one in files if self.KEY.encode() in one.read_bytes()]
+            assert all(
+                "ledger" in str(one.parent) or "durable" in str(one.parent)
+                for one in files
+                if one.name in holding
+            )
+            assert {self.BIKE, *shared} <= await texts(world)

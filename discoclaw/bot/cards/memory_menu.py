@@ -52,7 +52,7 @@ class WhyButton(PersonalButton, template=rf"why:{USER}:{_ITEM}"):
 
     async def do(self, presses: Presses, press: Press) -> Card:
         outcome = await presses.commands.again(press, _asked(self.known, "why"))
-        card = outcome if isinstance(outcome, Card) else Card("", [Entry(outcome)])
+        card = outcome if isinstance(outcome, Card) else Card("", [Entry(str(outcome))])
         back = Button(self.item.custom_id.replace("why:", "item:", 1), "Back")
         return replace(card, controls=(*card.controls, back))
 

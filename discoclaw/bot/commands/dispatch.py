@@ -43,7 +43,7 @@ from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missin
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
-from discoclaw.bot.presses import GONE
+from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.voice.meant import voice_id
@@ -147,13 +147,14 @@ class Commands:
             return False
         return True
 
-    async def again(self, press: Interaction, asked: Asked) -> str | Card:
+    async def again(self, press: Interaction, asked: Asked) -> Outcome:
         """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""
         command, call = await self._asked(press, asked)
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
-        assert isinstance(answer, str | Carded)  # all commands that ask answer with a text or a card
-        return answer.card if isinstance(answer, Carded) else answer
+        if isinstance(answer, Carded):
+            return answer.card
+        return answer if isinstance(answer, str) else answer[0]  # all that ask answer with one message
 
     async def meant(self, press: Interaction, asked: Asked) -> Item:
         """The memory that a card shows, as it is now. Raises Refused and MemoryFault."""

@@ -5,15 +5,17 @@ from collections.abc import Collection
 from typing import Any
 
 from discoclaw.bot.answers import Answer, Carded, Page
-from discoclaw.bot.buttons import settle_view
+from discoclaw.bot.buttons import lost_view, one_view, settle_view
 from discoclaw.bot.cards import memories, questions
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import still, the_one, those
 from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.texts import naming
 from discoclaw.bot.texts.markup import plain, words
 from discoclaw.bot.texts.wording import for_people
+from discoclaw.core.clauses import halves, left_out
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
@@ -63,8 +65,30 @@ async def show(call: Call) -> Answer:
     return Carded(memories.all_of(view, rolling, turn, named, call.where, about, page=call.page), text)
 
 
-async def remember(call: Call, text: str) -> str:
-    return await keep(call, text, call.origin(), "remembered by command")
+async def remember(call: Call, text: str) -> Answer:
+    told = await keep(call, text, call.origin(), "remembered by command")
+    if halves(text) is None:
+        return told
+    item = next((one for one in await _items(call) if one.active and one.text == collapse(text)), None)
+    if item is None:  # it is worded otherwise, or held anything secret
+        return told
+    branch = call.persona_here or (await call.memory.branches(call.subject)).current
+    return [Page(f"{told}\n{naming.TWO_THINGS}", view=one_view(call.user_id, "split", item, branch))]
+
+
+async def split(call: Call, memory: str) -> str:
+    """Make two memories of one that says two things."""
+    meant = await the_one(call, await _items(call), memory, "split")
+    if (parts := halves(meant.text)) is None:
+        raise Refused("that memory says one thing, as far as I can tell; `!memory edit` changes it")
+
+    def make(draft: Draft) -> str:
+        item, secret = still(draft, meant), meant.facets.sensitivity
+        draft.upsert(item.kind, parts[0], call.origin(), given_id=item.id, marked=secret, tags=item.tags)
+        draft.upsert(item.kind, parts[1], call.origin(), marked=secret, tags=item.tags)
+        return texts.halved(parts)
+
+    return await call.change("split by command", make)
 
 
 async def keep(
@@ -127,7 +151,7 @@ def arrow(text: str) -> Values:
     return {"memory": memory or None, "text": new or None}
 
 
-async def edit(call: Call, memory: str, text: str) -> str:
+async def edit(call: Call, memory: str, text: str) -> Answer:
     clean = call.client.redactor(text)
     new = check_text(clean.text)
     meant = await the_one(call, await _items(call), memory, "edit", new=new)
@@ -146,7 +170,12 @@ async def edit(call: Call, memory: str, text: str) -> str:
     note = texts.SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
         note = f"{texts.kept_private(after, by_id=not call.on_card)}{note}"
-    return texts.edited(before, after, shown=call.may_show(after)) + note
+    answer = texts.edited(before, after, shown=call.may_show(after)) + note
+    lost = left_out(before.text, after.text) if call.may_show(after) else ""
+    if not lost:
+        return answer
+    answer += f"\n{naming.lost(lost)}"
+    return answer if call.on_card else [Page(answer, view=lost_view(call.user_id))]
 
 
 async def share(call: Call, memory: str) -> str:

@@ -89,6 +89,13 @@ EVERYDAY = (
         parse=everyday.arrow,
         example="<words or id> => <new text>",
     ),
+    Command(
+        "memory split",
+        everyday.split,
+        "Make two memories of one that says two things",
+        (a_memory(),),
+        adds=True,
+    ),
     SEARCH,
     Command(
         "memory why",

@@ -115,6 +115,10 @@ def forgotten(items: Sequence[Item]) -> str:
     return f"Forgotten: {count(len(items), 'memory')}; `!memory undo` brings them back.\n{lines}"
 
 
+def halved(parts: Sequence[str]) -> str:
+    return "Remembered as two: " + " ".join(map(words, parts))
+
+
 def edited(before: Item, after: Item, *, shown: bool) -> str:
     """What an edit did; without words if the item may not be `shown` here."""
     if not shown:

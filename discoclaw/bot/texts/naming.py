@@ -15,6 +15,7 @@ MOST_OPTIONS = 25
 MOST_LABEL = 100
 """Discord's limit, in characters, for what an option says and for what stands below it."""
 ON_A_PAGE = 10
+TWO_THINGS = "-# That says two things. As two memories, each can be changed or forgotten alone."
 OTHERS = "Or choose which"
 LEFT = "I changed nothing."
 NONE_OF_THESE = "None of these"
@@ -23,6 +24,7 @@ _QUOTED = 200
 """Of a memory in a question, in UTF-16 units."""
 _TYPED = 100
 _LISTED = 130
+_LOST = "-# It no longer says "
 _NEW = "\n> "
 _FOR = re.compile(r"For “(.*)” I found")
 
@@ -43,6 +45,7 @@ ACTS: Mapping[str, Act] = {
     "edit": Act("Change {it} to this?", "Which one should say this?", "Change"),
     "private": Act("Use {it} in our DMs only?", "Which should I use in our DMs only?", "Use in DMs only"),
     "share": Act("Use {it} everywhere?", "Which should I use everywhere?", "Use everywhere"),
+    "split": Act("Make two memories of {it}?", "Which one says two things?", "Make two", "Leave it as one"),
     "why": Act("Do you mean {it}?", "Which one do you mean?", "Yes", "No"),
 }
 """By the command's name."""
@@ -105,6 +108,17 @@ def offered(about: str) -> str:
 def typed_in(page: str) -> str:
     """What was typed for the list of which this is a page."""
     found = _FOR.search(page)
+    return unmarked(found[1]) if found else ""
+
+
+def lost(text: str) -> str:
+    """What an edit leaves out, above the button that keeps it."""
+    return f"{_LOST}{said(text)}."
+
+
+def lost_in(message: str) -> str:
+    """The statement that an edit left out, from what the message says about it."""
+    found = re.search(rf"{_LOST}“(.*)”\.", message)
     return unmarked(found[1]) if found else ""
 
 
