@@ -34,6 +34,7 @@ NAMES = (
     "start",
     "resident",
     "recall",
+    "forgetting",
     "dead_relay",
     "recovery",
     "pauses",
