@@ -108,6 +108,19 @@ def _indexed(cache: Path, owner: str) -> None:
         row = (owner, "a model", hash_of("User uses zsh."), 1, b"1234")
         vectors.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", row)
 
+    @pytest.mark.parametrize("first", ["optout", "erase --yes"])
+    async def test_nothing_names_who_was_erased_and_opted_out(self, start: Start, first: str) -> None:
+        async with start(**FULL) as world:
+            await talk(world)
+            for command in (first, "erase --yes" if first == "optout" else "optout"):
+                await world.ann.send_dm(f"!memory {command}")
+                await world.settle()
+            await world.restart()
+            await world.settle()
+            await world.restart()
+            await world.settle()
+        assert found(world.folder) == []
+
 
 class TestALeak:
     """What the program wrote is put back behind its back, as an older copy or a fault would leave it."""
