@@ -73,12 +73,12 @@ async def remember(call: Call, text: str) -> Answer:
     if item is None:  # it is worded otherwise, or held anything secret
         return told
     branch = call.persona_here or (await call.memory.branches(call.subject)).current
-    return [Page(f"{told}\n{naming.TWO_THINGS}", view=one_view(call.user_id, "split", item, branch))]
+    return [Page(f"{told}\n{naming.TWO_THINGS}", view=one_view(call.user_id, "history split", item, branch))]
 
 
 async def split(call: Call, memory: str) -> str:
     """Make two memories of one that says two things."""
-    meant = await the_one(call, await _items(call), memory, "split")
+    meant = await the_one(call, await _items(call), memory, "history split")
     if (parts := halves(meant.text)) is None:
         raise Refused("that memory says one thing, as far as I can tell; `!memory edit` changes it")
 

@@ -77,7 +77,7 @@ EVERYDAY = (
     Command(
         "memory forget",
         everyday.forget,
-        "Stop using a memory (it stays in your history, and you can restore it)",
+        "Stop using a memory (you can restore it from your history)",
         (a_memory(),),
     ),
     Command(
@@ -88,13 +88,6 @@ EVERYDAY = (
         adds=True,
         parse=everyday.arrow,
         example="<words or id> => <new text>",
-    ),
-    Command(
-        "memory split",
-        everyday.split,
-        "Make two memories of one that says two things",
-        (a_memory(),),
-        adds=True,
     ),
     SEARCH,
     Command(

@@ -5,8 +5,8 @@ See `table`, where all rows come together.
 
 from dataclasses import replace
 
-from discoclaw.bot.commands import data, history, live_settings, owners, personas, transfer, usage
-from discoclaw.bot.commands.params import a_change, a_persona, on_off
+from discoclaw.bot.commands import data, everyday, history, live_settings, owners, personas, transfer, usage
+from discoclaw.bot.commands.params import a_change, a_memory, a_persona, on_off
 from discoclaw.bot.commands.spec import Command, Param
 
 _ONLY = Param("persona", "Only this persona", "word", completes="persona", also=("branch",))
@@ -86,6 +86,14 @@ HISTORY = (
         history.verify,
         "Check that your history is complete and unchanged",
         aliases=("verify",),
+    ),
+    Command(
+        "memory history split",
+        everyday.split,
+        "Make two memories of one that says two things",
+        (a_memory(),),
+        adds=True,
+        aliases=("split",),
     ),
 )
 

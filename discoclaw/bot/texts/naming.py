@@ -45,7 +45,9 @@ ACTS: Mapping[str, Act] = {
     "edit": Act("Change {it} to this?", "Which one should say this?", "Change"),
     "private": Act("Use {it} in our DMs only?", "Which should I use in our DMs only?", "Use in DMs only"),
     "share": Act("Use {it} everywhere?", "Which should I use everywhere?", "Use everywhere"),
-    "split": Act("Make two memories of {it}?", "Which one says two things?", "Make two", "Leave it as one"),
+    "history split": Act(
+        "Make two memories of {it}?", "Which one says two things?", "Make two", "Leave it as one"
+    ),
     "why": Act("Do you mean {it}?", "Which one do you mean?", "Yes", "No"),
 }
 """By the command's name."""

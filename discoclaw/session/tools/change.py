@@ -76,7 +76,7 @@ class Forget(ToolInput):
         if (self.subject is None) != (self.predicate is None):
             raise ValueError("subject and predicate go together")
         if sum(one is not None for one in (self.item, self.key, self.subject, self.about)) != 1:
-            raise ValueError("name it by item, by key, by subject and predicate, or say what it is about")
+            raise ValueError("name it by item, by key, or by subject and predicate; or say about what")
         return self
 
 
