@@ -157,7 +157,7 @@ class TickedButton(PersonalButton, template=rf"ticked:{USER}:{_VERB}:{BRANCH}"):
         return await _again(presses, press, self.known, ",".join(ticked))
 
 
-class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,3}}):{BRANCH}"):
+class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,6}}):{BRANCH}"):
     """Shows another page of a list of memories, from what is so now."""
 
     async def do(self, presses: Presses, press: Press) -> Outcome:

@@ -46,15 +46,15 @@ class Known:
 def find(typed: str, items: Collection[Item]) -> Known:
     """The items that have the identifiers of a request."""
     plain = _plain(typed)
-    texts = {item.id: _plain(f"{item.text} {item.facets.key or ''} {' '.join(item.tags)}") for item in items}
     masks = [re.compile(_mask(one)) for one in _MASKED.findall(plain)]
+    names = dict.fromkeys([*_MAIL.findall(plain), *_signed(plain)])
+    forms = [re.compile(_written(one)) for one in _numbers(plain)]
+    if not (masks or names or forms):
+        return Known()
+    texts = {item.id: _plain(f"{item.text} {item.facets.key or ''} {' '.join(item.tags)}") for item in items}
     if masks:
         near = tuple(item for item in items if any(mask.search(texts[item.id]) for mask in masks))
         return Known(near=near, unknown=True)
-    names = dict.fromkeys([*_MAIL.findall(plain), *_signed(plain)])
-    forms = [re.compile(_written(one)) for one in _numbers(plain)]
-    if not (names or forms):
-        return Known()
     whole = {key: _whole(text) for key, text in texts.items()}
     has = {
         key: [name in whole[key] for name in names] + [bool(form.search(text)) for form in forms]

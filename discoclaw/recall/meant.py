@@ -124,10 +124,9 @@ def find(items: Collection[Item], typed: str) -> Found:
         likely, near = _by_words(topic, rest, whole=whole)
         if known.unknown:  # "slides_v3" is not meant by "slides"
             likely, near = [], [*likely, *near]
-    meant = tuple(likely)
-    return Found(
-        None, meant, tuple(one for one in dict.fromkeys(near) if one not in meant)[:MOST_NEAR], whole
-    )
+    ids = {item.id for item in likely}
+    also = {item.id: item for item in near if item.id not in ids}
+    return Found(None, tuple(likely), tuple(also.values())[:MOST_NEAR], whole)
 
 
 def named(items: Collection[Item], typed: str) -> Item | None:
@@ -194,17 +193,16 @@ def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[I
     best = shares[some[0].id] if some else 0.0
     least = max(MOSTLY, best * (ALL_OF_IT if whole else 1))
     likely = [item for item in some if shares[item.id] >= least]
-    begun = [item for item in items if item not in some and _begins(item.text, asked)]
+    others = [item for item in items if shares[item.id] < PARTLY]
+    begun = _begun(others, asked) if whole or not likely else []  # "tea" is found, so a team is not meant
     if not some:
         likely, begun = begun, []
-    elif likely and not whole:
-        begun = []  # "tea" is found, so a team is not meant
     wanted = _union(one.terms | one.topic for one in concepts)
     unwanted = _union(one.terms for part in but for one in _concepts(part)) - wanted
     likely = _told_apart(asked, [one for one in likely if not unwanted & known[one.id]], wanted, whole=whole)
-    names = {name for item in likely for name in of_item(item).written} if whole else set()
-    linked = [item for item in items if any(name <= known[item.id] for name in names)]
-    return likely, [one for one in (*some, *begun, *linked) if one not in likely]
+    names = {name for item in likely[:MOST_NEAR] for name in of_item(item).written} if whole else set()
+    linked = [item for item in others if any(name <= known[item.id] for name in names)]
+    return likely, [*some, *begun, *linked]
 
 
 def _concepts(typed: str) -> list[_Concept]:
@@ -314,18 +312,16 @@ def _denies(text: str) -> bool:
     return any(word.strip(".,!?") in NEGATIONS or word.endswith("n't") for word in words)
 
 
-def _begins(text: str, typed: str) -> bool:
-    """Whether for every word that was typed a word of the text begins so, or has a long one within it."""
-    runs = tokenise(text).runs
-    stop = STOP_WORDS[tokenise(typed).language] | STOP_WORDS["english"]
-    wanted = [run for run in tokenise(typed).runs if run not in stop]
-    return bool(wanted) and all(
-        any(
-            run.startswith(one) or (one in run and (len(one) >= SHORTEST or not one.isascii()))
-            for run in runs
-        )
-        for one in wanted
-    )
+def _begun(items: Iterable[Item], typed: str) -> list[Item]:
+    """The items in which, for every word that was typed, a word begins so, or has a long one within it."""
+    tokens = tokenise(typed)
+    wanted = [run for run in tokens.runs if run not in STOP_WORDS[tokens.language] | STOP_WORDS["english"]]
+
+    def has(runs: Sequence[str], one: str) -> bool:
+        within = len(one) >= SHORTEST or not one.isascii()
+        return any(run.startswith(one) or (within and one in run) for run in runs)
+
+    return [item for item in items if wanted and all(has(tokenise(item.text).runs, one) for one in wanted)]
 
 
 def _as_words(text: str, typed: str) -> bool:

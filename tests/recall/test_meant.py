@@ -1,6 +1,7 @@
 """What somebody means by a few words: what is ticked in a list, what only came near, and what is neither."""
 
 import string
+import sys
 
 import pytest
 from hypothesis import given
@@ -128,3 +129,28 @@ def test_a_number_is_found_with_any_separators(number: str, signs: list[str]) ->
     there, longer = item(f"The number is {number}, I think"), item(f"The other is 7{number}8")
     assert find([there, longer], spelled).meant == (there,)
     assert find([item(f"It is {spelled}."), longer], number).meant[0].text.startswith("It is")
+
+
+def calls(typed: str, number: int) -> int:
+    """How many functions of ours run while what is meant is looked for among so many items."""
+    items = [item(f"User has gadget{at} in room {at % 7} of hall {at % 5}.") for at in range(number)]
+    count = 0
+
+    def note(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    find(items, typed)  # what is cached for good
+    sys.setprofile(note)
+    try:
+        find(items, typed)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "typed", ["everything about the halls", "gadget7 in room 3", "a zebra", "hall-7/room"]
+)
+def test_ten_times_the_memories_cost_no_more_than_about_ten_times_as_much(typed: str) -> None:
+    assert calls(typed, 1_000) <= 12 * calls(typed, 100)

@@ -19,6 +19,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import utf16_length
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.meant import Found, find, has_all, named
 
 READS = "why"
@@ -42,7 +43,7 @@ async def those(
     if (stamps := call.context.listed.numbered(key, wanted)) is not None:
         branch = call.persona_here or (await call.memory.branches(call.subject)).current
         return _as_asked(call, items, Asked(verb, ",".join(stamps), branch), unseen=unseen)
-    found, hidden = _shown(call, items, wanted, verb)
+    found, hidden = await _shown(call, items, wanted, verb)
     if len(found.meant) == 1 and not found.near:
         raise await _question(call, verb, found.meant, naming.one(verb, found.meant[0], hidden=hidden))
     if not found.meant and len(found.near) == 1:
@@ -67,7 +68,7 @@ async def the_one(
         return _as_asked(call, items, call.asked, gone=gone)[0]
     if (certain := _certain(call, items, wanted, gone=gone)) is not None:
         return certain
-    found, hidden = _shown(call, items, wanted, verb)
+    found, hidden = await _shown(call, items, wanted, verb)
     if verb == READS and len(found.meant) == 1:
         return found.meant[0]
     every = [*found.meant, *found.near]
@@ -89,13 +90,14 @@ def _certain(
     return named([one for one in items if (gone or one.active) and (unseen or call.may_show(one))], wanted)
 
 
-def _shown(call: Call, items: Iterable[Item], wanted: str, verb: str) -> tuple[Found, int]:
+async def _shown(call: Call, items: Iterable[Item], wanted: str, verb: str) -> tuple[Found, int]:
     """What is found of what may be shown, and how many others have all the words.
 
     Raises Unclear if there is nothing to show.
     """
     active = [item for item in items if item.active]
-    found = find([item for item in active if call.may_show(item)], wanted)
+    # Ten thousand memories take seconds, in which everybody else is answered.
+    found = await read_in_thread(find, [item for item in active if call.may_show(item)], wanted)
     others = [item for item in active if not call.may_show(item)]
     hidden = sum(has_all(item, wanted) for item in others) or int(named(others, wanted) is not None)
     if found.certain is not None:  # a list that is turned acts on nothing

@@ -12,6 +12,7 @@ from discoclaw.core.item import Facets, Item, Kind, triple_text
 from discoclaw.core.ports import ForgetOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
+from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.meant import find
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 from discoclaw.session.tools.offering import linking, remembering
@@ -196,7 +197,7 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
 
 async def _propose(context: ToolContext, about: str) -> str:
     """Show the person a list of what may be meant, and leave the decision to them."""
-    found = find(context.visible((await context.view()).active()), about)
+    found = await read_in_thread(find, context.visible((await context.view()).active()), about)
     if not (found.certain or found.meant or found.near):
         raise Refused(f"nothing comes near {about!r}; memory_search shows what there is")
     context.offers = [ForgetOffer(context.speaker.user_id, await context.branch_name(), about)]
