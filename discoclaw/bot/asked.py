@@ -28,7 +28,7 @@ class Asked:
     text: str = ""
 
     def each(self) -> Iterator["Asked"]:
-        """The same for each memory alone."""
+        """One question for each memory that was chosen, with that one's stamp."""
         return (replace(self, item=one) for one in self.item.split(","))
 
     def names(self, item: Item) -> bool:

@@ -20,7 +20,7 @@ def texts_shown(message: discord.Message) -> str:
 
 
 def words_of(message: discord.Message) -> str:
-    """The same with nothing escaped."""
+    """All that a message says, as a text or as a card, as people read it: nothing is escaped."""
     return unmarked(texts_shown(message))
 
 

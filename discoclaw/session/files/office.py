@@ -52,7 +52,10 @@ def office_text(data: bytes) -> tuple[str, str]:
 
 
 def notebook_text(data: bytes) -> tuple[str, str]:
-    """The same for a notebook: its cells, and what they printed."""
+    """A notebook as text: its cells and what they printed; and what the sender is told of its pictures.
+
+    Raises KeyError, TypeError and ValueError for what is none.
+    """
     found, pictures = list[str](), 0
     for number, cell in enumerate(json.loads(data)["cells"], 1):
         found.append(f"[{number}: {cell['cell_type']}]\n{''.join(cell['source'])}")
