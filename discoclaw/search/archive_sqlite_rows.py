@@ -103,8 +103,8 @@ class SqliteWriter:
 
     def remove_person(self, person: str, until_ms: int) -> None:
         """Delete a person's messages, the answers to them, and everything in their direct messages."""
-        where = "(author_id = ?1 OR to_id = ?1 OR place = '@d' || ?1) AND sent_at <= ?2"
-        self.remove(where, (person, until_ms))
+        where = "(author_id = ? OR to_id = ? OR place = ?) AND sent_at <= ?"
+        self.remove(where, (person, person, f"@d{person}", until_ms))
 
     def _leave(self, where: str, given: Sequence[object]) -> None:
         """Note what rows look like in the file: these columns stand there in this order."""
