@@ -20,6 +20,14 @@ _SHORTEST = 4
 
 _BETWEEN = r"[\s().,/:_-]{0,3}"
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_KINDS = (
+    (("mail", "email", "address"), _MAIL),
+    (
+        ("phone", "telephon", "mobil", "number"),
+        re.compile(r"(?<![\w.])\+?\(?\d(?:[\s()/-]?\d){6,14}(?![\w-])"),
+    ),
+    (("iban", "bank", "account"), re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){3,7}")),
+)
 _WRITTEN_OUT = re.compile(
     r"([\w.+-]+)\s*[\[({]?\s*(?:@|\bat\b)\s*[\])}]?\s*([\w-]+(?:\s*[\[({]?\s*(?:\.|\bdot\b|\bpunkt\b)\s*[\])}]?\s*[\w-]+)+)"
 )
@@ -27,6 +35,7 @@ _DOT = re.compile(r"\s*[\[({]?\s*(?:\bdot\b|\bpunkt\b|\.)\s*[\])}]?\s*")
 _SIGNED = re.compile(r"[^\W_]+(?:[-./@:_#+]+[^\W_]+)+")
 _MASKED = re.compile(r"[\w.@+-]*[*•]{2,}[\w.@+*•-]*")
 _TOKEN = re.compile(r"[^\W_]+")
+_YEAR = re.compile(r"(?:19|20)\d\d(?:(?:19|20)?\d\d)?")
 _GAP = re.compile(r"[\s().,/:+_-]{1,3}")
 
 
@@ -68,6 +77,11 @@ def find(typed: str, items: Collection[Item]) -> Known:
         if names and not exact and any(get_close_matches(one, whole[item.id], 1, 0.8) for one in names)
     )
     return Known(exact, alike, frozenset(longer), unknown=bool(names) and not exact)
+
+
+def kinds(text: str) -> frozenset[str]:
+    """The words by which people ask for the identifiers of a text: "my phone number", "my mail address"."""
+    return frozenset(word for words, form in _KINDS if form.search(text) for word in words)
 
 
 def _plain(text: str) -> str:
@@ -115,7 +129,11 @@ def _numbers(plain: str) -> list[str]:
         end = token.end()
     found.append(group)
     joined = ("".join(one) for one in found)
-    return [one for one in joined if len(one) >= _SHORTEST and sum(map(str.isdigit, one)) >= FEWEST_DIGITS]
+    return [
+        one
+        for one in joined
+        if len(one) >= _SHORTEST and sum(map(str.isdigit, one)) >= FEWEST_DIGITS and not _YEAR.fullmatch(one)
+    ]
 
 
 def _written(number: str) -> str:

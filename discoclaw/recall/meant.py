@@ -20,7 +20,7 @@ from difflib import get_close_matches
 
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.languages import EVERYTHING, EVERYTHING_UNSPACED, LISTING, NEGATIONS, SAYING
-from discoclaw.core.matching import find_one, spaced
+from discoclaw.core.matching import find_one, spaced, without_user
 from discoclaw.core.text import collapse
 from discoclaw.core.words import (
     STOP_WORDS,
@@ -76,6 +76,7 @@ _PERSON = frozenset(
     )
 )
 _LIGHT = frozenset(terms("anymore longer pls please true thing project fact preference person ok okay"))
+_COMPOUNDING = frozenset(["german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian"])
 _SIGN = re.compile(r"(?<=\s)(?:[B-HJ-Z]|A(?=\W*$)|\d+)\b")
 
 
@@ -195,12 +196,14 @@ def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[I
     likely = [item for item in some if shares[item.id] >= least]
     others = [item for item in items if shares[item.id] < PARTLY]
     begun = _begun(others, asked) if whole or not likely else []  # "tea" is found, so a team is not meant
-    if not some:
-        likely, begun = begun, []
+    if not some or (whole and tokenise(asked).language in _COMPOUNDING):
+        likely, begun = [*likely, *begun], []
     wanted = _union(one.terms | one.topic for one in concepts)
     unwanted = _union(one.terms for part in but for one in _concepts(part)) - wanted
     likely = _told_apart(asked, [one for one in likely if not unwanted & known[one.id]], wanted, whole=whole)
-    names = {name for item in likely[:MOST_NEAR] for name in of_item(item).written} if whole else set()
+    if not whole:
+        return likely, [*some, *begun]
+    names = {name for item in likely[:MOST_NEAR] for name in of_item(item).written}
     linked = [item for item in others if any(name <= known[item.id] for name in names)]
     return likely, [*some, *begun, *linked]
 
@@ -250,7 +253,7 @@ def _spelt(
 
 def _terms(item: Item) -> frozenset[str]:
     document = of_item(item)
-    return frozenset(document.bag) | document.marks | document.parts
+    return frozenset(document.bag) | document.marks | document.parts | identifiers.kinds(item.text)
 
 
 def _union(sets: Iterable[Collection[str]]) -> frozenset[str]:
@@ -267,14 +270,23 @@ def _told_apart(typed: str, items: list[Item], wanted: frozenset[str], *, whole:
     """
     stop = STOP_WORDS["english"]
     signs = set(map(str.casefold, _SIGN.findall(f" {typed}")))
-    written = {word for word in _CAPITAL.findall(typed) if fold(word) not in stop}
+    written = {
+        word for word in _CAPITAL.findall(typed) if fold(word) not in stop or not typed.startswith(word)
+    }
     order = [] if whole else terms(typed)
     tests: list[tuple[object, Callable[[str], bool]]] = [
         (signs, lambda text: signs <= set(spaced(text).split())),  # "pot A"
         (written, lambda text: written <= set(_CAPITAL.findall(text))),  # "Mark", and no marks
         (typed, lambda text: not _within_names(text, typed)),  # "report", and not "report_v2"
         (order, lambda text: _in_order(order, terms(text))),  # "tea before coffee"
-        (_OWN.search(typed), lambda text: _is_own(text, wanted)),  # "my dog", and not the neighbour's
+        (
+            _OWN.search(typed) or not (whole or written),
+            lambda text: _is_own(text, wanted),
+        ),  # "my dog", and not the neighbour's
+        (
+            _CLAUSE.match(typed),
+            lambda text: wanted >= {*terms(without_user(text))},
+        ),  # "that I'm single": no malt
         (_SAYS_I.match(typed), lambda text: _ABOUT_USER.match(text) is not None),  # "that I'm into chess"
     ]
     for applies, test in tests:
