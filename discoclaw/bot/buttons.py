@@ -15,6 +15,7 @@ from discoclaw.bot.asked import STAMP, Asked, stamp
 from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.questions import settle_buttons
 from discoclaw.bot.cards.reading import texts_shown as shown_by
+from discoclaw.bot.cards.turning import written
 from discoclaw.bot.pressed import Pressed, whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
@@ -162,7 +163,8 @@ class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         assert press.message is not None
-        typed = naming.typed_in(shown_by(press.message))
+        shown = shown_by(press.message)
+        typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
         try:
             return await presses.commands.turn(press, self.known["verb"], typed, int(self.known["page"]))
         except Unclear as question:

@@ -210,12 +210,16 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetOffer:
-    """The model's proposal to forget what is `about` something. The person gets a list, and decides."""
+class ChoiceOffer:
+    """The model's proposal to forget what is `about` something, or to change it to `text` if there is one.
+
+    `about` is topics and ids with ";" between. The person gets a list, and decides.
+    """
 
     user_id: str
     branch: str
     about: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ class AskOffer:
     held: Item | None
 
 
-AnyOffer = Offer | ForgetOffer | HatchOffer | AskOffer
+AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer
 """What may be shown below an answer, with buttons."""
 
 

@@ -110,6 +110,8 @@ def find(items: Collection[Item], typed: str) -> Found:
     """What is meant among active items, and by its id among others."""
     if (exact := named(items, typed)) is not None:
         return Found(exact)
+    if len(parts := [part for part in typed.split(";") if part.strip()]) > 1:
+        return _together([find(items, part) for part in parts])
     active = sorted((item for item in items if item.active), key=by_newest)
     topic, whole = about(typed)
     if not tokenise(topic).runs:
@@ -128,6 +130,15 @@ def find(items: Collection[Item], typed: str) -> Found:
     ids = {item.id for item in likely}
     also = {item.id: item for item in near if item.id not in ids}
     return Found(None, tuple(likely), tuple(also.values())[:MOST_NEAR], whole)
+
+
+def _together(each: Sequence[Found]) -> Found:
+    """What several requests in one mean: "my ex; my old flat"."""
+    meant = {item.id: item for one in each for item in ([one.certain] if one.certain else one.meant)}
+    near = {item.id: item for one in each for item in one.near if item.id not in meant}
+    return Found(
+        None, tuple(meant.values()), tuple(near.values())[:MOST_NEAR], any(one.whole for one in each)
+    )
 
 
 def named(items: Collection[Item], typed: str) -> Item | None:

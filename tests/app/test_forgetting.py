@@ -68,6 +68,36 @@ class TestTheModel:
             await world.ann.click(shown, label="Forget: 1, 2")
             assert await texts(world) == {NUTS}
 
+    async def test_proposes_several_topics_and_ids_at_once(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            await remember(world, EX, BROKE, NUTS, "User has a van.")
+            (van,) = [
+                one for one in (await world.memory.view(f"user-{world.ann.id}")).active() if "van" in one.text
+            ]
+            about = f"{van.id.removeprefix('durable-')}; Callum"
+            model.answers.extend([calls(("memory_forget", {"about": about})), "Choose below."])
+            await world.ann.send(world.general, "weg damit: mein Auto, und der Kerl")
+            pressed = await world.ann.click(world.general.last_message, label="Choose")
+            await world.ann.click(pressed.followups[-1], label="Forget: 1, 2, 3")
+            assert await texts(world) == {NUTS}
+
+    async def test_proposes_a_correction_and_the_person_says_of_which(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            await remember(world, EX, BROKE, NUTS)
+            right = "User and Callum broke up in June | after a quarrel."
+            model.answers.extend([calls(("memory_update", {"about": "Callum", "text": right})), "Which one?"])
+            await world.ann.send(world.general, "no, that with Callum was in June, after a quarrel")
+            assert "Nothing is changed yet" in str(model.requests[-1])
+            pressed = await world.ann.click(world.general.last_message, label="Choose")
+            asked = pressed.followups[-1]
+            assert asked.ephemeral and await texts(world) == {EX, BROKE, NUTS}
+            (menu,) = asked.components[0]["components"]
+            (broke,) = [one["value"] for one in menu["options"] if one["label"] == BROKE]
+            await world.ann.select(asked, [broke])
+            assert await texts(world) == {EX, right, NUTS}
+
     async def test_is_told_where_nothing_comes_near(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:

@@ -3,7 +3,7 @@
 from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.texts import naming, offers, pending
-from discoclaw.core.ports import AnyOffer, AskOffer, ForgetOffer, HatchOffer
+from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, HatchOffer
 
 
 def offered(offer: AnyOffer) -> Card:
@@ -14,6 +14,7 @@ def offered(offer: AnyOffer) -> Card:
         return cards.proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
     if isinstance(offer, HatchOffer):
         return cards.interview(offers.NO_PERSONALITY, user_id)
-    if isinstance(offer, ForgetOffer):
-        return cards.forgetting(naming.offered(offer.about), user_id, offer.branch)
+    if isinstance(offer, ChoiceOffer):
+        verb = "edit" if offer.text else "forget"
+        return cards.choosing(naming.offered(verb, offer.about, offer.text), user_id, verb, offer.branch)
     return cards.persona(offers.switch(offer.branch), user_id, offer.branch)

@@ -34,9 +34,9 @@ def persona(text: str, user_id: str, branch: str) -> Card:
     return _beside(text, Button(f"switch:{user_id}:{branch}", f"Switch to {branch}"))
 
 
-def forgetting(text: str, user_id: str, branch: str) -> Card:
-    """An offer to choose what is forgotten."""
-    return _beside(text, Button(f"list:{user_id}:forget:1:{branch}", "Choose"))
+def choosing(text: str, user_id: str, verb: str, branch: str) -> Card:
+    """An offer to choose the memories for a command."""
+    return _beside(text, Button(f"list:{user_id}:{verb}:1:{branch}", "Choose"))
 
 
 def interview(text: str, user_id: str) -> Card:

@@ -22,7 +22,7 @@ NONE_OF_THESE = "None of these"
 
 _QUOTED = 200
 """Of a memory in a question, in UTF-16 units."""
-_TYPED = 100
+_TYPED = 300
 _LISTED = 130
 _LOST = "-# It no longer says "
 _NEW = "\n> "
@@ -102,9 +102,9 @@ def listed(
     return "\n".join([f"{head}{ACTS[verb].which}", *lines, *foot]) + _too(verb, hidden)
 
 
-def offered(about: str) -> str:
-    """What stands beside the button that shows the list of what the model proposes to forget."""
-    return f"For {said(about, _TYPED)} I found memories. Choose which I should forget."
+def offered(verb: str, about: str, new: str) -> str:
+    """What stands beside the button that shows the list of what the model proposes to forget or change."""
+    return f"For {said(about, _TYPED)} I found memories. {ACTS[verb].which}{_new(new)}"
 
 
 def typed_in(page: str) -> str:

@@ -19,7 +19,7 @@ from discoclaw.core.draft import Draft, Origin, find
 from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
-from discoclaw.core.ports import ForgetOffer, Offer
+from discoclaw.core.ports import ChoiceOffer, Offer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.view import View
@@ -120,7 +120,7 @@ class ToolContext:
         talk: TalkSearch = no_talk,
         names: Collection[str] = (),
     ) -> None:
-        self.offers: list[Offer | ForgetOffer] = []
+        self.offers: list[Offer | ChoiceOffer] = []
         self.late = False
         self.speaker = speaker
         self.memory = parts.memory

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item, Kind, triple_text
-from discoclaw.core.ports import ForgetOffer
+from discoclaw.core.ports import ChoiceOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
 from discoclaw.memory.disk.files import read_in_thread
@@ -18,6 +18,7 @@ from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext
 from discoclaw.session.tools.offering import linking, remembering
 
 ITEM = "Its id, key or text."
+ABOUT = "Topics in the words that the items have, and ids; with ; between."
 
 
 class _Kept(ToolInput):
@@ -53,10 +54,18 @@ class Add(_Kept):
 
 
 class Update(ToolInput):
-    """Correct an item when the person says it is wrong or changed. Its history keeps the old text."""
+    """Correct an item when the person says it is wrong or changed. Its history keeps the old text. If you are
+    not sure which: about instead of id; then the person gets a list, and decides."""
 
-    id: Text = Field(description=ITEM)
+    id: Text | None = Field(default=None, description=ITEM)
     text: Text = Field(description="The whole sentence as it is right.")
+    about: Name | None = Field(default=None, description=ABOUT)
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if (self.id is None) == (self.about is None):
+            raise ValueError("name it by id, or say about what")
+        return self
 
 
 class Forget(ToolInput):
@@ -70,7 +79,7 @@ class Forget(ToolInput):
     predicate: Name | None = None
     object: Text | None = None
     scope: Name | None = Field(default=None, description="Only in this scope.")
-    about: Name | None = Field(default=None, description="A topic, in the words that the items have.")
+    about: Name | None = Field(default=None, description=ABOUT)
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
@@ -158,8 +167,11 @@ def _not_linked(reasons: Sequence[str]) -> list[str]:
 
 
 async def update(context: ToolContext, wanted: Update) -> str:
+    if wanted.about is not None:
+        return await _propose(context, wanted.about, wanted.text)
+
     def edit(draft: Draft) -> str:
-        item = context.the_one(draft.items.values(), wanted.id)
+        item = context.the_one(draft.items.values(), wanted.id or "")
         item, done = draft.upsert(
             item.kind,
             wanted.text,
@@ -195,13 +207,14 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
     return await context.change("memory_forget", edit)
 
 
-async def _propose(context: ToolContext, about: str) -> str:
+async def _propose(context: ToolContext, about: str, text: str = "") -> str:
     """Show the person a list of what may be meant, and leave the decision to them."""
     found = await read_in_thread(find, context.visible((await context.view()).active()), about)
     if not (found.certain or found.meant or found.near):
         raise Refused(f"nothing comes near {about!r}; memory_search shows what there is")
-    context.offers = [ForgetOffer(context.speaker.user_id, await context.branch_name(), about)]
-    return "The person is shown what may be meant, and chooses. Nothing is forgotten yet."
+    context.offers = [ChoiceOffer(context.speaker.user_id, await context.branch_name(), about, text)]
+    done = "changed" if text else "forgotten"
+    return f"The person is shown what may be meant, and chooses. Nothing is {done} yet."
 
 
 async def link(context: ToolContext, wanted: Link) -> str:
