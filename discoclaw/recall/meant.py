@@ -281,31 +281,25 @@ def _told_apart(typed: str, items: list[Item], wanted: frozenset[str], *, whole:
     """
     stop = STOP_WORDS["english"]
     signs = set(map(str.casefold, _SIGN.findall(f" {typed}")))
-    written = {
-        word for word in _CAPITAL.findall(typed) if fold(word) not in stop or not typed.startswith(word)
-    }
+    capital = _CAPITAL.findall(typed)
+    written = {word for word in capital if fold(word) not in stop or not typed.startswith(word)}
     order = [] if whole else terms(typed)
+    own = _OWN.search(typed) or not (whole or written)
     tests: list[tuple[object, Callable[[str], bool]]] = [
         (signs, lambda text: signs <= set(spaced(text).split())),  # "pot A"
         (written, lambda text: written <= set(_CAPITAL.findall(text))),  # "Mark", and no marks
         (typed, lambda text: not _within_names(text, typed)),  # "report", and not "report_v2"
         (order, lambda text: _in_order(order, terms(text))),  # "tea before coffee"
-        (
-            _OWN.search(typed) or not (whole or written),
-            lambda text: _is_own(text, wanted),
-        ),  # "my dog", and not the neighbour's
-        (
-            _CLAUSE.match(typed),
-            lambda text: wanted >= {*terms(without_user(text))},
-        ),  # "that I'm single": no malt
+        (own, lambda text: _is_own(text, wanted)),  # "my dog", and not the neighbour's
+        (_CLAUSE.match(typed), lambda text: wanted >= {*terms(without_user(text))}),  # "that I'm single"
         (_SAYS_I.match(typed), lambda text: _ABOUT_USER.match(text) is not None),  # "that I'm into chess"
     ]
-    for applies, test in tests:
-        if applies:
-            items = [one for one in items if test(one.text)] or items
     if _CLAUSE.match(typed) or _denies(typed):
         denied = _denies(typed.partition(",")[0])
         items = [one for one in items if _denies(one.text) == denied]
+    for applies, test in tests:
+        if applies:
+            items = [one for one in items if test(one.text)] or items
     return items
 
 

@@ -1,5 +1,6 @@
 """People say in their own words what is to be forgotten; a list shows what may be meant, and they decide."""
 
+import re
 from typing import Any
 
 import pytest
@@ -72,11 +73,14 @@ class TestTheModel:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
             await remember(world, EX, BROKE, NUTS, "User has a van.")
-            (van,) = [
-                one for one in (await world.memory.view(f"user-{world.ann.id}")).active() if "van" in one.text
-            ]
-            about = f"{van.id.removeprefix('durable-')}; Callum"
-            model.answers.extend([calls(("memory_forget", {"about": about})), "Choose below."])
+            model.answers.append(calls(("memory_search", {"query": "van"})))
+
+            def propose(request: Any) -> Any:
+                van = re.search(r"User has a van\. [^[]*\[(\w+)\]", str(request))
+                assert van is not None
+                return calls(("memory_forget", {"about": f"{van[1]};Callum"}))
+
+            model.answers.extend([propose, "Choose below."])
             await world.ann.send(world.general, "weg damit: mein Auto, und der Kerl")
             pressed = await world.ann.click(world.general.last_message, label="Choose")
             await world.ann.click(pressed.followups[-1], label="Forget: 1, 2, 3")

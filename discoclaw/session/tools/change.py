@@ -18,6 +18,7 @@ from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext
 from discoclaw.session.tools.offering import linking, remembering
 
 ITEM = "Its id, key or text."
+_MOST_ABOUT = 10
 ABOUT = "Topics in the words that the items have, and ids; with ; between."
 
 
@@ -209,6 +210,10 @@ async def forget(context: ToolContext, wanted: Forget) -> str:
 
 async def _propose(context: ToolContext, about: str, text: str = "") -> str:
     """Show the person a list of what may be meant, and leave the decision to them."""
+    parts = [(context.shown.meant(one) or one).removeprefix("durable-") for one in about.split(";")]
+    if len(parts) > _MOST_ABOUT:
+        raise Refused(f"name at most {_MOST_ABOUT} topics and ids at once")
+    about = "; ".join(map(str.strip, parts))
     found = await read_in_thread(find, context.visible((await context.view()).active()), about)
     if not (found.certain or found.meant or found.near):
         raise Refused(f"nothing comes near {about!r}; memory_search shows what there is")
