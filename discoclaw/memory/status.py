@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk import cursors, lock_holder
@@ -14,6 +13,8 @@ from discoclaw.memory.disk.members import Together
 from discoclaw.memory.disk.port import CURSORS, Disk
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks
+from discoclaw.memory.subjects.changed import Numbered
+from discoclaw.memory.subjects.follow import marked
 from discoclaw.memory.subjects.inspect import unfinished
 
 MOST_LAG_S = 60.0
@@ -90,29 +91,18 @@ def status_of(stores: Disks) -> Status:
 
 def _behind(disk: Disk) -> dict[str, int]:
     """How many ledgers each follower has not taken in as they are now. Raises OSError."""
-    folder, found = disk.documents(CURSORS), {}
+    folder, found = disk.documents(CURSORS), dict[str, int]()
+    ledgers = disk.ledgers if disk.shared else Numbered(disk, keeps=False)
     for file in folder.names():
         name = file.removeprefix(_FOLLOWER).removesuffix(_JSON)
         if file == f"{_FOLLOWER}{name}{_JSON}" and not name.endswith(_MARK):
-            marked = cursors.read(folder, f"{_FOLLOWER}{name}{_MARK}{_JSON}")
-            found[name] = _open(disk, cursors.read(folder, file), marked.get("mark"))
+            old = cursors.read(folder, f"{_FOLLOWER}{name}{_MARK}{_JSON}")
+            cursor = cursors.read(folder, file)
+            todo = cursor.get("todo")
+            waiting = {one for one in todo if isinstance(one, str)} if isinstance(todo, list) else set()
+            changed = ledgers.since(marked(cursor, old))[0]
+            found[name] = len(waiting.union(one for one in changed if ledgers.log(one).size()))
     return found
-
-
-def _open(disk: Disk, cursor: Mapping[str, object], mark: Any) -> int:
-    """How many ledgers a follower's cursor does not have as they are now; see `subjects/follow`."""
-    done, todo = cursor.get("done"), cursor.get("todo")
-    if not isinstance(todo, list):  # of an earlier version, which had lengths alone
-        return sum(cursor.get(subject) != size for subject, size in disk.ledgers.by_age())
-    known = done if isinstance(done, dict) else {}
-    waiting = {one for one in todo if isinstance(one, str)}
-    changed = {one for one in disk.ledgers.since(mark)[0] if not _same(disk, one, known.get(one))}
-    return len(waiting | changed)
-
-
-def _same(disk: Disk, subject: str, known: object) -> bool:
-    head = disk.ledgers.log(subject).head()
-    return not head.size or known == list(head) or known == head.size
 
 
 def _size(folder: Path) -> int:

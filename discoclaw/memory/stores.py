@@ -109,10 +109,10 @@ class Disks:
         """
         if not self.used.remembers:
             return []  # its purpose is to know nobody
-        own = {subject for subject, _ in self.used.ledgers.by_age()}
         told = []
         for other in self.beside:
-            if people := sum(subject not in own for subject, _ in other.ledgers.by_age()):
+            theirs = {subject for subject, _ in other.ledgers.by_age()}
+            if theirs and (people := len(theirs.difference(one for one, _ in self.used.ledgers.by_age()))):
                 told.append(
                     f"{people} {'person has' if people == 1 else 'people have'} memories in the store "
                     f"{other.name!r}, which is not used; to move them to {self.used.name!r}, see "

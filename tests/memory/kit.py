@@ -20,6 +20,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.port import Log
+from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
@@ -70,8 +71,11 @@ def listening(memory: Memory) -> Ear:
 
 
 def tell_nobody(memory: Memory) -> None:
-    """Let no part hear what changes from now on, as after the program was killed."""
+    """Let no part hear what changes from now on, as after the program was killed and started again."""
     memory.changes._listeners.clear()
+    if not memory.disk.shared:
+        memory.ledgers = Numbered(memory.disk)
+        memory.join(memory.ledgers)
 
 
 def refusing(refuses: Callable[[str], bool]) -> Consent:

@@ -93,10 +93,12 @@ class FileLedgers:
 
     def by_age(self) -> list[tuple[str, int]]:
         found = []
-        for path in self.folder.glob("*.jsonl"):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime_ns, path.stem, status.st_size))
+        with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".jsonl"):
+                    with suppress(OSError):
+                        status = entry.stat()
+                        found.append((status.st_mtime_ns, entry.name[:-6], status.st_size))
         return [(subject, size) for _, subject, size in sorted(found)]
 
     def since(self, mark: Mark) -> tuple[list[str], Mark]:
@@ -192,11 +194,6 @@ class FilesDisk:
 def log_at(where: Path | Log) -> Log:
     """A log, or the file of that path as one."""
     return FileLog(where) if isinstance(where, Path) else where
-
-
-def ledgers_at(where: Path | Ledgers) -> Ledgers:
-    """Ledgers, or the folder of that path as such."""
-    return FileLedgers(where) if isinstance(where, Path) else where
 
 
 def documents_at(where: Path | Documents) -> Documents:

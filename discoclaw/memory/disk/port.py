@@ -138,7 +138,8 @@ class Ledgers(Protocol):
     def since(self, mark: Mark) -> tuple[list[str], Mark]:
         """The subjects whose ledgers changed since a mark, in that order, and the mark for the next time.
 
-        None stands for the beginning: all of them. One that is gone by now may be among them.
+        None stands for the beginning: all of them. One that is gone by now may be among them. They may be the
+        first of many; then the mark is where the others begin.
         """
         ...
 

@@ -38,6 +38,7 @@ from discoclaw.memory.exchange.logs import ErasedAt, check_logs, take_logs, writ
 from discoclaw.memory.exchange.objects import check_version
 from discoclaw.memory.exchange.profiles import check_profiles, take_profiles, write_profiles
 from discoclaw.memory.people import choices
+from discoclaw.memory.subjects import changed
 from discoclaw.memory.subjects.inspect import Inspection
 
 FORMAT = "discoclaw-everybody"
@@ -45,7 +46,7 @@ VERSION = 1
 LIST, PEOPLE = "everybody.json", "people"
 
 PROGRESS: Final = (
-    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON),
+    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON, changed.INDEX),
     *("inbox:", "inbox-"),
 )
 """The beginnings of cursors that say what was done with this store, which means nothing in another one.

@@ -1,22 +1,20 @@
 """Followers of the ledger: they mirror memory elsewhere, each with a saved cursor.
 
 The writer never calls a mirror. It only reports that a subject changed; a follower's own task then updates
-the mirror and saves its progress. The cursor `<name>-mark` has a moment of the store, up to which everything
-is mirrored except what is still `todo` in the cursor `<name>`; what is `done` there changed later. Changes
-made while the program was down are those since the mark, so a start costs no more than there were changes. A
-mirror may lag or fail without affecting anything else. Independent of what a mirror is.
+the mirror and saves its progress. Its cursor has a `mark`, a moment of the store up to which everything is
+mirrored except what is still `todo` there. Changes made while the program was down are those since the mark,
+so a start costs no more than there were changes, and so does each save. A mirror may lag or fail without
+affecting anything else. Independent of what a mirror is.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from pathlib import Path
 
 from pydantic import JsonValue
 
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.memory.disk.plain import ledgers_at
 from discoclaw.memory.disk.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
 from discoclaw.work import RETRY_S, Worker
 
@@ -24,9 +22,6 @@ log = logging.getLogger(__name__)
 
 Mirror = Callable[[str], Awaitable[None]]
 """Updates the mirror of one subject; raises if that fails."""
-
-MOST_DONE = 1_000
-"""The most subjects in a cursor that were mirrored since its mark; then the mark is moved on."""
 
 
 class Follower(Listener):
@@ -43,20 +38,21 @@ class Follower(Listener):
         name: str,
         mirror: Mirror,
         *,
-        ledgers: Path | Ledgers,
+        ledgers: Ledgers,
         cursors: Cursors,
         retry_s: float = RETRY_S,
         awake: bool = False,
     ) -> None:
-        self._name, self._mark = f"follow-{name}", f"follow-{name}-mark"
+        self._name = f"follow-{name}"
         self._mirror = mirror
-        self._ledgers = ledgers_at(ledgers)
+        self._ledgers = ledgers
         self._cursors = cursors
         self._retry_s = retry_s
         self._worker: Worker[str] | None = self._new_worker() if awake else None
         self._follows = False  # whether the cursor is ours: what it has was read, and everything since noted
+        self._mark: Mark = None
         self._done: dict[str, Head] = {}
-        """How far each ledger was mirrored since the mark in the cursor."""
+        """How far each ledger was mirrored since the mark."""
         self._todo: dict[str, int] = {}
         """How often each subject was touched since its last mirroring began that worked."""
 
@@ -65,14 +61,14 @@ class Follower(Listener):
         if self._worker is None:
             return
         cursor = await self._cursors.get(self._name)
-        self._done = {**_heads(cursor), **self._done}
+        old = await self._cursors.get(f"{self._name}-mark") if "mark" not in cursor else {}
+        self._mark = marked(cursor, old)
         self._follows = True
         for subject in _texts(cursor.get("todo")):
             self.touch(subject)
-        try:
-            await self._move_on()
-        except OSError as error:
-            log.warning("%s: what changed meanwhile cannot be found: %s", self._name, error)
+        await self._save()
+        if old and "mark" in await self._cursors.get(self._name):
+            await self._cursors.remove([f"{self._name}-mark"])
 
     def recorded(self, subject: str) -> None:
         self.touch(subject)
@@ -125,54 +121,40 @@ class Follower(Listener):
         if self._todo.get(subject) == touched:
             self._todo.pop(subject, None)
 
-    async def _save(self, subjects: Collection[str] = ()) -> None:
-        """Save the progress, without subjects that are gone or were erased meanwhile."""
-        if not self._follows:
-            return
-        if len(self._done) > MOST_DONE:
-            await self._move_on()
-            return
-        await self._write(self._cursors.erasings)
+    async def _save(self, brought: Collection[str] = ()) -> None:
+        """Save the progress, and queue what changed since without being mirrored, or the first of that."""
+        while self._follows:
+            erasings, known, todo = self._cursors.erasings, dict(self._done), list(self._todo)
+            try:
+                changed, heads, present = await read_in_thread(self._look, todo)
+            except OSError as error:
+                log.warning("%s: what changed meanwhile cannot be found: %s", self._name, error)
+                return
+            found = [one for one in changed if known.get(one) != heads[one]]
+            for subject in found:
+                self.touch(subject)
+            left = [one for one in self._todo if heads.get(one) != NO_LOG]
+            if not await self._write({"mark": present, "todo": left}, erasings):
+                return  # the only cost is that the work is repeated
+            if present == self._mark:
+                return
+            self._mark = present
+            self._done = {one: head for one, head in self._done.items() if known.get(one) != head}
+            if found or not changed:
+                return
 
-    async def _move_on(self) -> None:
-        """Move the mark to the present, and queue what changed since without being mirrored."""
-        known, erasings = dict(self._done), self._cursors.erasings
-        mark: Mark = None
-        if "todo" in await self._cursors.get(self._name):  # else it was lost, or an earlier version's
-            mark = (await self._cursors.get(self._mark)).get("mark")  # type: ignore[assignment]
-        open_, present = await read_in_thread(self._changed, mark, known)
-        for subject in open_:
-            self.touch(subject)
-        if not await self._write(erasings):
-            return
-        if present != mark and not await self._cursors.update(
-            self._mark, lambda _: {"mark": present} if erasings == self._cursors.erasings else None
-        ):
-            return
-        for subject, head in known.items():
-            if self._done.get(subject) == head:
-                del self._done[subject]
-
-    def _changed(self, mark: Mark, known: Mapping[str, Head]) -> tuple[list[str], Mark]:
-        """The subjects that changed since a mark and are not mirrored, and the mark of now. Blocking."""
-        changed, present = self._ledgers.since(mark)
-        return [one for one in changed if not _same(known.get(one), self._head(one))], present
-
-    async def _write(self, erasings: int) -> bool:
+    async def _write(self, cursor: Mapping[str, object], erasings: int) -> bool:
         """Write the cursor, unless there were more erasings than so many."""
-        wanted = {*self._done, *self._todo}
-        gone = await read_in_thread(lambda: {subject for subject in wanted if self._head(subject) == NO_LOG})
-        for subject in gone:
-            self._done.pop(subject, None)
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
-            if erasings != self._cursors.erasings:
-                return None  # the only cost is that the work is repeated
-            done = {one: list(head) for one, head in self._done.items() if one in wanted - gone}
-            todo = [one for one in self._todo if one in wanted - gone]
-            return {"done": done, "todo": todo}
+            return cursor if erasings == self._cursors.erasings else None
 
-        return await self._cursors.update(self._name, noted)
+        return cursor == await self._cursors.get(self._name) or await self._cursors.update(self._name, noted)
+
+    def _look(self, todo: Iterable[str]) -> tuple[list[str], Mapping[str, Head], Mark]:
+        """What changed since the mark, the heads of that and of what is to do, and the next mark."""
+        changed, present = self._ledgers.since(self._mark)
+        return changed, {one: self._head(one) for one in {*changed, *todo}}, present
 
     def _head(self, subject: str) -> Head:
         try:
@@ -187,29 +169,9 @@ def _about(name: str) -> str | None:
     return file.removesuffix(".json") if folder == INTENTS else subject_of(name)
 
 
-def _same(known: Head | None, head: Head) -> bool:
-    return known is not None and known.size == head.size and known.generation in {head.generation, _ANY}
-
-
-_ANY = -1
-"""The generation of a log whose length alone is known."""
-
-
-def _heads(cursor: Mapping[str, object]) -> dict[str, Head]:
-    """How far each ledger was mirrored, from a cursor; those of earlier versions had lengths alone."""
-    done = cursor.get("done") if "todo" in cursor else cursor
-    pairs: Iterable[tuple[str, object]] = done.items() if isinstance(done, dict) else ()
-    return {subject: head for subject, value in pairs if (head := _head_in(value)) is not None}
-
-
-def _head_in(value: object) -> Head | None:
-    match value:
-        case int(size) if not isinstance(size, bool):
-            return Head(size, _ANY)
-        case [int(size), int(generation)]:
-            return Head(size, generation)
-        case _:
-            return None
+def marked(cursor: Mapping[str, object], old: Mapping[str, object]) -> Mark:
+    """The mark in a cursor; earlier versions had it in one of its own."""
+    return (cursor if "mark" in cursor else old if "todo" in cursor else {}).get("mark")  # type: ignore[return-value]
 
 
 def _texts(value: JsonValue | object) -> list[str]:

@@ -36,6 +36,7 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
 from discoclaw.memory.subjects.access import Access, Drafted
+from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.entries import Entries
 from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
@@ -67,7 +68,8 @@ class Memory:
     ) -> None:
         self.disks = disks = disks_at(where)
         self.disk = disks.used
-        self.ledgers: Ledgers = self.disk.ledgers
+        numbered = () if self.disk.shared else (Numbered(self.disk),)
+        self.ledgers: Ledgers = numbered[0] if numbered else self.disk.ledgers
         self.ledger_folder = disks.root / LEDGERS
         self.durable_folder = self.disk.durable or disks.root / "durable"
         self.changes = changes or Changes()
@@ -101,7 +103,7 @@ class Memory:
             processes,
             clock=clock,
         )
-        self.changes.add(self.erasings, self._entries, cursors)
+        self.changes.add(*numbered, self.erasings, self._entries, cursors)
 
     def join(self, *parts: PersonalData | Listener) -> None:
         """Register parts: an erasing visits those with personal data, and listeners are told of changes."""
