@@ -179,7 +179,7 @@ def _lock(root: Path) -> Iterator[Finding]:
 
 def _leftovers(settings: Settings) -> Iterator[Finding]:
     with disks_of(settings) as stores:
-        found = temporary.leftovers(stores.folders())
+        found = temporary.leftovers(stores.listed())
         if found and not lock_holder.locked(settings.memory_dir):
             text = f"{count(found, 'temporary file')} of killed writes"
             yield Finding("leftovers", "warning", text, "start the bot, which removes them")

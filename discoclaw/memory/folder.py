@@ -73,7 +73,7 @@ class DataFolder:
         swap.finish(self._root.parent)
         upgrades.upgrade(self._root, self._clock())
         self._close_to_others()
-        for stays in temporary.sweep(self._disks.folders())[1]:
+        for stays in temporary.sweep(self._disks.listed())[1]:
             log.warning("the leftover of a killed write could not be removed: %s", stays)
         lock_holder.note(self._root, self._clock())
         if self._disks.used.shared:

@@ -11,10 +11,10 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.disk import cursors, lock_holder
 from discoclaw.memory.disk.members import Together
 from discoclaw.memory.disk.port import CURSORS, Disk
+from discoclaw.memory.erasing.cursor_files import texts_of
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.changed import Numbered
-from discoclaw.memory.subjects.follow import marked
 from discoclaw.memory.subjects.inspect import unfinished
 
 MOST_LAG_S = 60.0
@@ -96,12 +96,10 @@ def _behind(disk: Disk) -> dict[str, int]:
     for file in folder.names():
         name = file.removeprefix(_FOLLOWER).removesuffix(_JSON)
         if file == f"{_FOLLOWER}{name}{_JSON}" and not name.endswith(_MARK):
-            old = cursors.read(folder, f"{_FOLLOWER}{name}{_MARK}{_JSON}")
             cursor = cursors.read(folder, file)
-            todo = cursor.get("todo")
-            waiting = {one for one in todo if isinstance(one, str)} if isinstance(todo, list) else set()
-            changed = ledgers.since(marked(cursor, old))[0]
-            found[name] = len(waiting.union(one for one in changed if ledgers.log(one).size()))
+            since, _ = ledgers.since(cursor.get("mark"))  # type: ignore[arg-type]
+            changed = [one for one in since if ledgers.log(one).size()]
+            found[name] = len({*texts_of(cursor, "todo"), *changed})
     return found
 
 

@@ -8,8 +8,9 @@ decisions are moved. Memories are not; they are exported and imported.
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -87,9 +88,10 @@ class Disks:
             found |= {disk.documents(ROLLING).folder, *([disk.durable] if disk.durable is not None else [])}
         return {folder for folder in found if not folder.resolve().is_relative_to(root)}
 
-    def folders(self) -> set[Path]:
-        """Every folder in which files are written."""
-        return {Path(folder) for tree in self.trees() for folder, _, _ in os.walk(tree)} | self.placed()
+    def listed(self) -> Iterator[tuple[Path, list[str]]]:
+        """Every folder in which files are written that can be read, with the names of its files."""
+        inside, placed = map(os.walk, self.trees()), (islice(os.walk(one), 1) for one in self.placed())
+        return ((Path(folder), files) for found in chain(inside, placed) for folder, _, files in found)
 
     def check(self) -> str | None:
         """Return what is wrong with one of them, and the way out; None if all are sound or absent.

@@ -33,18 +33,11 @@ def claim(handle: int) -> bool:
     return os.fstat(handle).st_nlink > 0 or os.name == "nt"
 
 
-def sweep(folders: Iterable[Path]) -> tuple[int, list[str]]:
-    """Remove the leftovers in these folders. Returns how many there were, and which stay and why."""
+def sweep(listed: Iterable[tuple[Path, Iterable[str]]]) -> tuple[int, list[str]]:
+    """Remove the leftovers among the files of folders. Returns how many, and which stay and why."""
     removed, left = 0, list[str]()
-    for folder in folders:
-        try:
-            names = [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            left.append(f"{folder}: {error.strerror or error}")
-            continue
-        for path in (folder / name for name in names):
+    for folder, names in listed:
+        for path in (folder / name for name in names if name[0] == "." and _OURS.fullmatch(name)):
             try:
                 removed += _remove_unlocked(path)
             except OSError as error:
@@ -52,13 +45,9 @@ def sweep(folders: Iterable[Path]) -> tuple[int, list[str]]:
     return removed, left
 
 
-def leftovers(folders: Iterable[Path]) -> int:
-    """How many temporary files there are in these folders. Those of a living writer count too."""
-    found = 0
-    for folder in folders:
-        with suppress(OSError):
-            found += sum(_OURS.fullmatch(name) is not None for name in os.listdir(folder))
-    return found
+def leftovers(listed: Iterable[tuple[Path, Iterable[str]]]) -> int:
+    """How many temporary files there are. Those of a living writer count too."""
+    return sum(_OURS.fullmatch(name) is not None for _, names in listed for name in names)
 
 
 def sweep_for(target: Path, *, alike: str | None = None) -> None:

@@ -26,6 +26,7 @@ from discoclaw.core.subject import group_of, group_subject
 from discoclaw.memory.disk.cursors import parsed
 from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.disk.port import CURSORS, GROUPS, Disk, Documents, drop
+from discoclaw.memory.erasing.cursor_files import texts_of
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class GroupIndex:
         known = self._index()
         found = self._bring(known, user)
         if "mark" in known:  # else everything was read just now
-            found |= set(_texts(parsed(_content(self._cursors, _name(user))), "groups"))
+            found |= set(texts_of(parsed(_content(self._cursors, _name(user))), "groups"))
         return found
 
     def note(self, group: str, users: Iterable[str]) -> None:
@@ -83,7 +84,7 @@ class GroupIndex:
         """Index what changed. Returns the groups that nobody can read, and those that now name a person."""
         mark: JsonValue = known.get("mark")  # type: ignore[assignment]
         changed, present = self._disk.ledgers.since(mark)
-        damaged, named = set(_texts(known, "damaged")), defaultdict[str, set[str]](set)
+        damaged, named = set(texts_of(known, "damaged")), defaultdict[str, set[str]](set)
         groups = [one for one in changed if group_of(one) is not None]
         for subject in groups:
             people, unreadable = _people_in(self._disk.ledgers.log(subject).read())
@@ -109,7 +110,7 @@ class GroupIndex:
 
     def _add(self, user: str, groups: Collection[str]) -> None:
         def work(before: bytes | None) -> bytes | None:
-            known = set(_texts(parsed(before or b""), "groups"))
+            known = set(texts_of(parsed(before or b""), "groups"))
             return None if known.issuperset(groups) else render_json({"groups": sorted({*known, *groups})})
 
         self._cursors.change(_name(user), work)
@@ -159,8 +160,3 @@ def _content(folder: Documents, name: str) -> bytes:
         return folder.read(name)
     except FileNotFoundError:
         return b""
-
-
-def _texts(value: Mapping[str, object], key: str) -> list[str]:
-    found = value.get(key)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

@@ -140,16 +140,16 @@ class Snapshots(PersonalData):
 
 
 class Leftovers(PersonalData):
-    """The temporary files of killed writes, which may have anybody's words, in all `folders`."""
+    """The temporary files of killed writes, which may have anybody's words, in all folders."""
 
     name = "leftovers"
     local = True
 
-    def __init__(self, folders: Callable[[], Iterable[Path]]) -> None:
-        self._folders = folders
+    def __init__(self, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]]) -> None:
+        self._listed = listed
 
     def erase(self, erasure: Erasure) -> Removed:
-        return Removed(left=tuple(sweep(self._folders())[1]))
+        return Removed(left=tuple(sweep(self._listed())[1]))
 
 
 class FreedSpace(PersonalData):

@@ -3,9 +3,8 @@
     cursors/ledgers.json          {store, last, ledgers: {subject: [size, number]}}; `store` is a random id
     cursors/ledgers-recent.json   the same, of the ledgers that changed since the first was written
 
-All ledgers are listed once, when somebody first asks: that finds what changed while nobody looked. Then each
-change is noted as it is recorded, so an answer costs as much as there were changes, however many ledgers
-there are. Without the two texts all ledgers count as changed. Independent of who asks.
+Who first asks has all ledgers listed, which finds what changed unseen. Then each change is noted as it is
+recorded, so an answer costs as much as there were changes. Without the texts, everything counts as changed.
 """
 
 import logging
@@ -42,10 +41,8 @@ class Numbered(Ledgers, Listener):
         self._keeps = keeps
         self._store = ""
         self._last = 0
-        self._known: _Numbers = {}
-        """Size and number of each ledger, in the order of the numbers; the size 0 if it is gone."""
-        self._recent: dict[str, None] | None = None
-        """What `_ALL` lacks; None if that has to be written anew."""
+        self._known: _Numbers = {}  # in the order of the numbers; the size of one that is gone is 0
+        self._recent: dict[str, None] | None = None  # what `_ALL` lacks; None if that has to be written anew
         self._saved = False
         self._asked = False
         self._noted: deque[str] = deque()

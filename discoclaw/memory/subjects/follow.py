@@ -10,15 +10,18 @@ affecting anything else. Independent of what a mirror is.
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-from pydantic import JsonValue
-
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.disk.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
+from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.subjects.round import marked
 from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)
+
+_MORE = ""
+"""What is queued behind subjects that were found, so that the next ones are looked for even if all failed."""
 
 Mirror = Callable[[str], Awaitable[None]]
 """Updates the mirror of one subject; raises if that fails."""
@@ -61,14 +64,11 @@ class Follower(Listener):
         if self._worker is None:
             return
         cursor = await self._cursors.get(self._name)
-        old = await self._cursors.get(f"{self._name}-mark") if "mark" not in cursor else {}
-        self._mark = marked(cursor, old)
+        self._mark = await marked(self._cursors, self._name)
         self._follows = True
-        for subject in _texts(cursor.get("todo")):
+        for subject in texts_of(cursor, "todo"):
             self.touch(subject)
         await self._save()
-        if old and "mark" in await self._cursors.get(self._name):
-            await self._cursors.remove([f"{self._name}-mark"])
 
     def recorded(self, subject: str) -> None:
         self.touch(subject)
@@ -114,6 +114,8 @@ class Follower(Listener):
         return Worker(self._name, self._bring, retry_s=self._retry_s, idle=self._save)
 
     async def _bring(self, subject: str) -> None:
+        if subject == _MORE:
+            return
         touched, head = self._todo.get(subject), await read_in_thread(self._head, subject)
         await self._mirror(subject)
         if self._follows:
@@ -140,6 +142,8 @@ class Follower(Listener):
                 return
             self._mark = present
             self._done = {one: head for one, head in self._done.items() if known.get(one) != head}
+            if found and self._worker is not None:
+                self._worker.note(_MORE)
             if found or not changed:
                 return
 
@@ -167,12 +171,3 @@ def _about(name: str) -> str | None:
     """The subject of a ledger, or of an erasing, by its path in the store."""
     folder, _, file = name.rpartition("/")
     return file.removesuffix(".json") if folder == INTENTS else subject_of(name)
-
-
-def marked(cursor: Mapping[str, object], old: Mapping[str, object]) -> Mark:
-    """The mark in a cursor; earlier versions had it in one of its own."""
-    return (cursor if "mark" in cursor else old if "todo" in cursor else {}).get("mark")  # type: ignore[return-value]
-
-
-def _texts(value: JsonValue | object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

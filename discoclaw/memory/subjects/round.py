@@ -1,8 +1,8 @@
 """What a round of work over all subjects has to look at: those that changed since the last one, and the rest.
 
-The cursor `<name>` has the subjects that are still `todo`, in the order in which they changed, and
-`<name>-mark` the moment of the store up to which they were found; it is written after the first, and before a
-subject is looked at, so a process that is killed loses none. Independent of what is looked at.
+The cursor `<name>` has the subjects that are still `todo`, in the order in which they changed, and the
+`mark`, the moment of the store up to which they were found. It is written before a subject is looked at, so a
+process that is killed loses none. Independent of what is looked at.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.port import Head, Ledgers, Mark
+from discoclaw.memory.erasing.cursor_files import texts_of
 
 
 class Rounds:
     """The rounds of one kind of work; `name` is that of their cursor, which may have other fields too."""
 
     def __init__(self, name: str, ledgers: Ledgers, cursors: Cursors) -> None:
-        self._name, self._mark = name, f"{name}-mark"
+        self._name = name
         self._ledgers = ledgers
         self._cursors = cursors
 
@@ -26,25 +27,18 @@ class Rounds:
         `also` are subjects to look at though they did not change; with `anew` these are all. Raises OSError.
         """
         erasings, cursor = self._cursors.erasings, await self._cursors.get(self._name)
-        mark: Mark = None
-        if not anew and "todo" in cursor:  # else it was lost, and with it what was found before the mark
-            mark = (await self._cursors.get(self._mark)).get("mark")  # type: ignore[assignment]
+        mark = None if anew else await marked(self._cursors, self._name)
         changed, present = await in_thread(self._ledgers.since, mark)
         new = dict.fromkeys([*also, *changed])
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
             if erasings != self._cursors.erasings:
                 return None  # the next round finds the same once more
-            return {**known, "todo": list(dict.fromkeys([*_todo(known), *new]))}
-
-        def moved(known: Mapping[str, object]) -> Mapping[str, object] | None:
-            return {"mark": present} if erasings == self._cursors.erasings else None
+            return {**known, "todo": list(dict.fromkeys([*texts_of(known, "todo"), *new])), "mark": present}
 
         if await self._cursors.update(self._name, noted):
-            if present != mark:
-                await self._cursors.update(self._mark, moved)
-            return _todo(await self._cursors.get(self._name))
-        return list(dict.fromkeys([*_todo(cursor), *new]))
+            return texts_of(await self._cursors.get(self._name), "todo")
+        return list(dict.fromkeys([*texts_of(cursor, "todo"), *new]))
 
     async def done(self, subjects: Collection[str]) -> None:
         """Note that these need not be looked at again until they change."""
@@ -53,7 +47,7 @@ class Rounds:
         gone = frozenset(subjects)
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object]:
-            return {**known, "todo": [one for one in _todo(known) if one not in gone]}
+            return {**known, "todo": [one for one in texts_of(known, "todo") if one not in gone]}
 
         await self._cursors.update(self._name, noted)
 
@@ -62,6 +56,11 @@ class Rounds:
         return await in_thread(self._ledgers.log(subject).head)
 
 
-def _todo(cursor: Mapping[str, object]) -> list[str]:
-    found = cursor.get("todo")
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+async def marked(cursors: Cursors, name: str) -> Mark:
+    """The mark in a cursor. Earlier versions had it in one of its own, which is removed."""
+    cursor, old = await cursors.get(name), f"{name}-mark"
+    if "mark" in cursor or "todo" not in cursor:
+        return cursor.get("mark")  # type: ignore[return-value]
+    mark = (await cursors.get(old)).get("mark")
+    await cursors.remove([old])
+    return mark  # type: ignore[return-value]

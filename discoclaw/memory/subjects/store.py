@@ -85,7 +85,7 @@ class Memory:
         cache = FileDocuments(snapshots)
         parts = files_of(self.disk, cache)
         parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
-        parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.folders), self._entries]
+        parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.listed), self._entries]
         self.personal = Registry(parts)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         intents, marks = Intents(self.disk), self._tombstones

@@ -1,0 +1,64 @@
+"""What a start, a commit and an idle hour cost with many known people, counted and not timed."""
+
+import pytest
+
+from discoclaw.app.learning import Learning
+from discoclaw.memory.subjects import changed
+from tests.app.conftest import Start, World
+from tests.counting import ENTRIES, Counts, counted, grown
+from tests.memory.kit import remember
+
+FEW, MANY = 10, 100
+A_PERSON, A_FUNCTION = 9, 12
+"""The most directory entries a start reads for each person, and the most lines that each function runs."""
+FIRST = 9 * 10**17
+
+
+async def known(world: World, count: int) -> None:
+    """Let the bot know so many people, and do what is to be done about that, in two lives."""
+    for number in range(count):
+        await world.memory.change(f"user-{FIRST + number}", "why", remember("likes tea"))
+    for _ in range(2):
+        await world.restart()
+        for _ in range(4):
+            await world.app.feature(Learning).heartbeat.round()
+            await world.settle()
+
+
+@pytest.mark.parametrize("store", ["files", "sqlite"])
+async def test_a_start_lists_everybody_once_and_opens_nothing_of_theirs(start: Start, store: str) -> None:
+    found = list[Counts]()
+    for count in (FEW, MANY):
+        async with start(store=store, memory_channel=None) as world:
+            await known(world, count)
+            with counted() as counts:
+                await world.restart()
+                await world.settle()
+            found.append(counts)
+    few, many = found
+    more = grown(few, many, most_steps=A_FUNCTION * (MANY - FEW), most_bytes=100)
+    assert more.keys() <= {ENTRIES}
+    assert many.done[ENTRIES] - few.done[ENTRIES] <= A_PERSON * (MANY - FEW)
+
+
+async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed, "MOST_RECENT", 8)  # as many as are written again with each change
+    found = dict[str, list[Counts]](commit=[], hour=[])
+    for count in (FEW, MANY):
+        async with start() as world:
+            await known(world, count)
+            for what in ("first", "commit"):
+                with counted() as counts:
+                    await world.memory.change(f"user-{FIRST + 900 + count}", "why", remember(f"likes {what}"))
+                    await world.settle()
+            found["commit"].append(counts)
+            for _ in range(2):
+                await world.app.feature(Learning).heartbeat.round()
+            with counted() as counts:
+                await world.env.advance_time(3600)
+                await world.settle()
+            found["hour"].append(counts)
+    assert grown(*found["commit"], most_steps=20, most_bytes=400) == {}
+    assert grown(*found["hour"], most_steps=20) == {}
