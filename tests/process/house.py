@@ -244,6 +244,17 @@ class House:
 
     # --- what is on disk ---
 
+    def inbox(self) -> dict[str, Any]:
+        """What is on disk of each conversation, by its key."""
+        files = [self.data / "memory" / "cursors" / f"inbox{which}.json" for which in ("", "_recent")]
+        return {
+            key: one for file in files if file.exists() for key, one in json.loads(file.read_text()).items()
+        }
+
+    def open_on_disk(self) -> dict[str, list[str]]:
+        """The messages that wait for their answer there, with what was shown of it."""
+        return {one["id"]: one["shown"] for inbox in self.inbox().values() for one in inbox["open"]}
+
     def durable(self, person: User) -> list[str]:
         """The texts of a person's active items, as their file has them."""
         path = self.data / "memory" / "durable" / f"{person.id}.json"

@@ -98,15 +98,10 @@ def asked_of_the_model(house: House, about: str) -> int:
     return sum(is_talk(one) and about in message_of(one) for one in house.model.requests)
 
 
-def inbox(house: House) -> Path:
-    return house.data / "memory" / "cursors" / "inbox.json"
-
-
 async def on_disk(house: House, *messages: Message) -> None:
     """Wait until these messages are on disk as waiting for their answer."""
-    path = inbox(house)
     async with asyncio.timeout(30):
-        while not (path.exists() and all(f'"id": "{one.id}"' in path.read_text() for one in messages)):  # noqa: ASYNC110
+        while not {str(one.id) for one in messages} <= set(house.open_on_disk()):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -483,7 +478,7 @@ class TestKilledAtAnyPoint:
             while not all(answers_to(house, one) for one in asked):  # noqa: ASYNC110 - many may be the last
                 await asyncio.sleep(0.05)
             # Half answers are written anew behind the others.
-            while '"open": [{' in inbox(house).read_text():  # noqa: ASYNC110 - a file rings no bell
+            while house.open_on_disk():  # noqa: ASYNC110 - a file rings no bell
                 await asyncio.sleep(0.05)
         await house.answered_to(house.ann, places[0], "that was all")
         await house.answered_to(house.bea, places[0], "that was all")

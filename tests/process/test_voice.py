@@ -43,9 +43,8 @@ async def killed(bot: Bot) -> None:
 
 async def on_disk(house: House, session_key: str) -> None:
     """Wait until a conversation is on disk with the messages that were handled there."""
-    path = house.data / "memory" / "cursors" / "inbox.json"
     async with asyncio.timeout(30):
-        while not (path.exists() and session_key in path.read_text()):  # noqa: ASYNC110
+        while session_key not in house.inbox():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 

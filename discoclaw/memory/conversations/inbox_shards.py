@@ -1,7 +1,8 @@
 """Where the inboxes lie in a store that several processes share: one text for each of Discord's shards.
 
-    cursors/inbox:<generation>:<shard>   the conversations of a shard
-    cursors/inbox-shards                 how many shards there are, and their generation
+    cursors/inbox:<generation>:<shard>         the conversations of a shard
+    cursors/inbox:<generation>:<shard>_recent  those that changed since, as they are now
+    cursors/inbox-shards                       how many shards there are, and their generation
 
 A generation begins when there are more or fewer shards than before: then each process moves the conversations
 of its shards into their new texts, by the servers that they belong to. Whoever calls this has the leases of
@@ -19,7 +20,12 @@ from discoclaw.memory.disk.port import Documents
 
 NAME: Final = "inbox"
 SHARDS: Final = "inbox-shards"
-_TEXT: Final = re.compile(r"inbox(?:[:-](\d+)[:-]\d+)?\.json", re.ASCII)
+_TEXT: Final = re.compile(r"inbox(?:[:-](\d+)[:-]\d+)?(_recent)?\.json", re.ASCII)
+
+
+def recent(name: str) -> str:
+    """The cursor beside another one, with what changed since that was written. It counts."""
+    return f"{name}_recent"
 
 
 def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict[str, Any]]:
@@ -30,13 +36,14 @@ def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict
     generation = _generation(documents, shards.count)
     names = {shard: f"{NAME}:{generation}:{shard}" for shard in shards.ids}
     texts = {text: int(of[1] or 0) for text in documents.names() if (of := _TEXT.fullmatch(text))}
-    older = sorted((text for text in texts if texts[text] != generation), key=lambda text: texts[text])
+    older = [text for of, text in sorted((of, text) for text, of in texts.items()) if of != generation]
     found: dict[str, Any] = {}
     missing: dict[int, dict[str, Any]] = {}
     for shard, name in names.items():
-        if session_name(name) in texts:
-            found.update(_decoded(documents.read(session_name(name))))
-        else:
+        here = [text for text in map(session_name, (name, recent(name))) if text in texts]
+        for text in here:
+            found.update(_decoded(documents.read(text)))
+        if not here:
             missing[shard] = {}
     for text in older:
         for key, value in _decoded(documents.read(text)).items():

@@ -1,35 +1,43 @@
-"""The inboxes of all conversations: in RAM, and on disk as the one cursor `inbox`.
+"""The inboxes of the conversations that were active last: in RAM, and on disk as the cursor `inbox`.
 
-In a store that several processes share there is a cursor for each shard (`inbox_shards`). It is written after
-a message was handled, never before: at once if the message is to be answered, every few messages if people
-only talked. What was not written before a crash is read again from the chat. On disk are ids of messages,
-channels and servers, and for direct messages the person's id, unless they opted out.
+Beside it, `inbox_recent` has those that changed since it was written, so a write costs the same however many
+there are. In a store that several processes share there are two cursors for each shard (`inbox_shards`). They
+are written after a message was handled, never before: soon if it is to be answered, every few messages if
+people only talked. What was not written before a crash is read again from the chat. On disk are ids of
+messages, channels and servers, and for direct messages the person's id, unless they opted out.
 """
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.conversations.inbox_shards import NAME, moved_in
+from discoclaw.memory.conversations.inbox_shards import NAME, moved_in, recent
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.work import GRACE_S, RETRY_S, Worker
 
 MOST: Final = 1_000
-"""The most conversations on disk, of each shard: those with the newest messages."""
+"""The most conversations, of each shard: those that were active last, and those that wait for something."""
+MOST_RECENT: Final = 20
+"""How many conversations change before all of them are written again."""
 MOST_UNWRITTEN: Final = 20
 """How many messages that need no answer may wait to be written."""
+BEHIND_S: Final = 0.02
+"""How long (s) an open question waits to be written, so that the model is asked first.
+
+The chat still has it after a crash, and it is on disk as soon as anything of its answer is shown.
+"""
 _DMS: Final = -1
 """Stands for the direct messages of people without an inbox, beside the numbers of shards."""
 _SHARED_RETRY_S: Final = 1.0
@@ -67,6 +75,12 @@ class Inboxes(PersonalData, Listener):
         self._since: dict[int, int] = {}
         self._unwritten: dict[str, int] = {}
         self._lines: dict[str, tuple[int, str]] = {}
+        self._recent: dict[str, set[str]] = {}
+        """By cursor, the conversations that changed since it was written as a whole."""
+        self._whole: set[str] = set()
+        """The cursors that are to be written as a whole: not all of it is known to be right on disk."""
+        self._filled: set[str] = set()
+        """The cursors that have something on disk."""
         self._worker = Worker("inboxes", self._write, retry_s=_SHARED_RETRY_S if shared else RETRY_S)
 
     # ------------------------------------------------------------------ the lifecycle
@@ -74,8 +88,12 @@ class Inboxes(PersonalData, Listener):
     async def start(self) -> None:
         """Read what was written; whatever was said since then is a gap."""
         if not self._shared:
-            self._load(await self._cursors.get(NAME))
-            self._cursors.forget(NAME)
+            for name in (NAME, recent(NAME)):
+                if found := await self._cursors.get(name):
+                    self._filled.add(name)
+                self._load(found)
+                self._cursors.forget(name)
+            self.fall_behind(self._shards)
 
     async def serve(self, shards: Shards) -> None:
         """Serve these shards, whose leases we have, and read what was written for them. Raises OSError."""
@@ -84,6 +102,8 @@ class Inboxes(PersonalData, Listener):
             self._inboxes.clear()
             self._names, found = await in_thread(moved_in, self._cursors.documents, shards)
             self._load(found)
+            self._filled = {one for name in self._names.values() for one in (name, recent(name))}
+            self.fall_behind(self._shards)
         else:  # one process has all shards, and one cursor for them
             self._names = dict.fromkeys(shards.ids, NAME)
             self._since.clear()
@@ -99,7 +119,8 @@ class Inboxes(PersonalData, Listener):
                 self._inboxes[session_key] = inbox
                 if not self._catches_up:
                     inbox.open.clear()  # nobody would ever answer these
-        self.fall_behind(self._shards)
+        self._inboxes = dict(sorted(self._inboxes.items(), key=lambda pair: pair[1].newest))
+        self._whole |= set(self._names.values())
 
     async def settle(self) -> None:
         """Write what is waiting."""
@@ -116,20 +137,27 @@ class Inboxes(PersonalData, Listener):
             if unwritten:
                 self._worker.note(name)
 
-    def _note(self, inbox: Inbox | None) -> None:
-        """Have the text written now that a conversation is in; without one, that of direct messages.
+    def _note(self, session_key: str, after_s: float = 0.0) -> None:
+        """Have a conversation written, now or in `after_s`.
 
         It doesn't wait out the pause after a failure: a crash within it would lose what was not written.
         """
-        if (name := self._name_of(inbox)) is not None:
-            self._worker.note(name, first=True)
+        if (name := self._changed(session_key)) is not None:
+            self._worker.note(name, after_s, first=True)
 
-    def _count(self, inbox: Inbox) -> None:
-        """Note that something was handled that needs no answer: it may wait until more is to be written."""
-        if (name := self._name_of(inbox)) is not None:
+    def _changed(self, session_key: str) -> str | None:
+        """Note that a conversation changed. Returns the cursor that it is in, if that is ours."""
+        inbox = self._inboxes.get(session_key)
+        name = self._name_of(inbox)
+        if name is not None:
+            self._recent.setdefault(name, set()).add(session_key)
             self._unwritten[name] = self._unwritten.get(name, 0) + 1
-            if self._unwritten[name] >= MOST_UNWRITTEN:
-                self._worker.note(name)
+        return name
+
+    def _count(self, session_key: str) -> None:
+        """Note that something was handled that needs no answer: it may wait until more is to be written."""
+        if (name := self._changed(session_key)) is not None and self._unwritten[name] >= MOST_UNWRITTEN:
+            self._worker.note(name)
 
     def _name_of(self, inbox: Inbox | None) -> str | None:
         return self._names.get(self._shard(inbox.guild_id if inbox is not None else None))
@@ -182,21 +210,35 @@ class Inboxes(PersonalData, Listener):
 
     def sessions_of(self, channel_id: str) -> set[str]:
         """The conversations (keys) that a channel id may stand for: the one heard there, if that is known."""
-        known = {key for key, inbox in self._inboxes.items() if inbox.channel_id == channel_id}
-        return known or {f"discord:channel:{channel_id}", f"discord:thread:{channel_id}"}
+        keys = {f"discord:channel:{channel_id}", f"discord:thread:{channel_id}"}
+        known = {key for key in keys if key in self._inboxes}
+        return known or {key for key, one in self._inboxes.items() if one.channel_id == channel_id} or keys
 
     def reach(self, session_key: str, place: Place) -> Inbox:
         """The inbox of a conversation. A new one begins at the newest message before the gap."""
-        inbox = self._inboxes.get(session_key)
+        inbox = self._inboxes.pop(session_key, None)
         if inbox is None:
             since = self.since(place.guild_id)
             if since and (user_id := person_of(session_key)) is not None:  # what was erased is not read again
                 since = max(since, snowflake_at(self._consent.erased_at(user_id)))
             inbox = Inbox(place.channel_id, since, behind=since > 0, guild_id=place.guild_id)
-            self._inboxes[session_key] = inbox
+            self._make_room()
         elif inbox.guild_id is None and place.guild_id is not None:  # it was written by an older version
             inbox.guild_id = place.guild_id
+        self._inboxes[session_key] = inbox  # the last one: that of the conversation that was active last
         return inbox
+
+    def _make_room(self) -> None:
+        """Drop what was not active for longest. What waits for something stays, and moves to the end."""
+        for _ in range(2):  # so that after many waited at once, they become fewer again
+            if len(self._inboxes) < MOST * max(1, len(set(self._names.values()))):
+                return
+            key = next(iter(self._inboxes))
+            inbox = self._inboxes.pop(key)
+            if inbox.open or inbox.hearing or inbox.behind:
+                self._inboxes[key] = inbox
+            else:
+                self._lines.pop(key, None)
 
     def since(self, guild_id: str | None) -> int:
         """The newest message of a server's shard before the gap; 0 when there is none."""
@@ -218,7 +260,7 @@ class Inboxes(PersonalData, Listener):
         """Note that a conversation's gap was read."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.caught_up()
-            self._note(inbox)
+            self._note(session_key)
 
     # ------------------------------------------------------------------ messages
 
@@ -230,7 +272,7 @@ class Inboxes(PersonalData, Listener):
         if not known and not inbox.behind:
             inbox.floor = number - 1
             if place.kind == "dm":  # Discord lists none, so it would be found only when they write again
-                self._note(inbox)
+                self._note(session_key)
         return inbox.take(number)
 
     def pass_over(self, place: Place, session_key: str, message_ids: Iterable[int]) -> None:
@@ -241,8 +283,8 @@ class Inboxes(PersonalData, Listener):
             if not known and not inbox.behind:
                 inbox.floor = number - 1
             if inbox.pass_over(number):
-                self._note(inbox)
-            self._count(inbox)
+                self._note(session_key)
+            self._count(session_key)
         self.end(session_key, map(str, self.interrupted(session_key)), True)
 
     def passed(self, session_key: str, message_id: int) -> bool:
@@ -255,7 +297,7 @@ class Inboxes(PersonalData, Listener):
         inbox = self._inboxes.get(session_key)
         if inbox is not None and int(message_id) in inbox.hearing:
             inbox.changes += 1
-            self._note(inbox)
+            self._note(session_key)
 
     def waits(self, session_key: str, message_id: int) -> bool:
         """Whether a message is still to be handled, or is being handled."""
@@ -268,7 +310,7 @@ class Inboxes(PersonalData, Listener):
         """Note that a message was handled. If it is to be answered, `begin` was called before."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.heard(int(message_id))
-            self._count(inbox)
+            self._count(session_key)
 
     def give_back(self, session_key: str, message_ids: Iterable[str]) -> None:
         """Note that messages were not handled after all."""
@@ -282,7 +324,7 @@ class Inboxes(PersonalData, Listener):
             inbox.open.setdefault(int(message_id), Open(command))
             inbox.changes += 1
             self._working.add(int(message_id))
-            self._note(inbox)
+            self._note(session_key, 0.0 if command else BEHIND_S)
 
     def hold(self, session_key: str, message_ids: Iterable[str]) -> bool:
         """Take over messages whose answer waits for the chat. Returns False if they have it by now."""
@@ -299,7 +341,7 @@ class Inboxes(PersonalData, Listener):
         if inbox is not None and waits is not None and shown_id not in waits.shown:
             waits.shown.append(shown_id)
             inbox.changes += 1
-            self._note(inbox)
+            self._note(session_key)
 
     def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
         """Note that nobody works on these messages any more. Unless `done`, they are answered later."""
@@ -309,12 +351,13 @@ class Inboxes(PersonalData, Listener):
             if inbox is not None and done:
                 inbox.open.pop(number, None)
                 inbox.changes += 1
-                self._note(inbox)
+                self._note(session_key)
 
     async def on_disk(self, within_s: float) -> None:
         """Wait until the unanswered messages are on disk, but at most `within_s`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
+                self._write_rest()
                 await self._worker.settle(*set(self._names.values()))
 
     # ------------------------------------------------------------------ personal data and the disk
@@ -328,20 +371,45 @@ class Inboxes(PersonalData, Listener):
         if (user_id := user_of(erasure.subject)) is not None:
             self._inboxes.pop(dm_of(user_id), None)
             self._lines.pop(dm_of(user_id), None)
-            self._note(None)
+            self._write_dms()
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        if withdrawal.everything:  # they opted out
+            self._write_dms()
+        return NOTHING_WITHDRAWN
+
+    def _write_dms(self) -> None:
+        if (name := self._names.get(self._shard(None))) is not None:
+            self._whole.add(name)
+            self._worker.note(name, first=True)
 
     async def _write(self, name: str) -> None:
-        unwritten = self._unwritten.get(name, 0)
-        if not await self._cursors.put_rendered(name, partial(self._rendered, name)):
+        unwritten, changed = self._unwritten.get(name, 0), self._recent.setdefault(name, set())
+        if name in self._whole or len(self._inboxes) <= MOST_RECENT or len(changed) > MOST_RECENT:
+            self._whole.discard(name)
+            self._recent[name] = set()
+            ours = [key for key, inbox in self._inboxes.items() if self._name_of(inbox) == name]
+            written = await self._put(name, ours) and await self._put(recent(name), ())
+            if not written:
+                self._whole.add(name)
+        else:
+            written = await self._put(recent(name), changed)
+        if not written:
             raise OSError("the inbox could not be written")
         self._unwritten[name] = self._unwritten.get(name, 0) - unwritten
 
-    def _rendered(self, name: str) -> bytes:
-        ours = [pair for pair in self._inboxes.items() if self._name_of(pair[1]) == name]
-        kept = [pair for pair in ours if self._may_keep(pair[0])]
-        if len(kept) > MOST:
-            kept = sorted(kept, key=lambda pair: pair[1].newest, reverse=True)[:MOST]
-        lines = ",\n".join(self._line(key, inbox) for key, inbox in kept)
+    async def _put(self, cursor: str, session_keys: Collection[str]) -> bool:
+        if not session_keys and cursor not in self._filled:
+            return True
+        self._filled.add(cursor)
+        done = await self._cursors.put_rendered(cursor, lambda: self._rendered(session_keys))
+        if done and not session_keys:
+            self._filled.discard(cursor)
+        return done
+
+    def _rendered(self, session_keys: Collection[str]) -> bytes:
+        inboxes = [(key, self._inboxes[key]) for key in session_keys if key in self._inboxes]
+        lines = ",\n".join(self._line(*pair) for pair in inboxes if self._may_keep(pair[0]))
         return f"{{\n{lines}\n}}\n".encode()
 
     def _line(self, session_key: str, inbox: Inbox) -> str:
