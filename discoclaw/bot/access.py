@@ -25,17 +25,17 @@ MOST_KNOWN = 10_000
 
 
 class Access:
-    """The allowlist at work. `guilds` are the servers whose roles count."""
+    """The allowlist at work. The roles that people have on the servers of `client` count."""
 
     def __init__(
         self,
         allowlist: Allowlist,
-        guilds: Callable[[], Sequence[discord.Guild]],
+        client: discord.Client,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.allowlist = allowlist
-        self._guilds = guilds
+        self._client = client
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
         self.elsewhere: Elsewhere | None = None
@@ -73,7 +73,7 @@ class Access:
         """
         if user.bot:
             return False
-        if guild is not None and all(one.id != guild.id for one in self._guilds()):
+        if guild is not None and self._client.get_guild(guild.id) is None:
             guild = None
         elif isinstance(user, discord.Member):
             allowed = self._allows(user)
@@ -110,7 +110,7 @@ class Access:
         elsewhere = self.elsewhere
         if elsewhere is not None and not elsewhere.knows_all and await elsewhere.has_role(user_id):
             return True
-        guilds = self._guilds()
+        guilds = self._client.guilds
         return bool(guilds or elsewhere is None or elsewhere.knows_all) and await self._ask(guilds, user_id)
 
     async def _ask(self, guilds: Sequence[discord.Guild], user_id: int) -> bool:

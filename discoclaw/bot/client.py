@@ -83,7 +83,7 @@ class DiscoClaw(commands.Bot):
         gateway.guard(self._connection.parsers, self._faults)
         self.settings = settings
         self.redactor = redactor
-        self.access = Access(settings.allowlist, lambda: self.guilds)
+        self.access = Access(settings.allowlist, self)
         self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
         self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
         self.sessions = Sessions()

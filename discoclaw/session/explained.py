@@ -35,30 +35,32 @@ class Explained:
     """The last answers to each person in each conversation."""
 
     def __init__(self) -> None:
-        self._last: IdleMap[list[Shown]] = IdleMap(lambda key: [], idle_ms=DAY_MS)
+        self._last: IdleMap[IdleMap[list[Shown]]] = IdleMap(lambda _: _people(), idle_ms=DAY_MS)
 
     def note(self, session_key: str, user_id: str, shown: Shown) -> None:
         """Record what an answer that was sent rested on."""
-        kept = self._last.use(f"{session_key} {user_id}", shown.at)
+        people = self._last.use(session_key, shown.at)
+        kept = people.use(user_id, shown.at)
         kept.append(shown)
         del kept[:-KEPT]
+        people.evict_idle(shown.at)
         self._last.evict_idle(shown.at)
 
     def last(self, session_key: str, user_id: str) -> Shown | None:
         """What the person's last answer there rested on, or None if that is no longer known."""
-        kept = self._last.peek(f"{session_key} {user_id}")
-        return kept[-1] if kept else None
+        people = self._last.peek(session_key) or _people()
+        return (people.peek(user_id) or [None])[-1]
 
     def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
         """The user id that one of our messages answered, and what the answer rested on; None if unknown.
 
         With `later_part`, it may belong to the answer before it: a long answer is several messages.
         """
+        people = self._last.peek(session_key) or _people()
         known = [
-            (key.rpartition(" ")[2], shown)
-            for key in self._last
-            if key.rpartition(" ")[0] == session_key
-            for shown in self._last.peek(key) or ()
+            (user_id, shown)
+            for user_id in people
+            for shown in people.peek(user_id) or ()
             if int(shown.answer_id) <= int(message_id)
         ]
         found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
@@ -66,6 +68,9 @@ class Explained:
 
     def forget(self, user_id: str) -> None:
         """Drop everything about a person's answers."""
-        for key in self._last:
-            if key.endswith(f" {user_id}") and (kept := self._last.peek(key)) is not None:
-                kept.clear()
+        for session_key in self._last:
+            (self._last.peek(session_key) or _people()).drop(user_id)
+
+
+def _people() -> IdleMap[list[Shown]]:
+    return IdleMap(lambda _: [], idle_ms=DAY_MS)

@@ -38,7 +38,7 @@ class Cursors(Listener):
     def __init__(self, where: Path | Documents) -> None:
         self.documents = documents_at(where)
         self.folder = self.documents.folder
-        self._known: dict[str, Mapping[str, object]] = {}
+        self._known: dict[str, Mapping[str, object]] = {}  # by the names of their texts
         self._readings: dict[str, asyncio.Future[Mapping[str, object] | None]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
@@ -48,19 +48,19 @@ class Cursors(Listener):
 
     def in_ram(self, name: str) -> Mapping[str, object] | None:
         """The cursor if it was read before; None if it has to be read."""
-        return self._known.get(name) if self.documents.in_touch else None
+        return self._known.get(session_name(name)) if self.documents.in_touch else None
 
     async def get(self, name: str) -> Mapping[str, object]:
         """Return the cursor; empty if there is none or it cannot be read."""
         if len(self._known) > MOST_KNOWN:
             self._known.clear()  # all of them are on disk
-        while (known := self._known.get(name)) is None or not self.documents.in_touch:
+        while (known := self._known.get(session_name(name))) is None or not self.documents.in_touch:
             as_of = self.erasings, self._renewals
             value = await asyncio.shield(self._read(name))
             if value is None or not self.documents.in_touch:
                 return value or {}  # which may be none because it cannot be read now
             if as_of == (self.erasings, self._renewals):
-                self._known.setdefault(name, value)
+                self._known.setdefault(session_name(name), value)
         return known
 
     def _read(self, name: str) -> asyncio.Future[Mapping[str, object] | None]:
@@ -103,7 +103,7 @@ class Cursors(Listener):
                 content = render_json(value)
                 if (after := await self._replace(name, known, content)) is None:
                     return False
-                self._known[name] = value if after == content else parsed(after)
+                self._known[session_name(name)] = value if after == content else parsed(after)
                 if after == content:
                     return True
         log.warning("the cursor %s could not be written: others change it all the time", name)
@@ -113,7 +113,8 @@ class Cursors(Listener):
         """Write a cursor if it is as known. Returns what it is then; None, with a warning, on failure."""
 
         def work(before: bytes | None) -> bytes | None:
-            same = before == render_json(known) or parsed(before or b"") == known
+            # Parsed first: that is done in C, while to render is a matter of milliseconds for a large cursor.
+            same = parsed(before or b"") == known or before == render_json(known)
             return content if same else None
 
         try:
@@ -127,7 +128,7 @@ class Cursors(Listener):
         """Remove cursors; what the disk refuses stays, with a warning."""
         async with self._writing:
             for name in names:
-                self._known.pop(name, None)
+                self.forget(name)
             try:
                 _, left = await in_thread(self.documents.remove, list(map(session_name, names)))
             except (OSError, MemoryFault) as error:
@@ -149,18 +150,18 @@ class Cursors(Listener):
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote."""
         if changed := {name for name in names if name.startswith(_OURS)}:
-            for name in [one for one in self._known if f"{_OURS}{session_name(one)}" in changed]:
-                del self._known[name]
+            for name in changed:
+                self._known.pop(name.removeprefix(_OURS), None)
             self._renewals += 1  # what is being read may be older, also for whoever asks from now on
             self._readings.clear()
 
     def forget(self, name: str) -> None:
         """Drop a cursor from RAM; its file stays."""
-        self._known.pop(name, None)
+        self._known.pop(session_name(name), None)
 
     async def _store(self, name: str, value: Mapping[str, object]) -> bool:
         """Write a cursor. The caller must be the only writer."""
-        self._known[name] = value
+        self._known[session_name(name)] = value
         return await self._write(name, render_json(value))
 
     async def _write(self, name: str, content: bytes) -> bool:

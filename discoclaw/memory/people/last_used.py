@@ -9,6 +9,7 @@ Independent of what is done with the times.
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
@@ -31,11 +32,10 @@ MOST_SUBJECTS = 2_000
 
 @dataclass(slots=True)
 class _Seen:
-    """One subject in RAM. `complete`: it includes what was on disk. `unsaved`: it has more than the disk."""
+    """One subject in RAM. `complete`: it includes what was on disk."""
 
     times: dict[str, int] = field(default_factory=dict)
     complete: bool = False
-    unsaved: bool = False
 
 
 class LastUsed(PersonalData, Listener):
@@ -54,6 +54,8 @@ class LastUsed(PersonalData, Listener):
         self._clock = clock
         self._most_items = most_items
         self._seen: dict[str, _Seen] = {}
+        self._unsaved: dict[str, None] = {}
+        """The subjects of which RAM has more than the disk."""
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
         """Record that items were stored or found, now or `at` (ms). Never blocks, never lowers a time."""
@@ -62,7 +64,7 @@ class LastUsed(PersonalData, Listener):
         for item_id in item_ids:
             seen = seen or self._seen.setdefault(subject, _Seen())
             seen.times[item_id] = max(seen.times.get(item_id, 0), when)
-            seen.unsaved = True
+            self._unsaved[subject] = None
 
     def of(self, subject: str) -> Mapping[str, int]:
         """The times in RAM, by item id. An item without one was last used when it was written."""
@@ -87,10 +89,10 @@ class LastUsed(PersonalData, Listener):
 
     async def flush(self) -> None:
         """Write what is new. What the disk refuses is written the next time."""
-        for subject in [subject for subject, seen in self._seen.items() if seen.unsaved]:
+        for subject in list(self._unsaved):
             await self._save(subject)
-        written = [subject for subject, seen in self._seen.items() if not seen.unsaved]
-        for subject in written[: max(0, len(self._seen) - MOST_SUBJECTS)]:
+        written = (subject for subject in self._seen if subject not in self._unsaved)
+        for subject in list(islice(written, max(0, len(self._seen) - MOST_SUBJECTS))):
             del self._seen[subject]
 
     # ------------------------------------------------------------------ inside
@@ -114,12 +116,14 @@ class LastUsed(PersonalData, Listener):
             times = {key: at for key, at in _newer(_times(known), seen.times).items() if key in existing}
             newest = sorted(times, key=lambda key: (-times[key], key))[: self._most_items]
             seen.times = {key: times[key] for key in newest}
-            seen.complete, seen.unsaved = True, False
+            seen.complete = True
+            self._unsaved.pop(subject, None)
             wanted = seen.times != known
             return dict(seen.times) if wanted else None
 
         written = await self._cursors.update(_cursor(subject), change)
-        seen.unsaved = seen.unsaved or (wanted and not written)
+        if wanted and not written and self._seen.get(subject) is seen:
+            self._unsaved[subject] = None
         self._cursors.forget(_cursor(subject))  # its content is in RAM here already
 
     async def _existing(self, subject: str) -> Collection[str]:
@@ -138,13 +142,14 @@ class LastUsed(PersonalData, Listener):
 
     async def renewed(self, names: Collection[str]) -> None:
         """Have the times that another process wrote read before they are next needed."""
-        changed = {name for name in names if name.startswith(f"{CURSORS}/{_PREFIX}")}
-        for subject in [one for one in self._seen if changed]:
-            if f"{CURSORS}/{session_name(_cursor(subject))}" in changed:
-                self._seen[subject].complete = False
+        begin = f"{CURSORS}/{_PREFIX}"
+        for name in (one for one in names if one.startswith(begin)):
+            if (seen := self._seen.get(name.removeprefix(begin).removesuffix(".json"))) is not None:
+                seen.complete = False
 
     def forget(self, erasure: Erasure) -> None:
         self._seen.pop(erasure.subject, None)
+        self._unsaved.pop(erasure.subject, None)
 
 
 def kept(documents: Documents, subject: str) -> Mapping[str, int]:
