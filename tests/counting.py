@@ -50,14 +50,15 @@ def least(*counts: Counts) -> Counts:
     )
 
 
-def grown(few: Counts, many: Counts, *, most_steps: int, most_bytes: int = 0) -> dict[str, tuple[int, int]]:
+def grown(few: Counts, many: Counts, *, most_steps: int, **most: int) -> dict[str, tuple[int, int]]:
     """What was done more often with many than with few, and what functions took more steps: (few, many).
 
-    A function may take `most_steps` more, and `most_bytes` more bytes may be written: numbers have more
-    digits, and a loop may wait once more. Whatever goes through all has as many more as there are.
+    A function may take `most_steps` more, since a loop may wait once more, and of what is done there may be
+    as many more as `most` says (`tasks=1`). Whatever goes through all has as many more as there are.
     """
-    allowed = Counter({BYTES: most_bytes})
-    done = {name: (few.done[name], n) for name, n in many.done.items() if n > few.done[name] + allowed[name]}
+    done = {
+        name: (few.done[name], n) for name, n in many.done.items() if n > few.done[name] + most.get(name, 0)
+    }
     steps = {name: (few.steps[name], n) for name, n in many.steps.items() if n > few.steps[name] + most_steps}
     return done | steps
 

@@ -4,8 +4,10 @@ A request is a list of turns. When the model wants to use tools, its turn ends w
 a turn with their results and sends the request again.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from discoclaw.core import titles
@@ -33,8 +35,14 @@ class ToolSpec:
 
     name: str
     description: str
-    schema: Mapping[str, object]
+    schema: Mapping[str, object] = field(hash=False)
     cache: bool = False
+
+
+@lru_cache(maxsize=256)
+def tool_text(tool: ToolSpec) -> str:
+    """What a model reads of a tool, to estimate its length."""
+    return f"{tool.name} {tool.description} {json.dumps(tool.schema, default=str)}"
 
 
 @dataclass(frozen=True, slots=True)

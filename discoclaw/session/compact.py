@@ -22,6 +22,7 @@ from discoclaw.core.model import (
     Unseen,
     Usage,
     UserTurn,
+    tool_text,
     without,
 )
 from discoclaw.core.text import clip, scrub
@@ -137,11 +138,8 @@ class Transcript:
         """Its length: the provider's count plus an estimate of the rest, or an estimate of all."""
         if self._counted is not None:
             return self._counted + estimate_turns(self._since)
-        fixed = sum(estimate(block.text) for block in self._request.system) + sum(
-            estimate(f"{tool.name} {tool.description} {json.dumps(tool.schema, default=str)}")
-            for tool in self._request.tools
-        )
-        return fixed + estimate_turns(self._request.turns)
+        fixed = (*(block.text for block in self._request.system), *map(tool_text, self._request.tools))
+        return sum(map(estimate, fixed)) + estimate_turns(self._request.turns)
 
     def request(self, *, may_call: bool) -> ModelRequest:
         """The next request to the model."""

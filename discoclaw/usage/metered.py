@@ -25,6 +25,7 @@ from discoclaw.core.model import (
     ToolTurn,
     Usage,
     UserTurn,
+    tool_text,
 )
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
@@ -306,7 +307,7 @@ def _size(request: ModelRequest) -> tuple[int, int]:
                 texts += [text, *(str(call.input) for call in calls)]
             case ToolTurn(results):
                 texts += [result.text for result in results]
-    texts += [f"{tool.description}{tool.schema}" for tool in request.tools]
+    texts += map(tool_text, request.tools)
     return _bytes(*texts), media
 
 
