@@ -53,8 +53,6 @@ class Inbox:
     hearing: set[int] = field(default_factory=set)
     unheard: list[tuple[int, int]] = field(default_factory=list)
     guild_id: str | None = None
-    changes: int = 0
-    """Grows with each change of what is written down."""
 
     @property
     def newest(self) -> int:
@@ -89,7 +87,6 @@ class Inbox:
         if len(self.unheard) > MOST_UNHEARD:
             (first, _), (_, last), *others = self.unheard
             self.unheard = [(first, last), *others]
-        self.changes += 1
         return not goes_on
 
     def take(self, message_id: int) -> bool:
@@ -110,13 +107,11 @@ class Inbox:
     def heard(self, message_id: int) -> None:
         """A message was handled, and is open if it is to be answered."""
         self.hearing.discard(message_id)
-        self.changes += 1
         self._trim()
 
     def caught_up(self) -> None:
         """The gap was read."""
         self.behind = False
-        self.changes += 1
         self._trim()
 
     def _trim(self) -> None:

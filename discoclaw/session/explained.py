@@ -48,8 +48,8 @@ class Explained:
 
     def last(self, session_key: str, user_id: str) -> Shown | None:
         """What the person's last answer there rested on, or None if that is no longer known."""
-        people = self._last.peek(session_key) or _people()
-        return (people.peek(user_id) or [None])[-1]
+        kept = (self._last.peek(session_key) or _people()).peek(user_id)
+        return kept[-1] if kept else None
 
     def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
         """The user id that one of our messages answered, and what the answer rested on; None if unknown.

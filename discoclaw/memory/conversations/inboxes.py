@@ -9,7 +9,7 @@ messages, channels and servers, and for direct messages the person's id, unless 
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -74,13 +74,14 @@ class Inboxes(PersonalData, Listener):
         self._names: dict[int, str] = {} if shared else {0: NAME}
         self._since: dict[int, int] = {}
         self._unwritten: dict[str, int] = {}
-        self._lines: dict[str, tuple[int, str]] = {}
+        self._lines: dict[str, str] = {}
+        """Conversations as they are on disk, by session key, until they change."""
         self._recent: dict[str, set[str]] = {}
         """By cursor, the conversations that changed since it was written as a whole."""
         self._whole: set[str] = set()
-        """The cursors that are to be written as a whole: not all of it is known to be right on disk."""
-        self._filled: set[str] = set()
-        """The cursors that have something on disk."""
+        """The cursors that are to be written as a whole next."""
+        self._beside: set[str] = set()
+        """The cursors beside which others have something on disk."""
         self._worker = Worker("inboxes", self._write, retry_s=_SHARED_RETRY_S if shared else RETRY_S)
 
     # ------------------------------------------------------------------ the lifecycle
@@ -89,9 +90,8 @@ class Inboxes(PersonalData, Listener):
         """Read what was written; whatever was said since then is a gap."""
         if not self._shared:
             for name in (NAME, recent(NAME)):
-                if found := await self._cursors.get(name):
-                    self._filled.add(name)
-                self._load(found)
+                self._load(found := await self._cursors.get(name))
+                self._beside |= {NAME} if found and name != NAME else set()
                 self._cursors.forget(name)
             self.fall_behind(self._shards)
 
@@ -100,9 +100,10 @@ class Inboxes(PersonalData, Listener):
         self._shards = shards
         if self._shared:
             self._inboxes.clear()
+            self._lines.clear()
             self._names, found = await in_thread(moved_in, self._cursors.documents, shards)
             self._load(found)
-            self._filled = {one for name in self._names.values() for one in (name, recent(name))}
+            self._beside = set(self._names.values())
             self.fall_behind(self._shards)
         else:  # one process has all shards, and one cursor for them
             self._names = dict.fromkeys(shards.ids, NAME)
@@ -147,9 +148,8 @@ class Inboxes(PersonalData, Listener):
 
     def _changed(self, session_key: str) -> str | None:
         """Note that a conversation changed. Returns the cursor that it is in, if that is ours."""
-        inbox = self._inboxes.get(session_key)
-        name = self._name_of(inbox)
-        if name is not None:
+        self._lines.pop(session_key, None)
+        if (name := self._name_of(self._inboxes.get(session_key))) is not None:
             self._recent.setdefault(name, set()).add(session_key)
             self._unwritten[name] = self._unwritten.get(name, 0) + 1
         return name
@@ -296,7 +296,6 @@ class Inboxes(PersonalData, Listener):
         """Write down that a message is still being handled, since that takes a while and we may be killed."""
         inbox = self._inboxes.get(session_key)
         if inbox is not None and int(message_id) in inbox.hearing:
-            inbox.changes += 1
             self._note(session_key)
 
     def waits(self, session_key: str, message_id: int) -> bool:
@@ -322,7 +321,6 @@ class Inboxes(PersonalData, Listener):
         """Note that somebody begins to answer a message."""
         if (inbox := self._inboxes.get(session_key)) is not None:
             inbox.open.setdefault(int(message_id), Open(command))
-            inbox.changes += 1
             self._working.add(int(message_id))
             self._note(session_key, 0.0 if command else BEHIND_S)
 
@@ -340,7 +338,6 @@ class Inboxes(PersonalData, Listener):
         waits = None if inbox is None else inbox.open.get(int(message_id))
         if inbox is not None and waits is not None and shown_id not in waits.shown:
             waits.shown.append(shown_id)
-            inbox.changes += 1
             self._note(session_key)
 
     def end(self, session_key: str, message_ids: Iterable[str], done: bool) -> None:
@@ -350,7 +347,6 @@ class Inboxes(PersonalData, Listener):
             self._working.discard(number)
             if inbox is not None and done:
                 inbox.open.pop(number, None)
-                inbox.changes += 1
                 self._note(session_key)
 
     async def on_disk(self, within_s: float) -> None:
@@ -389,35 +385,29 @@ class Inboxes(PersonalData, Listener):
             self._whole.discard(name)
             self._recent[name] = set()
             ours = [key for key, inbox in self._inboxes.items() if self._name_of(inbox) == name]
-            written = await self._put(name, ours) and await self._put(recent(name), ())
-            if not written:
-                self._whole.add(name)
+            written = await self._put(name, ours) and (
+                name not in self._beside or await self._put(recent(name), ())
+            )
+            (self._beside.discard if written else self._whole.add)(name)
         else:
+            self._beside.add(name)
             written = await self._put(recent(name), changed)
         if not written:
             raise OSError("the inbox could not be written")
         self._unwritten[name] = self._unwritten.get(name, 0) - unwritten
 
-    async def _put(self, cursor: str, session_keys: Collection[str]) -> bool:
-        if not session_keys and cursor not in self._filled:
-            return True
-        self._filled.add(cursor)
-        done = await self._cursors.put_rendered(cursor, lambda: self._rendered(session_keys))
-        if done and not session_keys:
-            self._filled.discard(cursor)
-        return done
+    async def _put(self, cursor: str, session_keys: Iterable[str]) -> bool:
+        return await self._cursors.put_rendered(cursor, lambda: self._rendered(session_keys))
 
-    def _rendered(self, session_keys: Collection[str]) -> bytes:
-        inboxes = [(key, self._inboxes[key]) for key in session_keys if key in self._inboxes]
-        lines = ",\n".join(self._line(*pair) for pair in inboxes if self._may_keep(pair[0]))
-        return f"{{\n{lines}\n}}\n".encode()
+    def _rendered(self, session_keys: Iterable[str]) -> bytes:
+        lines = [self._line(key) for key in session_keys if key in self._inboxes and self._may_keep(key)]
+        return "\n".join(("{", ",\n".join(lines), "}\n")).encode()
 
-    def _line(self, session_key: str, inbox: Inbox) -> str:
+    def _line(self, session_key: str) -> str:
         """A conversation as it is on disk. Rendered only after a change, because this is called often."""
-        changes, line = self._lines.get(session_key, (-1, ""))
-        if changes != inbox.changes:
-            line = f"{json.dumps(session_key)}: {json.dumps(inbox.as_json())}"
-            self._lines[session_key] = inbox.changes, line
+        if (line := self._lines.get(session_key)) is None:
+            line = f"{json.dumps(session_key)}: {json.dumps(self._inboxes[session_key].as_json())}"
+            self._lines[session_key] = line
         return line
 
     def _may_keep(self, session_key: str) -> bool:
