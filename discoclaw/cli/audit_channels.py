@@ -45,7 +45,7 @@ async def in_channels(settings: Settings, storage: Storage, audit: Audit) -> tup
         client, user = session.client, session.client.user
         assert user is not None  # it has logged in
         me = Me(str(user.id), user.display_name)
-        past = Past(client, _Anybody(settings.allowlist, lambda: ()), lambda: me, settings.owners)
+        past = Past(client, _Anybody(settings.allowlist, client), lambda: me, settings.owners)
         for key, channel_id in channels_in(storage.cursors.documents).items():
             try:
                 place = wire.place_of(await channel_of(client, channel_id))

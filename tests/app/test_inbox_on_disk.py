@@ -3,9 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
+from discoclaw.core.model import ModelRequest
+from discoclaw.memory.conversations import inboxes
 from discoclaw.memory.conversations.inboxes import MOST_RECENT
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.counting import BYTES, WRITTEN, counted
 
 
 async def many_talk(world: World) -> None:
@@ -67,3 +72,26 @@ async def test_who_is_erased_leaves_both(start: Start) -> None:
         await world.memory.erase(f"user-{world.ann.id}", asked_at=world._now())
         await world.settle()
         assert dm(world) not in text(world) | text(world, "_recent")
+
+
+async def test_the_model_is_asked_before_the_question_is_written(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inboxes, "BEHIND_S", 3_600)  # so only an answer has it written
+    model = Scripted()
+    async with start(model) as world:
+        await world.ann.send_dm("hello")
+        await world.settle()
+        before = list[tuple[int, int]]()
+
+        def asked(request: ModelRequest) -> str:
+            before.append((counts.done[BYTES], counts.done[WRITTEN]))
+            return "Yes, I am here."
+
+        model.words = [asked]
+        with counted() as counts:
+            question = await world.ann.send_dm("are you there?")
+            await world.settle()
+        assert before == [(0, 0)]
+        assert text(world)[dm(world)]["open"] == []
+        assert str(question.id) in text(world)[dm(world)]["handled"]
