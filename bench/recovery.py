@@ -38,7 +38,6 @@ async def measure() -> list[Figure]:
         _populate(folder / "data" / "memory" / "ledger")
         settings = settings_in(folder, nostr_relays=("embedded",), nostr_key=SecretStr(KEY))
         wish = nostr_config(settings, find_or_make_keys(settings))
-        assert wish is not None
         before = _ledgers(folder)
         async with _Opened(folder, wish) as door:
             await door.start()

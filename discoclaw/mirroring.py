@@ -33,15 +33,13 @@ def find_or_make_keys(settings: Settings) -> Keys | None:
     For other relays none is made: there may be an older key, which alone opens what was mirrored.
     """
     keys = find_keys(settings)
-    if keys is None and settings.nostr_mode != "off" and EMBEDDED in settings.nostr_relays:
+    if keys is None and settings.mirrors and EMBEDDED in settings.nostr_relays:
         keys = make_key(key_path(settings.data_dir))
     return keys
 
 
-def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig | None:
-    """What a running bot mirrors; None if nothing. Raises SettingsError."""
-    if not mirrors(settings):
-        return None
+def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig:
+    """What a running bot mirrors, which has relays. Raises SettingsError."""
     if keys is None:
         raise SettingsError(
             "NOSTR_RELAYS is set, but NOSTR_SECRET_KEY is not; run `discoclaw nostr new-key` to make a key"
@@ -95,9 +93,4 @@ def relay_copies(settings: Settings, disk: Disk) -> RelayCopies:
         keys = find_keys(settings)
         return Names(keys) if keys is not None else None
 
-    return RelayCopies(settings.outbox_path, disk, names, elsewhere=disk.shared and mirrors(settings))
-
-
-def mirrors(settings: Settings) -> bool:
-    """Whether the settings name relays to mirror to."""
-    return settings.nostr_mode != "off" and bool(settings.nostr_relays)
+    return RelayCopies(settings.outbox_path, disk, names, elsewhere=disk.shared and settings.mirrors)

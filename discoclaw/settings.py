@@ -268,6 +268,18 @@ class Settings(BaseSettings):
         return self.data_dir / "memory"
 
     @property
+    def mirrors(self) -> bool:
+        """Whether relays are named to mirror to."""
+        return self.nostr_mode != "off" and bool(self.nostr_relays)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether there is anything that the Nostr adapter is needed for: to mirror, or to redact a key."""
+        given = (self.nostr_key, self.nostr_box_key, self.owner_secret_key, self.owner_pubkey)
+        secrets = (*given, self.transcribe_key)
+        return self.mirrors or any(secrets) or (self.data_dir / "nostr").exists()
+
+    @property
     def outbox_path(self) -> Path:
         """The outbox of the mirror. The file exists if this memory was ever mirrored."""
         return self.memory_dir / "outbox" / "outbox.sqlite"

@@ -9,14 +9,15 @@ import pytest
 import typer.main
 
 from discoclaw import settings
-from discoclaw.cli.main import cli
+from discoclaw.cli.main import ABOUT, cli, whole
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data/README.md", ROOT / "content/README.md"]
 )
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-PROGRAM = typer.main.get_command(cli)
+PROGRAM: Any = typer.main.get_command(cli)
+PROGRAM.commands = {name: whole(name) for name in ABOUT}
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -58,7 +59,7 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 def wrong_in(words: list[str]) -> str:
     """What the program would not understand of `discoclaw <words>`; "" when it understands all."""
-    command: Any = PROGRAM
+    command = PROGRAM
     for word in words:
         if word.startswith("-"):
             options = {name for param in command.params for name in param.opts}

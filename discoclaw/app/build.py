@@ -40,7 +40,7 @@ from discoclaw.bot.past import Past
 from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.core.message import Me
 from discoclaw.core.ports import Clock, History, Model
-from discoclaw.mirroring import find_or_make_keys, redactor_for
+from discoclaw.core.redact import PLAIN
 from discoclaw.session import tools
 from discoclaw.session.tools.base import Toolbox
 from discoclaw.settings import Settings
@@ -68,8 +68,12 @@ def build(
     `toolbox` the model's tools. `me` is who the bot is where it never logs in to Discord.
     Raises SettingsError when there is neither a key nor an address of a model.
     """
-    keys = find_or_make_keys(settings)
-    redactor = redactor_for(settings, keys)
+    keys, redactor = None, PLAIN
+    if settings.has_keys:
+        from discoclaw.mirroring import find_or_make_keys, redactor_for  # 60 MB with the Nostr library
+
+        keys = find_or_make_keys(settings)
+        redactor = redactor_for(settings, keys)
     client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(settings, redactor)
     basics = Basics(settings, clock, redactor, me or client.me)
     disk = OnDisk(basics)

@@ -1,31 +1,33 @@
 """What the bot is doing at the moment, for its admin: what waits where, and what is under way."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from discoclaw.app.catching_up import CatchingUp
 from discoclaw.app.mirror import Mirror
 from discoclaw.core.overview import Queue, UnderWay
 from discoclaw.jobs import Work, at_work
-from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.outgoing.delivery import RelayStatus
+
+if TYPE_CHECKING:
+    from discoclaw.nostr.outgoing.delivery import RelayStatus
 
 
 class Doing:
     """Asks the parts that have queues."""
 
     def __init__(self, mirror: Mirror, missed: CatchingUp) -> None:
-        self._mirror = mirror.adapter
+        self._mirror = mirror.nostr
         self._absence = missed.absence
 
     async def queues(self) -> list[Queue]:
         """Everything that waits: answers, all background work, and events for relays. Raises MemoryFault."""
-        relays = await self._mirror.status() if isinstance(self._mirror, NostrAdapter) else ()
+        relays = await self._mirror.status() if self._mirror is not None else ()
         return [*map(_work, at_work()), *map(_relay, relays)]
 
     def under_way(self) -> Sequence[UnderWay]:
         """What has an end: a recovery from relays, and catching up. Never blocks."""
         found = []
-        if isinstance(self._mirror, NostrAdapter) and (now := self._mirror.recovering) is not None:
+        if self._mirror is not None and (now := self._mirror.recovering) is not None:
             text = f"{now.stage}, {now.per_s:.0f} a second"
             found.append(UnderWay("Recovery from the relays", text, now.done, now.total))
         if (reading := self._absence.under_way()) is not None:
@@ -33,7 +35,7 @@ class Doing:
         return found
 
 
-def _relay(one: RelayStatus) -> Queue:
+def _relay(one: "RelayStatus") -> Queue:
     queue, connection = one.queue, one.connection
     refused = sum(count for _, count in queue.parked)
     trouble = f"{refused} refused for good" if refused else ""

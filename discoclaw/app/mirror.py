@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
@@ -13,12 +13,12 @@ from discoclaw.core.health import Finding
 from discoclaw.core.ports import MirrorControl, NoMirror
 from discoclaw.core.times import span
 from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.mirroring import check_shared, nostr_config
-from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.event import Keys
-from discoclaw.nostr.outgoing.delivery import RelayStatus
-from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.sharing import OthersChanges, SharingAdapter
+
+if TYPE_CHECKING:
+    from discoclaw.nostr.adapter import NostrAdapter
+    from discoclaw.nostr.event import Keys
+    from discoclaw.nostr.outgoing.delivery import RelayStatus
+    from discoclaw.nostr.relays.relay import Relay
 
 OLD_MS: Final = 3_600_000
 """An event that has been waiting for longer for a relay is a warning."""
@@ -52,7 +52,7 @@ class Relays:
 
 
 class Mirror(Feature):
-    """`adapter` mirrors changes on disk; without relays there is none, and `report` says so.
+    """`adapter` mirrors changes on disk; without relays it says that there is none, and `nostr` is None.
 
     `relays` tells how they are now.
     """
@@ -72,13 +72,18 @@ class Mirror(Feature):
         "owner_secret_key",
         "owner_key_password",
     )
+    nostr: "NostrAdapter | None" = None
 
-    def __init__(self, basics: Basics, keys: Keys | None, disk: OnDisk) -> None:
+    def __init__(self, basics: Basics, keys: "Keys | None", disk: OnDisk) -> None:
         self.adapter: MirrorControl = NoMirror()
         self.relays: Callable[[], Relays] = Relays
-        config = nostr_config(basics.settings, keys)
-        if config is None:
+        if not basics.settings.mirrors:
             return
+        from discoclaw.mirroring import check_shared, nostr_config
+        from discoclaw.nostr.adapter import NostrAdapter
+        from discoclaw.nostr.sharing import OthersChanges, SharingAdapter
+
+        config = nostr_config(basics.settings, keys)
         storage = disk.storage
         shared = storage.memory.disk.shared
         if shared:
@@ -99,13 +104,13 @@ class Mirror(Feature):
             await read_in_thread(storage.load)  # the mirror may have restored opt-outs
             await adapter.start()
 
-        self.adapter = adapter
+        self.adapter = self.nostr = adapter
         self.relays = lambda: _relays(adapter.relays, adapter.known, basics.clock())
         self.health = (lambda: [self.relays().finding()],)
         self.services = (Sole("mirror", [Part(start, adapter.settle, adapter.close)], storage.processes),)
 
 
-def _relays(relays: Sequence[Relay], known: Sequence[RelayStatus], now_ms: int) -> Relays:
+def _relays(relays: "Sequence[Relay]", known: "Sequence[RelayStatus]", now_ms: int) -> Relays:
     queues = [one.queue for one in known]
     since = [one.since for one in queues if one.since is not None and one.depth]
     connected = sum(one.connected for one in relays)

@@ -9,11 +9,8 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from prometheus_client.core import Metric
-
-from discoclaw.app import measures
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
@@ -31,8 +28,11 @@ from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
 from discoclaw.settings import Settings
 from discoclaw.show.words import count
-from discoclaw.web import monitor
-from discoclaw.web.listening import Listener as HttpListener
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from discoclaw.web.listening import Listener as HttpListener
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ class Monitoring(Feature, Listener):
     """Looks at everything. `everything` is the program's health, which the composition root sets."""
 
     settings: ClassVar = ("metrics", "log_format")
+    listener: "HttpListener | None" = None
 
     def __init__(
         self,
@@ -58,7 +59,6 @@ class Monitoring(Feature, Listener):
         talk: Talking,
     ) -> None:
         self.everything: Callable[[], list[Finding]] = list
-        self.listener: HttpListener | None = None
         self.lag = LoopLag()
         self._client = client
         self._disk = disk
@@ -66,10 +66,13 @@ class Monitoring(Feature, Listener):
         self._models = models
         self._talk = talk.talk
         self._accounts = usage.accounts
-        self._model = measures.known_model(_models(basics.settings), usage.rates(None).prices.table)
+        self._names = (_models(basics.settings), usage.rates(None).prices.table)
         self.watch = Watch(lambda: self.everything())
         self.services = (self.lag, self.watch)
         if (at := basics.settings.metrics) is not None:
+            from discoclaw.web import monitor  # 13 MB with Prometheus, and more with a server
+            from discoclaw.web.listening import Listener as HttpListener
+
             app = monitor.application(lambda: self.everything(), monitor.registry_of(self.measured))
             self.listener = HttpListener(app, at, "DISCOCLAW_METRICS")
             self.services = (self.listener, self.lag, self.watch)
@@ -79,26 +82,24 @@ class Monitoring(Feature, Listener):
     def committed(self, subject: str, commit: Commit) -> None:
         self._talk.counts.commits += 1
 
-    def measured(self) -> Iterator[Metric]:
+    def measured(self) -> "Iterator[Metric]":
         """Everything that is measured, as it is now."""
+        from discoclaw.app import measures
+
         desk = self._talk.desk
         yield from measures.of_health(self.everything())
         yield from measures.of_answers(self._talk.counts, desk.waiting, desk.oldest_s)
         yield from measures.of_work(at_work())
         yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
         yield from measures.of_store(WRITES.state(), self._disk.storage.processes.in_touch)
-        yield from measures.of_gateway(self._gateway())
+        client = self._client
+        ours, away = len(client.shards_served.ids), len(client.connected.away(client.shards_served))
+        latency = client.latency if not away and math.isfinite(client.latency) else None
+        yield from measures.of_gateway(measures.Gateway(ours - away, away, latency))
         yield from measures.of_models(self._models.seen.last)
         accounts = self._accounts
-        yield from measures.of_usage(accounts.ended, accounts.all_spent(), self._model)
+        yield from measures.of_usage(accounts.ended, accounts.all_spent(), measures.known_model(*self._names))
         yield from measures.of_relays(self._mirror.relays())
-
-    def _gateway(self) -> measures.Gateway:
-        client = self._client
-        away = len(client.connected.away(client.shards_served))
-        latency = client.latency if not away else math.nan
-        ours = len(client.shards_served.ids)
-        return measures.Gateway(ours - away, away, latency if math.isfinite(latency) else None)
 
 
 def _models(settings: Settings) -> frozenset[str]:

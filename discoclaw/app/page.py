@@ -5,7 +5,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import discord
 
@@ -30,12 +30,11 @@ from discoclaw.session.live_settings import By
 from discoclaw.settings import Settings
 from discoclaw.settings_secrets import hiding
 from discoclaw.storage import Storage
-from discoclaw.web.listening import Listener
-from discoclaw.web.page.access import Access
 from discoclaw.web.page.errors import RecentErrors
-from discoclaw.web.page.pages import Pages
-from discoclaw.web.page.rendering import Templates
 from discoclaw.web.page.sources import Live, Names, Sources
+
+if TYPE_CHECKING:
+    from discoclaw.web.listening import Listener
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +67,7 @@ class Page(Feature):
     """
 
     settings: ClassVar = ("page", "page_token")
+    listener: "Listener | None" = None
 
     def __init__(
         self,
@@ -79,12 +79,16 @@ class Page(Feature):
         context: CommandContext,
     ) -> None:
         self.everything: Callable[[], Sequence[Finding]] = list
-        self.listener: Listener | None = None
         settings, storage = basics.settings, disk.storage
         people = KnownPeople(storage.memory.disk, storage.consent.opted_out)
         self.joins = (people,)
         if settings.page is None:
             return
+        from discoclaw.web.listening import Listener
+        from discoclaw.web.page.access import Access
+        from discoclaw.web.page.pages import Pages
+        from discoclaw.web.page.rendering import Templates  # 10 MB with Jinja, only for the page
+
         sources = Sources(
             bot=lambda: client.user.display_name if client.user is not None else "",
             health=lambda: self.everything(),

@@ -20,7 +20,7 @@ from discoclaw.core.errors import (
 from discoclaw.core.health import Finding
 from discoclaw.embed.providers import open_embedder
 from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.mirroring import find_keys, mirrors, nostr_config_with
+from discoclaw.mirroring import find_keys, nostr_config_with
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.info import Limits
@@ -113,7 +113,7 @@ def _silence() -> bytes:
 
 async def relays(settings: Settings) -> AsyncIterator[Finding]:
     """The key of the mirror, and each relay: whether it can be read. Nothing is published."""
-    if not mirrors(settings):
+    if not settings.mirrors:
         yield Finding("mirror", "off", "no relays are set up; the memory is mirrored nowhere")
         return
     embedded = EMBEDDED in settings.nostr_relays

@@ -13,7 +13,7 @@ from discoclaw.core.errors import ChatError, SettingsError
 from discoclaw.memory.auditing import Audit
 from discoclaw.show.words import count, line
 
-commands = typer.Typer(no_args_is_help=True, help="Look for what should no longer be readable.")
+commands = typer.Typer(no_args_is_help=True)
 
 NOT_THERE = "what the bot would read in Discord wasn't looked at"
 _ABOUT = {
@@ -22,11 +22,6 @@ _ABOUT = {
     "opted out": "although they opted out",
     "erased": "although everything about them was erased",
 }
-
-
-@commands.callback()
-def group() -> None:
-    """Look for what should no longer be readable."""
 
 
 @commands.command()

@@ -42,17 +42,15 @@ class RelayAccess:
     publish: "Publish"
 
 
-def no_relays(_: Settings) -> RelayAccess | None:
-    """Access to relays where there are none."""
-    return None
+def _relay_access(settings: Settings) -> RelayAccess | None:
+    from discoclaw.cli.relays import relay_access  # slow imports, which `fields` doesn't need
+
+    return relay_access(settings)
 
 
-def commands(relay_access: Callable[[Settings], RelayAccess | None] = no_relays) -> typer.Typer:
+def commands(relay_access: Callable[[Settings], RelayAccess | None] = _relay_access) -> typer.Typer:
     """The commands. `relay_access` returns how the bot is reached over relays, None if it is not."""
-    config = typer.Typer(
-        help="See and change what applies to channels and people, while the bot runs.",
-        no_args_is_help=True,
-    )
+    config = typer.Typer(no_args_is_help=True)
 
     @config.command()
     def get(

@@ -24,10 +24,7 @@ if TYPE_CHECKING:  # slow imports, as below
     from discoclaw.evals.judge import Verdict
     from discoclaw.evals.report import Report
 
-commands = typer.Typer(
-    help="Measure how well the configured model learns and summarises.", no_args_is_help=True
-)
-
+commands = typer.Typer(no_args_is_help=True)
 
 Files = Annotated[
     list[Path] | None,
@@ -40,11 +37,6 @@ Groups = Annotated[
 AtOnce = Annotated[
     int, typer.Option(help="Requests at a time; 1 for a server that answers one by one.", min=1, max=32)
 ]
-
-
-@commands.callback()
-def group() -> None:
-    """Measure how well the configured model learns and summarises."""
 
 
 @commands.command()

@@ -32,10 +32,7 @@ from discoclaw.core.view import View
 from discoclaw.show import text
 from discoclaw.show.words import line, short
 
-memory = typer.Typer(
-    help="See what is remembered and where it came from; change, merge and undo it; export, import, erase.",
-    no_args_is_help=True,
-)
+memory = typer.Typer(no_args_is_help=True)
 
 
 memory.command("list")(listing.list_)

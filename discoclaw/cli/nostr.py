@@ -12,9 +12,7 @@ from discoclaw.cli.common import AsJson, local_day, local_time, note, now_ms, pr
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 
-nostr = typer.Typer(
-    help="The encrypted mirror of the memory on Nostr relays, and recovery from it.", no_args_is_help=True
-)
+nostr = typer.Typer(no_args_is_help=True)
 LONGEST = 200
 """Longest text of a relay that is shown, in UTF-16 units."""
 PANEL = "Push and recover (stop the bot first)"

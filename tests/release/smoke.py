@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import typer.main
 
-from discoclaw.cli.main import cli
+from discoclaw.cli.main import ABOUT, whole
 from tests.process.pages import ADDRESS, Page
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -107,7 +106,7 @@ def tells_its_version(there: Installed) -> None:
 
 def explains_every_command(there: Installed) -> None:
     """`--help` of the program, of each group and of each command."""
-    for words in commands(typer.main.get_command(cli)):
+    for words in [(), *(words for name in ABOUT for words in commands(whole(name), (name,)))]:
         if "Usage: " not in there.run(*words, "--help"):
             raise Failed(f"discoclaw {' '.join(words)} --help doesn't say how to use it")
 

@@ -26,7 +26,7 @@ from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
-from discoclaw.show import graph, picture
+from discoclaw.show import graph
 from discoclaw.show import text as shown
 from discoclaw.show.text import hidden as hidden_of
 from discoclaw.show.words import PEOPLE, count
@@ -92,11 +92,17 @@ async def draw(call: Call, form: str) -> Answer:
     if form == "mermaid":
         return await _as_mermaid(history)
     title = f"Memory of {call.author.display_name}"
-    drawn = await asyncio.to_thread(picture.png, history, title=title)
+    drawn = await asyncio.to_thread(_png, history, title)
     number = len(history.commits)
     text = f"{count(number, 'change')}. `!memory graph mermaid` gives the diagram as text."
     page = Page(text, files=(discord.File(BytesIO(drawn), filename="memory.png"),))
     return Carded(cards.drawn(drawn, number, words(title)), [page]) if call.in_private else [page]
+
+
+def _png(history: History, title: str) -> bytes:
+    from discoclaw.show.picture import png  # Pillow takes 11 MB, and a second on a slow disk
+
+    return png(history, title=title)
 
 
 async def _as_mermaid(history: History) -> Sequence[Page]:

@@ -23,11 +23,16 @@ from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
 from discoclaw.core.usage_report import By, Days, Report, Total, last_days, this_month
 from discoclaw.show.usage import cautions
-from discoclaw.show.usage_picture import png
 
 log = logging.getLogger(__name__)
 
 VIEWS = (cards.OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
+
+
+def _png(report: Report, days: Days, title: str) -> bytes:
+    from discoclaw.show.usage_picture import png  # Pillow takes 11 MB, and a second on a slow disk
+
+    return png(report, days, title=title)
 
 
 async def usage(call: Call, by: str, everybody: bool) -> Answer:
@@ -53,7 +58,7 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
     else:
         kind = cast(By, by)
         card = cards.groups(report.within(recent), kind, turn, _server(call), page=call.page)
-    drawn = await asyncio.to_thread(png, report, recent, title=cards.title(everybody))
+    drawn = await asyncio.to_thread(_png, report, recent, cards.title(everybody))
     total = report.within(recent).total
     return await _answered(
         call,
