@@ -1,7 +1,7 @@
-"""`python -m bench [--json] [names …]`: measures, and prints a table or JSON.
+"""`python -m bench [--json] [--docs] [names …]`: measures, and prints a table or JSON.
 
 Nothing is asserted about times: a slow or busy machine is no fault of the program. A target that is missed is
-marked, for a person to look at.
+marked, for a person to look at. With --docs it also stands in docs/measurements.md.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import json
 import logging
+import math
 import os
 import platform
 import sys
@@ -19,6 +20,7 @@ from typing import cast
 from rich.console import Console
 from rich.table import Table
 
+from bench import docs
 from bench.figure import Figure
 from tests.servers.postgres_programs import Unavailable
 
@@ -54,6 +56,7 @@ def main() -> None:
     """Measure what was asked for, each in an event loop of its own."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=sys.modules[__name__].__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--docs", action="store_true", help="replace these rows in docs/measurements.md")
     parser.add_argument("names", nargs="*", metavar="name", help=f"which ones: {', '.join(NAMES)}")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(NAMES):
@@ -61,18 +64,21 @@ def main() -> None:
     logging.disable(logging.WARNING)
     progress = Console(stderr=True, highlight=False)
     machine = _machine()
-    figures: list[Figure] = []
+    measured: dict[str, list[Figure]] = {}
     for name in asked.names or NAMES:
         began = time.perf_counter()
         measure = cast(
             Callable[[], Awaitable[list[Figure]]], importlib.import_module(f"bench.{name}").measure
         )
         try:
-            figures += asyncio.run(_run(measure))
+            measured[name] = asyncio.run(_run(measure))
         except Unavailable as why:
             progress.print(f"{name}: skipped: {why}")
             continue
         progress.print(f"{name}: measured in {time.perf_counter() - began:.1f} s")
+    figures = [one for some in measured.values() for one in some]
+    if asked.docs:
+        docs.renew(measured, machine, NAMES)
     if asked.json:
         print(json.dumps({"machine": machine, "figures": [one.to_json() for one in figures]}, indent=2))
     else:
@@ -84,7 +90,7 @@ async def _run(measure: Callable[[], Awaitable[list[Figure]]]) -> list[Figure]:
 
 
 def _machine() -> dict[str, object]:
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
     return {
         "python": platform.python_version(),
         "system": platform.system(),
@@ -102,8 +108,8 @@ def _print_table(figures: list[Figure], machine: dict[str, object]) -> None:
         mark = {True: " met", False: " [bold red]missed[/]", None: ""}[one.met]
         table.add_row(
             one.name,
-            f"{one.ours:,.3g} {one.unit}" if one.ours < 1000 else f"{one.ours:,.0f} {one.unit}",
-            f"{one.baseline:,.3g} {one.unit}" if one.baseline < 1000 else f"{one.baseline:,.0f} {one.unit}",
+            docs.amount(one.ours, one.unit),
+            docs.amount(one.baseline, one.unit),
             f"{one.ratio:.2f}x",
             one.beside,
             one.target + mark,

@@ -43,7 +43,7 @@ def message_payload(number: int, text: str, *, author: int = OWNER) -> Any:
     """A message as MESSAGE_CREATE brings it."""
     member = {"roles": [], "joined_at": _THEN, "deaf": False, "mute": False, "flags": 0}
     return {
-        "id": str(FIRST_MESSAGE + number if author == OWNER else number),
+        "id": str(number if author == BOT else FIRST_MESSAGE + number),
         "type": 0,
         "channel_id": str(CHANNEL),
         "guild_id": str(GUILD),

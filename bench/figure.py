@@ -15,7 +15,9 @@ from dataclasses import dataclass
 class Figure:
     """`ours` beside `baseline`, both in `unit`.
 
-    `target` is in words, and `met` whether it holds in this run; both are empty when nothing is aimed at.
+    `paired` is the median of the ratios of pairs that were measured one right after the other; without it the
+    ratio is that of the two numbers. `target` is in words, and `met` whether it holds in this run; both are
+    empty when nothing is aimed at.
     """
 
     name: str
@@ -25,9 +27,12 @@ class Figure:
     beside: str
     target: str = ""
     met: bool | None = None
+    paired: float | None = None
 
     @property
     def ratio(self) -> float:
+        if self.paired is not None:
+            return self.paired
         return self.ours / self.baseline if self.baseline else float("inf")
 
     def to_json(self) -> dict[str, object]:

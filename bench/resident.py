@@ -1,28 +1,40 @@
-"""Memory while running: per active conversation with a full window, and per 1,000 items of a person.
+"""Memory while running: per active conversation, per 1,000 items of a person, and what 10,000 messages add.
 
-Counted by tracemalloc, so it is what Python holds and not what the system has reserved. The baseline of a
-conversation is the text that was said in it, that of the items is their durable file: the least that could be
-kept is their bytes.
+The first two are counted by tracemalloc, so they are what Python holds and not what the system has reserved.
+Their baseline is the text that was said, and the durable file: the least that could be kept. The messages
+are of 3 people and of 30, in one channel; their baseline is what the process had after the first 2,000, when
+the window is full, and discord.py keeps as many messages as it ever does. What a bot has at its start is
+measured in a process of its own. Without /proc these are left out.
 """
 
+import gc
+import os
 import random
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
-from bench.discord_payloads import connect
+from bench.discord_payloads import connect, message_payload
 from bench.figure import Figure
 from bench.sessions import POLICY, Listener, NoPast
-from bench.world import EchoModel, fill, fresh_folder, message, sentence, settings_in
+from bench.world import OWNER, EchoModel, fill, fresh_folder, message, sentence, settings_in
 from discoclaw.app import build, now_ms
 from discoclaw.memory.subjects.store import Memory
 
 SESSIONS, WINDOW = 1_000, 20
 ITEMS = 1_000
+BEFORE, MESSAGES, MOST_BYTES = 2_000, 10_000, 500
+GROUPS = (3, 30)
+MOST_MB = 110
+STATM = "/proc/self/statm"
 
 
 async def measure() -> list[Figure]:
-    """Both figures, in kB."""
-    return [await _conversations(), await _items()]
+    """The figures, in kB and MB."""
+    process = [_at_start(), *[await _grown(people) for people in GROUPS]] if sys.platform == "linux" else []
+    return [await _conversations(), await _items(), *process]
 
 
 async def _conversations() -> Figure:
@@ -70,6 +82,62 @@ async def _items() -> Figure:
         tracemalloc.stop()
         assert len(view.items) == ITEMS
     return Figure(f"{ITEMS:,} items of a person", held / 1000, size / 1000, "kB", "their durable file")
+
+
+_START = f"""
+import asyncio
+from pathlib import Path
+from discoclaw.cli import main, running
+from discoclaw.app import build
+from discoclaw.settings import load
+async def start():
+    async with build(load()):
+        print(Path("{STATM}").read_text().split()[1])
+asyncio.run(start())
+"""
+
+
+def _at_start() -> Figure:
+    """A bot that has started and waits for Discord, with Anthropic's SDK and without it."""
+    found = []
+    with fresh_folder() as folder:
+        for provider in ("anthropic", "offline"):
+            given = {"DISCOCLAW_MODEL_PROVIDER": provider, "ANTHROPIC_API_KEY": "x"}
+            given["PYTHONPATH"] = str(Path(__file__).parent.parent)
+            words = [sys.executable, "-c", _START]
+            done = subprocess.run(words, cwd=folder, env=given, capture_output=True, text=True, check=True)
+            found.append(int(done.stdout) * os.sysconf("SC_PAGE_SIZE") / 1e6)
+    with_sdk, without = found
+    target = f"<= {MOST_MB} MB without"
+    return Figure("resident at start", with_sdk, without, "MB", "without the SDK", target, without <= MOST_MB)
+
+
+async def _grown(people: int) -> Figure:
+    dice = random.Random(7)
+    with fresh_folder() as folder:
+        everybody = frozenset(str(OWNER + number) for number in range(people))
+        settings = settings_in(folder, allow_users=everybody, shutdown_grace_s=1.0)
+        app = build(settings, model=EchoModel(), small_model=EchoModel())
+        async with app:
+            await connect(app.client, lambda text: None)
+            for number in range(MESSAGES):
+                if number == BEFORE:
+                    before = _resident()
+                payload = message_payload(number, sentence(dice), author=OWNER + number % people)
+                app.client._connection.parse_message_create(payload)
+                if number % people == people - 1:
+                    await app.settle()
+            after = _resident()
+    met = after - before <= MOST_BYTES * (MESSAGES - BEFORE)
+    name = f"resident after {MESSAGES:,} messages of {people} people"
+    beside = f"after {BEFORE:,}"
+    return Figure(name, after / 1e6, before / 1e6, "MB", beside, f"<= {MOST_BYTES} bytes a message more", met)
+
+
+def _resident() -> int:
+    """How many bytes of this process are in RAM."""
+    gc.collect()
+    return int(Path(STATM).read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _counting() -> Callable[[], int]:
