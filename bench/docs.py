@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.figure import Figure
 
@@ -17,9 +18,7 @@ HEAD = "| part | figure | ours | baseline | ratio | target | measured on |\n|---
 ROW = re.compile(r"^\| `(\w+)` \| .*\n", re.MULTILINE)
 
 
-def renew(
-    measured: Mapping[str, Sequence[Figure]], machine: Mapping[str, object], names: Sequence[str]
-) -> None:
+def renew(measured: Mapping[str, Sequence[Figure]], machine: Mapping[str, Any], names: Sequence[str]) -> None:
     """Write the page with these figures of each part. `names` are all parts, in the order of the rows."""
     where = "{}; Python {python}, {system}, {cores} cores, load {load:.1f}".format(_commit(), **machine)
     PAGE.write_text(renewed(PAGE.read_text("utf-8"), measured, where, names), "utf-8")
