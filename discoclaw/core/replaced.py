@@ -101,22 +101,30 @@ class Pair(NamedTuple):
 def alike(items: Iterable[Item], gist: Callable[[Item], Gist]) -> list[Pair]:
     """The pairs of items that say the same of the same thing but for one passage, newest first."""
     by_key: dict[str, list[Item]] = {}
-    by_beginning: dict[tuple[str, str], list[tuple[Item, Words]]] = {}
-    for item in sorted(items, key=by_newest):
+    by_beginning: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
         said = gist(item)
-        words = tuple([word for word in said if word not in _NOW]) if isinstance(said, tuple) else ()
-        if words:
-            by_beginning.setdefault((item.kind, words[0]), []).append((item, words))
+        for word in said if isinstance(said, tuple) else ():
+            if word not in _NOW:
+                by_beginning.setdefault((item.kind, word), []).append(item)
+                break
         if item.facets.key is not None:
             by_key.setdefault(item.facets.key, []).append(item)
     pairs = {}
     for group in by_beginning.values():
-        for (newer, one), (older, other) in combinations(group, 2):
-            if frame := _frame(one, other):
-                pairs[newer.id, older.id] = Pair(newer, older, frame)
+        if len(group) > 1:
+            told = [(one, tuple([word for word in gist(one) if word not in _NOW])) for one in group]
+            for (newer, words), (older, others) in combinations(sorted(told, key=_newest_told), 2):
+                if frame := _frame(words, others):
+                    pairs[newer.id, older.id] = Pair(newer, older, frame)
     for same in by_key.values():
-        pairs.update({(newer.id, older.id): Pair(newer, older, ()) for newer, older in combinations(same, 2)})
+        for newer, older in combinations(sorted(same, key=by_newest), 2):
+            pairs[newer.id, older.id] = Pair(newer, older, ())
     return sorted(pairs.values(), key=lambda pair: (by_newest(pair.newer), by_newest(pair.older)))
+
+
+def _newest_told(told: tuple[Item, Words]) -> tuple[int, str]:
+    return by_newest(told[0])
 
 
 def ended(pair: Pair, gist: Callable[[Item], Gist]) -> bool:
@@ -177,9 +185,9 @@ def may_end(gist: Gist) -> bool:
 def newest_first(items: Sequence[Item], pairs: Iterable[Pair]) -> list[Item]:
     """The items in their order, but those that are alike change places, so that the newest comes first."""
     ordered = list(items)
-    places = {item.id: place for place, item in enumerate(ordered)}
-    groups: dict[str, list[Item]] = {}
+    places, groups = dict[str, int](), dict[str, list[Item]]()
     for newer, older, _ in pairs:
+        places = places or {item.id: place for place, item in enumerate(ordered)}
         if newer.id in places and older.id in places:
             groups.setdefault(newer.id, [newer]).append(older)
     for group in groups.values():

@@ -16,9 +16,10 @@ what the sentence asks. Then it is compared with the others:
 `recall/score` says what a document has; this says whether it was meant.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from discoclaw.recall.document import Document
 
@@ -47,12 +48,13 @@ NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
 """Where the best has so much of what a sentence asks, a document needs this share of that."""
 ROUNDING = 1e-9
 NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
+Names: TypeAlias = Mapping[frozenset[str], Sequence[int]]
+"""The positions of the documents that have a name, by the name, for names that a query has completely."""
 MARK = 1.0
 """What a name of the whole counts, where a word of a text of mean length counts 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
+class Concept(NamedTuple):
     """One thing asked for: a term, or other spellings of it, with what each counts; `weight` is its rarity.
 
     `share` is its part of what was asked; `specific`: a document that has it was likely meant. `least` is
@@ -88,59 +90,76 @@ class Asked:
         object.__setattr__(self, "terms", found)
 
 
-@dataclass(slots=True)
-class _Has:
-    """What a document has of a sentence: its score, the share of what is asked, the number of terms.
+class _Has(NamedTuple):
+    """What documents have of a sentence that have the same of its concepts, which `terms` has a bit for each.
 
-    `terms` has a bit for each concept. `name`: it has a term that is written as a name. `named` are the terms
-    of its names that the sentence names completely, `given`: one of them is an alias or a key.
+    `covered` is the share of what is asked. `name`: one of the terms is written as a name.
     """
 
-    score: float = 0.0
-    covered: float = 0.0
-    terms: int = 0
-    specific: bool = False
-    name: bool = False
-    named: frozenset[str] = frozenset()
-    given: bool = False
+    terms: int
+    covered: float
+    specific: bool
+    name: bool
+
+
+@dataclass(slots=True)
+class _Sentence:
+    """What documents have of a sentence, by position: `scores`, and the bits of its concepts in `terms`.
+
+    `has` says what those bits mean. `named` has the terms of the names that the sentence names completely;
+    of those in `given` one is an alias or a key.
+    """
+
+    scores: dict[int, float] = field(default_factory=dict)
+    terms: dict[int, int] = field(default_factory=dict)
+    has: dict[int, _Has] = field(default_factory=dict)
+    named: dict[int, frozenset[str]] = field(default_factory=dict)
+    given: set[int] = field(default_factory=set)
 
 
 class Matches:
     """What documents have of a query, by their positions.
 
     `scores` are above 0. `evident` are the documents that have evidence, `meant` those of them that no other
-    document outdoes. What matched in one of them is worked out when it is asked for: few of many are ever
-    looked at.
+    document outdoes. Documents that have the same concepts of a sentence are judged together. What matched in
+    one of them is worked out when it is asked for: few of many are ever looked at.
     """
 
     def __init__(
         self,
         asked: Asked,
         parts: Sequence[Mapping[int, float]],
-        among: Iterable[int],
+        among: Iterable[int] | None,
         documents: Sequence[Document | None],
+        names: Names,
     ) -> None:
-        """`parts` has, for each concept, what its best spelling counts in each document that has it."""
-        self.scores = dict.fromkeys(among, 0.0)
+        """`parts` has, for each concept, what its best spelling counts in each document that has it.
+
+        If there is an `among`, only those documents are judged.
+        """
+        self.scores = dict.fromkeys(chain.from_iterable(parts) if among is None else among, 0.0)
+        self._all = among is None
         self.evident: set[int] = set()
         self.meant: set[int] = set()
         self._asked = asked
         self._parts = parts
-        within = ((position, _names_within(documents[position], asked.terms)) for position in self.scores)
-        self._names = {position: names for position, names in within if names}
+        self._names = names
         self._documents = documents
-        self._named: dict[int, frozenset[str]] = {}
-        self._given: set[int] = set()
+        self._sentences: list[_Sentence] = []
         self._about_others: dict[int, frozenset[str]] = {}
-        self._coverage: dict[int, float] = {}
         for sentence in asked.sentences:
             self._judge(sentence)
-        if len(asked.sentences) != 1 or any(one.name not in asked.sentences[0] for one in asked.concepts):
-            self._add_up()  # else the scores are those of the sentence
+        if len(asked.sentences) == 1 and all(one.name in asked.sentences[0] for one in asked.concepts):
+            self.scores.update(self._sentences[0].scores)
+        else:
+            self._add_up()
 
     def coverage(self, position: int) -> float:
         """The largest share of what a sentence asked that a document has."""
-        return self._coverage.get(position, 0.0)
+        return max(
+            (one.has[one.terms[position]].covered for one in self._sentences if position in one.terms),
+            default=0.0,
+        )
 
     def verdict(self, position: int) -> str:
         """Why a document is not meant; "" if it is."""
@@ -153,7 +172,7 @@ class Matches:
 
     def given(self, position: int) -> bool:
         """Whether an alias or key of a document is named completely."""
-        return position in self._given
+        return any(position in one.given for one in self._sentences)
 
     def matched(self, position: int) -> list[str]:
         """The names of what a document has."""
@@ -167,52 +186,61 @@ class Matches:
         both = zip(self._asked.concepts, self._parts, strict=True)
         here = [(concept, part) for concept, part in both if concept.name in sentence]
         found = self._having(here)
+        self._sentences.append(found)
         self._name(found, here)
-        whole = sum(concept.share for concept, _ in here) or 1.0
+        for position, lift in _lifts(found.named, here).items():
+            factor = GIVEN if position in found.given else NAMED
+            found.scores[position] = factor * (found.scores[position] + lift)
         strangers = sentence & self._asked.strangers
-        lifts = _lifts({position: has.named for position, has in found.items() if has.named}, here)
-        evident: dict[int, _Has] = {}
-        for position, has in found.items():
-            has.covered /= whole
-            if has.named:
-                has.score = (GIVEN if has.given else NAMED) * (has.score + lifts[position])
-                self._named[position] = self._named.get(position, frozenset()) | has.named
-                if has.given:
-                    self._given.add(position)
-            self.scores[position] = has.score
-            self._coverage[position] = max(self._coverage.get(position, 0.0), has.covered)
-            if has.named or self._is_evidence(has, strange=bool(strangers)):
-                evident[position] = has
-            elif strangers and self._is_evidence(has, strange=False):
-                self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
-        self.evident |= evident.keys()
-        self.meant |= _undone(evident)
+        telling = {
+            terms for terms, has in found.has.items() if self._is_evidence(has, strange=bool(strangers))
+        }
+        evident = [one for one, terms in found.terms.items() if terms in telling or one in found.named]
+        self.evident.update(evident)
+        self.meant |= _undone(evident, found)
+        if strangers:
+            others = {
+                terms for terms, has in found.has.items() if self._is_evidence(has, strange=False)
+            } - telling
+            for position, terms in found.terms.items():
+                if terms in others and position not in found.named:
+                    self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
 
-    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> dict[int, _Has]:
+    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> _Sentence:
         """What each document has of some concepts."""
-        found: dict[int, _Has] = {}
+        found = _Sentence()
+        scores, bits = found.scores, found.terms
         for number, (concept, part) in enumerate(here):
-            weight, share, least, bit = concept.weight, concept.share, concept.least, 1 << number
-            named = concept.name in self._asked.names
-            for position, best in _among(part, self.scores):
-                has = found.get(position)
-                if has is None:
-                    has = found[position] = _Has()
-                has.score += weight * best
-                if best > least:
-                    has.covered += share
-                    has.terms |= bit
-                    if concept.specific:
-                        has.specific = True
-                    if named:
-                        has.name = True
+            weight, least, bit = concept.weight, concept.least, 1 << number
+            for position, best in self._entries(part):
+                scores[position] = scores.get(position, 0.0) + weight * best
+                bits[position] = bits.get(position, 0) | (bit if best > least else 0)
+        whole, names = sum(concept.share for concept, _ in here) or 1.0, self._asked.names
+        for terms in set(bits.values()):
+            covered, specific, named = 0.0, False, False
+            for number, (concept, _) in enumerate(here):
+                if terms >> number & 1:
+                    covered += concept.share
+                    specific = specific or concept.specific
+                    named = named or concept.name in names
+            found.has[terms] = _Has(terms, covered / whole, specific, named)
         return found
 
-    def _name(self, found: Mapping[int, _Has], here: Sequence[tuple[Concept, Mapping[int, float]]]) -> None:
+    def _entries(self, part: Mapping[int, float]) -> Iterable[tuple[int, float]]:
+        """Those of a part that are judged."""
+        if self._all:
+            return part.items()
+        if len(part) > len(self.scores):
+            return [(position, part[position]) for position in self.scores if position in part]
+        return [(position, best) for position, best in part.items() if position in self.scores]
+
+    def _name(self, found: _Sentence, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> None:
         """Note which documents a sentence names completely: those that have all terms of a name.
 
         The name is one of theirs, or of another document; the longest that the sentence names are meant.
         """
+        if not self._names:
+            return
         terms, telling, rare = set[str](), set[str](), set[str]()
         few = max(RARE, RARE_SHARE * self._asked.total)
         for concept, part in here:
@@ -220,31 +248,37 @@ class Matches:
             terms |= spellings
             telling |= spellings if concept.share else set()
             rare |= spellings if concept.share and len(part) <= few else set()
-        given: Counter[frozenset[str]] = Counter()
-        written: dict[frozenset[str], None] = {}
-        for position in found.keys() & self._names.keys():
-            aliases, names = self._names[position]
-            given.update(name for name in aliases if name <= terms and not name.isdisjoint(telling))
-            written |= dict.fromkeys(name for name in names if name <= terms and not name.isdisjoint(rare))
-        complete = [name for name in {**given, **written} if name in written or given[name] <= few]
+        complete: dict[frozenset[str], set[int]] = {}
+        for name, positions in self._names.items():
+            if not name <= terms or name.isdisjoint(telling):
+                continue
+            having = [position for position in positions if position in found.terms]
+            given = {position for position in having if self._gives(position, name)}
+            if 0 < len(given) <= few or (len(given) < len(having) and not name.isdisjoint(rare)):
+                complete[name] = given
+        meant: Collection[frozenset[str]] = complete
         if len(complete) > MOST_NAMES:
-            complete = sorted(complete, key=_longest_first)[:MOST_NAMES]
-        longest = [name for name in complete if not any(name < other for other in complete)]
-        for name in longest:
-            for position in self._having_all(name, here, found):
-                document, has = self._documents[position], found[position]
+            meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
+        for name in [name for name in meant if not any(name < other for other in meant)]:
+            for position in self._having_all(name, here, found.terms):
+                document = self._documents[position]
                 assert document is not None  # it has a term
-                if name in document.given:
-                    has.given = True
-                elif not all(term in document.bag for term in name):
+                if position in complete[name]:
+                    found.given.add(position)
+                elif not document.bag.keys() >= name:
                     continue
-                has.named |= name
+                before = found.named.get(position)
+                found.named[position] = name if before is None else before | name
+
+    def _gives(self, position: int, name: frozenset[str]) -> bool:
+        document = self._documents[position]
+        return document is not None and name in document.given
 
     def _having_all(
         self,
         name: frozenset[str],
         here: Sequence[tuple[Concept, Mapping[int, float]]],
-        found: Mapping[int, _Has],
+        found: Mapping[int, int],
     ) -> Iterable[int]:
         """The positions of those found that may have all terms of a name: those that have its rarest."""
         parts = [part for concept, part in here if any(term in name for term, _ in concept.spellings)]
@@ -265,33 +299,28 @@ class Matches:
         scores = self.scores = dict.fromkeys(self.scores, 0.0)
         here = list(zip(self._asked.concepts, self._parts, strict=True))
         for concept, part in here:
-            for position, best in _among(part, scores):
+            for position, best in self._entries(part):
                 scores[position] += concept.weight * best
-        for position, lift in _lifts(self._named, here).items():
-            scores[position] = (GIVEN if position in self._given else NAMED) * (scores[position] + lift)
+        named: dict[int, frozenset[str]] = {}
+        for sentence in self._sentences:
+            for position, names in sentence.named.items():
+                named[position] = named.get(position, frozenset()) | names
+        for position, lift in _lifts(named, here).items():
+            scores[position] = (GIVEN if self.given(position) else NAMED) * (scores[position] + lift)
 
 
-def _names_within(document: Document | None, terms: Set[str]) -> tuple[list[frozenset[str]], ...]:
-    """The given and the written names of a document that these terms have completely; none for no such."""
-    if document is None:
-        return ()
-    # Most documents have no name with any of the terms, which is told much faster.
-    given = [] if document.marks.isdisjoint(terms) and document.parts.isdisjoint(terms) else document.given
-    if not given and not document.written:
-        return ()
-    found = tuple([name for name in names if name <= terms] for names in (given, document.written))
-    return found if any(found) else ()
+def names_of(documents: Iterable[tuple[int, Document | None]], terms: Set[str]) -> Names:
+    """The names of some documents that these terms have completely."""
+    found: dict[frozenset[str], list[int]] = {}
+    for position, document in documents:
+        for name in (*document.given, *document.written) if document is not None else ():
+            if name <= terms:
+                found.setdefault(name, []).append(position)
+    return found
 
 
 def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
     return -len(name), sorted(name)
-
-
-def _among(part: Mapping[int, float], scores: Mapping[int, float]) -> Iterable[tuple[int, float]]:
-    """The entries of a part at the positions that have scores."""
-    if len(part) > len(scores):
-        return [(position, part[position]) for position in scores if position in part]
-    return [(position, best) for position, best in part.items() if position in scores]
 
 
 def _lifts(
@@ -301,35 +330,34 @@ def _lifts(
 
     `named` has the terms of the names by the position of the document.
     """
-    known: dict[frozenset[str], list[tuple[Mapping[int, float], float, float]]] = {}
-    lifts = {}
-    for position, names in named.items():
-        if (rows := known.get(names)) is None:
-            rows = known[names] = [
-                (part, concept.weight, MARK * max(counts))
-                for concept, part in here
-                if (counts := [count for term, count in concept.spellings if term in names])
-            ]
-        lift = 0.0
-        for part, weight, full in rows:
-            if (has := part.get(position, full)) < full:
-                lift += weight * (full - has)
-        lifts[position] = lift
+    lifts = dict.fromkeys(named, 0.0)
+    for concept, part in here if named else ():
+        for position in part.keys() & named.keys():
+            names, has = named[position], part[position]
+            full = MARK * max([count for term, count in concept.spellings if term in names], default=0.0)
+            if has < full:
+                lifts[position] += concept.weight * (full - has)
     return lifts
 
 
-def _undone(evident: Mapping[int, _Has]) -> set[int]:
-    """The documents that no other one outdoes in a sentence."""
-    named = NEARLY * max((has.score for has in evident.values() if has.named), default=0.0)
-    by_name = max((has.covered for has in evident.values() if has.named), default=0.0) + ROUNDING
-    most = max((has.covered for has in evident.values() if has.terms.bit_count() > 1), default=0.0)
-    best = {has.terms for has in evident.values() if has.covered >= most - ROUNDING and most >= NEARLY_ALL}
+def _undone(evident: Collection[int], found: _Sentence) -> set[int]:
+    """Those of the documents that no other one outdoes in a sentence."""
+    scores, terms, named = found.scores, found.terms, found.named
+    having = [found.has[one] for one in {terms[position] for position in evident}]
+    most = max([has.covered for has in having if has.terms.bit_count() > 1], default=0.0)
+    best = [has.terms for has in having if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
+    as_much = {
+        has.terms
+        for has in having
+        if has.covered >= CLEARLY_LESS * most or all(has.terms & ~one for one in best)
+    }
+    undone = {position for position in evident if terms[position] in as_much or position in found.given}
+    if not named:
+        return undone
+    least = NEARLY * max([scores[position] for position in named])
+    by_name = max([found.has[terms[position]].covered for position in named]) + ROUNDING
     return {
-        position
-        for position, has in evident.items()
-        if has.given
-        or (
-            (has.named or has.score >= named or has.covered > by_name)
-            and (has.covered >= CLEARLY_LESS * most or all(has.terms & ~terms for terms in best))
-        )
+        one
+        for one in undone
+        if one in named or scores[one] >= least or found.has[terms[one]].covered > by_name
     }

@@ -93,24 +93,28 @@ class Index:
         What is named completely is always among them.
         """
         parts = [self._parts(concept) for concept in asked.concepts]
-        among: Collection[int] = dict.fromkeys(chain.from_iterable(parts))
-        if len(among) > limit:
+        names = {
+            name: positions
+            for term in asked.terms
+            for name, positions in self._named.get(term, {}).items()
+            if name <= asked.terms
+        }
+        among: Collection[int] | None = None
+        if sum(map(len, parts)) > limit and len(set().union(*parts)) > limit:
             scores = self._scores(asked.concepts)
-            named = dict.fromkeys(self._named_in(asked.terms, limit))
+            named = dict.fromkeys(chain.from_iterable([one for one in names.values() if len(one) <= limit]))
             among = dict.fromkeys([*self._best(scores, scores, limit), *self._best(named, scores, limit)])
-        return Matches(asked, parts, among, self.documents)
-
-    def _named_in(self, terms: Collection[str], limit: int) -> Iterator[int]:
-        """The positions of documents of which a name is among these terms, if at most `limit` have it."""
-        for term in terms:
-            for name, positions in self._named.get(term, {}).items():
-                if len(positions) <= limit and name.issubset(terms):
-                    yield from positions
+        return Matches(asked, parts, among, self.documents, names)
 
     def _parts(self, concept: Concept) -> dict[int, float]:
         """What a concept counts in each document that has it, before its weight."""
-        parts: dict[int, float] = {}
         norms, once, part_of = self._norms, self._once, score.part_of
+        if len(concept.spellings) == 1 and concept.spellings[0][1] == 1.0:
+            return {
+                position: once[position] if count == 1 else part_of(count, norms[position])
+                for position, count in self._postings.get(concept.spellings[0][0], ())
+            }
+        parts: dict[int, float] = {}
         for term, counts in concept.spellings:
             for position, count in self._postings.get(term, ()):
                 part = counts * (once[position] if count == 1 else part_of(count, norms[position]))

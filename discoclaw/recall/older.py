@@ -53,7 +53,8 @@ def compare(
 
     best = [*_within(always, max_chars), *_within(relevant, max_chars)]
     here = {item.id for item in best}
-    newer = {one.id: one for item in best for one in _newer(recall, known, item) if one.id not in here}
+    ending = [item for item in best if recall.line(item).may_end]
+    newer = {one.id: one for item in ending for one in _newer(known, item) if one.id not in here}
     pairs = alike((*best, *newer.values()), gist)
     over = [pair for pair in pairs if ended(pair, gist)]
     until = {pair.older.id: pair.newer.updated_at for pair in over}  # the next newer one is the last
@@ -61,10 +62,11 @@ def compare(
     for pair in over:
         if pair.older.id in here and pair.newer.id in newer and pair.newer.id not in until:
             brought.setdefault(pair.older.id, pair.newer)
-    first, rest = _with_newer([always, relevant], brought)
+    if brought:
+        always, relevant = _with_newer([always, relevant], brought)
     in_order = [pair for pair in pairs if pair.older.id in until or _tied(pair, found)]
     new = frozenset(one.id for one in brought.values())
-    return Compared(newest_first(first, over), newest_first(rest, in_order), until, new)
+    return Compared(newest_first(always, over), newest_first(relevant, in_order), until, new)
 
 
 def _tied(pair: Pair, found: Mapping[str, Hit]) -> bool:
@@ -87,12 +89,9 @@ def _with_newer(lists: Sequence[Sequence[Item]], brought: Mapping[str, Item]) ->
     return made
 
 
-def _newer(recall: Recall, known: VisibleItems, item: Item) -> Iterator[Item]:
+def _newer(known: VisibleItems, item: Item) -> list[Item]:
     """The items that may have replaced one."""
-    if recall.line(item).may_end:
-        for other in known.like(item)[:MOST_NEWER]:
-            if other.updated_at > item.updated_at:
-                yield other
+    return [other for other in known.like(item)[:MOST_NEWER] if other.updated_at > item.updated_at]
 
 
 def _within(items: Sequence[Item], max_chars: int) -> Iterator[Item]:

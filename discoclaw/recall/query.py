@@ -5,11 +5,11 @@ and the index of a large memory all use the result.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from discoclaw.core.languages import MONTHS
 from discoclaw.core.query import Query
-from discoclaw.core.words import is_common, terms, terms_in, tokenise
+from discoclaw.core.words import Tokens, is_common, terms, terms_in, tokenise
 from discoclaw.recall.dates import dates_in
 from discoclaw.recall.names import names_in
 
@@ -45,13 +45,14 @@ def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool 
     """
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST
-    found = terms(text[:LONGEST_REQUEST])
+    tokens = tokenise(text[:LONGEST_REQUEST])
+    found = tokens.terms()
     everything = brief and _wants_everything(text, found)
     if recent and not _says_something(found):
         text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    return _query(text, everything=everything, search=search)
+    return _query(text, everything=everything, search=search, known={text: tokens} if brief else {})
 
 
 def in_context(message: str, recent: str) -> str:
@@ -60,14 +61,14 @@ def in_context(message: str, recent: str) -> str:
     return message if says_something else f"{message}\n{recent}"
 
 
-def _query(text: str, *, everything: bool, search: bool) -> Query:
+def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tokens]) -> Query:
     asked: dict[str, None] = {}
     in_english: dict[str, str] = {}
     dates: set[str] = set()
     names: dict[frozenset[str], None] = {}
     sentences: list[set[str]] = []
     for sentence in filter(None, _BREAK.split(text)):
-        tokens, named = tokenise(sentence), dates_in(sentence)
+        tokens, named = known.get(sentence) or tokenise(sentence), dates_in(sentence)
         if tokens.asks_nothing and not search:
             continue
         left_out = _spoken(named)

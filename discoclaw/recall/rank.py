@@ -128,9 +128,15 @@ class Ranker:
         for position, words in matches.scores.items():
             item = places[position]
             assert item is not None
-            one = found[item.id] = Ranked(item, words, matches.verdict(position), matches, position)
-            if about_projects and item.kind == "project":
-                one.score *= PROJECT_BOOST
+            boosted = about_projects and item.kind == "project"
+            one = found[item.id] = Ranked(
+                item,
+                words * PROJECT_BOOST if boosted else words,
+                "" if position in matches.meant else matches.verdict(position),
+                matches,
+                position,
+            )
+            if boosted:
                 one.given["project"] = PROJECT_BOOST
         return found
 
@@ -158,7 +164,12 @@ class Ranker:
 
     def line(self, item: Item) -> Line:
         """An item's line in a prompt; made once for each item, which never changes."""
-        return _once(self._lines, item, line_of, MOST_LINES)
+        known = self._lines.get(item.id)  # this is asked far more often than anything else
+        return (
+            known[1]
+            if known is not None and known[0] is item
+            else _once(self._lines, item, line_of, MOST_LINES)
+        )
 
     def _document(self, item: Item) -> Document:
         """An item's document; made once for each item, which never changes."""

@@ -9,16 +9,17 @@ from discoclaw.recall.evidence import OUTDONE, Matches
 class Ranked:
     """An item with its score (> 0, comparable within one query), and what found it.
 
-    `dropped` is why it is not returned, or "". What found it is computed on demand.
+    `words` is the score by words alone, with which it begins. `dropped` is why it is not returned, or "".
+    What found it is computed on demand.
     """
 
-    __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score")
+    __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score", "words")
 
     def __init__(
         self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = 0
     ) -> None:
         self.item = item
-        self.score = score
+        self.score = self.words = score
         self.dropped = dropped
         self._matches = matches
         self._position = position
@@ -42,13 +43,6 @@ class Ranked:
     def named(self) -> bool:
         """Whether its key or one of its aliases is named completely."""
         return self._matches is not None and self._matches.given(self._position)
-
-    @property
-    def words(self) -> float:
-        """Its score by words alone, a project's with its factor."""
-        if self._matches is None:
-            return 0.0
-        return self._matches.scores[self._position] * (self._given or {}).get("project", 1.0)
 
     @property
     def why(self) -> str:

@@ -8,14 +8,14 @@ was found here.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
 from discoclaw.core.words import is_common, others_for, terms
 from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
-from discoclaw.recall.evidence import MARK, Asked, Concept, Matches
+from discoclaw.recall.evidence import MARK, Asked, Concept, Matches, names_of
 from discoclaw.recall.spelling import Vocabulary
 
 K1 = 0.9
@@ -80,7 +80,7 @@ def _without_namesakes(asked: Sequence["_Term"], names: Iterable[frozenset[str]]
     """The terms; those known of a name that is not known as a whole are not specific: another Albert."""
     known = {one.name for one in asked if one.count}
     half = {term for name in names if not name <= known for term in name & known}
-    return [replace(one, common=True) if one.name in half else one for one in asked]
+    return [one._replace(common=True) if one.name in half else one for one in asked]
 
 
 def score(asked: Asked, documents: Sequence[Document], corpus: Corpus) -> Matches:
@@ -106,7 +106,9 @@ def score(asked: Asked, documents: Sequence[Document], corpus: Corpus) -> Matche
                 best = max(best, counts * part_of(count, norm))
             if best:
                 part[position] = best
-    return Matches(asked, parts, sorted(set().union(*parts)), documents)
+    among = sorted(set().union(*parts))
+    names = names_of([(position, documents[position]) for position in among], asked.terms)
+    return Matches(asked, parts, among, documents, names)
 
 
 def norm_of(length: int, average: float) -> float:
@@ -126,8 +128,7 @@ def rarity(containing: int, total: int) -> float:
     return math.log(1 + (total - containing + 0.5) / (containing + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(NamedTuple):
     """One thing asked for, the number of documents that have it, and whether it is common in any talk."""
 
     name: str

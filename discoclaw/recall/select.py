@@ -212,13 +212,16 @@ class _Page:
             if len(item.text) + len(item.kind) + FRAME > budget:
                 continue  # before anything is built for it
             line, until = self._recall.line(item), self._until.get(item.id)
-            named = f" [i{len(self.chosen) + 1}]"  # as `Selection.short_ids` counts them
-            text, cost = f"{line.text}{named}", line.cost + len(named)
-            if until is not None:
-                text = f"{durable_line(item, until_ms=until)}{named}"
-                cost = utf16_length(text) + 1
-            if cost > budget or line.gist in self._said:
+            if line.gist in self._said:
                 continue
+            named = f" [i{len(self.chosen) + 1}]"  # as `Selection.short_ids` counts them
+            text, cost = line.text, line.cost + len(named)
+            if until is not None:
+                text = durable_line(item, until_ms=until)
+                cost = utf16_length(text) + 1 + len(named)
+            if cost > budget:
+                continue
+            text += named
             self._said.add(line.gist)
             budget -= cost
             self.room -= cost

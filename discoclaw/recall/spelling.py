@@ -30,17 +30,17 @@ class Vocabulary:
 
     def __init__(self, terms: Iterable[str]) -> None:
         self._terms = terms
-        self._by_beginning: dict[str, list[str]] | None = None
+        self._alike: dict[object, list[str]] | None = None  # by what an `_alike` one has in common with them
 
     def with_changes(self, terms: Collection[str], changed: Iterable[str]) -> "Vocabulary":
         """That of other documents, whose terms are the same but for the `changed` ones."""
         other = Vocabulary(terms)
-        if self._by_beginning is not None:
-            other._by_beginning = dict(self._by_beginning)
-            for term in filter(_has_neighbours, changed):
-                before = other._by_beginning.get(term[0], [])
-                after = [one for one in before if one != term]
-                other._by_beginning[term[0]] = [*after, term] if term in terms else after
+        if self._alike is not None:
+            other._alike = dict(self._alike)
+            for term in changed:
+                for key in _keys(term):
+                    after = [one for one in other._alike.get(key, ()) if one != term]
+                    other._alike[key] = [*after, term] if term in terms else after
         return other
 
     def near(self, term: str) -> tuple[tuple[str, float], ...]:
@@ -49,23 +49,30 @@ class Vocabulary:
             return tuple((pair, 1.0) for pair in self._terms if len(pair) == 2 and term in pair)
         if len(term) < SHORTEST or not term.isalpha():
             return ()
-        found = [(other, weight) for other in self._same_beginning(term) if (weight := _alike(term, other))]
+        found = [(other, weight) for other in self._candidates(term) if (weight := _alike(term, other))]
         return tuple(
             sorted(found, key=lambda pair: (-pair[1], abs(len(pair[0]) - len(term)), pair[0]))[:MOST]
         )
 
-    def _same_beginning(self, term: str) -> list[str]:
-        if self._by_beginning is None:
-            self._by_beginning = {}
+    def _candidates(self, term: str) -> Iterable[str]:
+        if self._alike is None:
+            self._alike = {}
             for one in self._terms:
-                if _has_neighbours(one):
-                    self._by_beginning.setdefault(one[0], []).append(one)
-        return self._by_beginning.get(term[0], [])
+                for key in _keys(one):
+                    self._alike.setdefault(key, []).append(one)
+        keys = dict.fromkeys(key for more in (-1, 0, 1) for key in _keys(term, more))
+        return dict.fromkeys(one for key in keys for one in self._alike.get(key, ()))
 
 
-def _has_neighbours(term: str) -> bool:
-    """Whether a term is long enough to be another one's spelling."""
-    return len(term) >= SHORTEST - 1 and term.isalpha()
+def _keys(term: str, more: int = 0) -> tuple[object, ...]:
+    """What a term has in common with those it may be another spelling of, which are longer by `more`.
+
+    Terms with a typo also share the second letter, or else the last two: there is only one typo.
+    """
+    if len(term) < SHORTEST or not term.isalpha():
+        return ()
+    length = len(term) + more
+    return term[:SHORTEST], (length, term[:2]), (length, term[0], term[-2:])
 
 
 def _alike(term: str, other: str) -> float:

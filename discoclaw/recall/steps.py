@@ -23,6 +23,8 @@ of the second."""
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
 MINUTE_MS = 60_000
+ROUNDING = 2e-9
+"""Scores that differ by more are not equal."""
 NEAR_TIE, AS_NEAR = 0.9, 0.1
 """With this share of the best's score by words, and a cosine by no more than this below its own, a tie."""
 
@@ -42,9 +44,9 @@ def by_meaning(
     What others outdo by their words stays out: it is near in meaning because it is nearly the same.
     `floor` is the cosine of texts that have nothing in common, `weights` those of words and vectors.
     """
-    cosines = Cosines.of(cosines)
     if not cosines:
         return
+    cosines = Cosines.of(cosines)
     for key in outstanding(cosines, floor):
         if key not in known:  # of a big memory these are only candidates
             continue
@@ -68,16 +70,23 @@ def without_weak(found: Found) -> None:
 
 
 def learned_together(found: Found) -> None:
-    """Give each item that was found a share of the best score of those learned with it.
+    """Give each item that was found a share of the best score of those learned from its message or minute.
 
-    What was said in one message or minute is about one thing, but that alone is no evidence.
+    What was said at once is about one thing, but that alone is no evidence.
     """
     groups: dict[object, list[Ranked]] = {}
     for one in found.values():
-        groups.setdefault(_occasion(one.item), []).append(one)
+        item = one.item
+        occasion = item.source.message_id or item.created_at // MINUTE_MS
+        if occasion in groups:
+            groups[occasion].append(one)
+        else:
+            groups[occasion] = [one]
     for group in groups.values():
+        if not 2 <= len(group) <= MOST_TOGETHER:
+            continue
         kept = [one for one in group if not one.dropped]
-        if len(group) > MOST_TOGETHER or len(kept) < 2:
+        if len(kept) < 2:
             continue
         first, second = nlargest(2, (one.score for one in kept))
         for one in kept:
@@ -107,19 +116,15 @@ def latest_first(found: Found) -> None:
     kept = [one for one in found.values() if not one.dropped]
     if not kept:
         return
-    top = max(kept, key=lambda one: (round(one.score, 9), one.item.updated_at, one.item.id))
+    most = max([one.score for one in kept]) - ROUNDING
+    equals = [one for one in kept if one.score >= most]
+    top = max(equals, key=lambda one: (round(one.score, 9), one.item.updated_at, one.item.id))
     best, words, near = top.score, top.words * NEAR_TIE, top.given.get("cosine", 0.0) - AS_NEAR
     for one in kept:
-        if one.words >= words and one.given.get("cosine", 0.0) >= near and one.score < best:
+        if one.score < best and one.words >= words and one.given.get("cosine", 0.0) >= near:
             one.given["near tie"] = best - one.score
             one.score = best
 
 
 def _best(found: Iterable[Ranked]) -> float:
-    return max((one.score for one in found if not one.dropped), default=0.0)
-
-
-def _occasion(item: Item) -> object:
-    """The message an item was learned from, or the minute."""
-    source = item.source
-    return source.message_id or item.created_at // MINUTE_MS
+    return max([one.score for one in found if not one.dropped], default=0.0)
