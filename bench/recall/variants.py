@@ -60,7 +60,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "sentence by sentence": ((query, "_BREAK", re.compile(r"(?!)")),),
     "evidence": (
         (evidence.Matches, "_is_evidence", lambda self, has, *, strange: True),
-        (evidence, "_undone", set),
+        (evidence, "_undone", lambda evident, found: set(evident)),
     ),
     "evidence of common words": ((score, "is_common", lambda term: False),),
     "two terms together": ((evidence, "TOGETHER", 2.0),),

@@ -1,6 +1,6 @@
 """Interfaces that the inner packages use and the adapters implement. Declarations only."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
@@ -124,6 +124,13 @@ class Recall(Protocol):
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
         """The same, followed by the candidates that `rank` drops, which say why."""
+        ...
+
+    def prepare(self, items: Sequence[Item], *, candidates: bool) -> Iterator[None]:
+        """Compute ahead what ranking needs of items, with a rest after each that is new to it.
+
+        `candidates`: they are some of a big memory, of which `Signals.corpus` has the statistics.
+        """
         ...
 
     def faded(self, item: Item, *, now_ms: int, signals: Signals = NO_SIGNALS) -> bool:

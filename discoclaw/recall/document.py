@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from discoclaw.core.entry import Entry
-from discoclaw.core.item import Item
+from discoclaw.core.item import KINDS, Item
 from discoclaw.core.words import Tokens, terms, terms_in, tokenise
 from discoclaw.recall.dates import date_terms, dates_in
 from discoclaw.recall.names import LONGEST_NAME, as_token, names_in
 
 Names: TypeAlias = tuple[frozenset[str], ...]
+_KINDS = {kind: terms(kind) for kind in KINDS}
 _SEPARATORS = str.maketrans("-_:", "   ")
 
 
@@ -47,7 +48,7 @@ def of_item(item: Item) -> Document:
     given = [frozenset(terms(name) or terms_in(name, "english")) for name in names]
     marks = {term for name in given if len(name) == 1 for term in name}
     if item.kind != "fact":  # "in fact" does not ask about all facts
-        marks.update(terms(item.kind))
+        marks.update(_KINDS[item.kind])
     parts = {term for name in given if len(name) > 1 for term in name} - marks
     aliases = tuple(dict.fromkeys(name for name in given if 0 < len(name) <= LONGEST_NAME))
     written = dict.fromkeys(names_in(item.text, tokens.language, note=True))
@@ -83,7 +84,7 @@ def _document(
 ) -> Document:
     bag = Counter(tokens.terms())
     length = max(1, bag.total())
-    bag.update(dates_in(text))
+    bag.update(sorted(dates_in(text)))  # in the order in which an index on disk has them at the next start
     return Document(
         identity,
         dict(bag),

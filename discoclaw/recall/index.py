@@ -2,7 +2,7 @@
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from discoclaw.recall import score
@@ -44,16 +44,19 @@ class Index:
         """What a term counts that a document has once, as nearly all are."""
 
     @classmethod
-    def of(cls, documents: Sequence[Document]) -> "Index":
-        """The index of some documents, in their order."""
+    def making(cls, documents: Iterable[Document]) -> Generator[None, None, "Index"]:
+        """Make the index of some documents, in their order, with a rest after each."""
+        every: list[Document] = []
         postings: dict[str, list[Posting]] = {}
         named: dict[str, dict[frozenset[str], list[int]]] = {}
         for position, document in enumerate(documents):
+            every.append(document)
             for term, posting in _postings(position, document):
                 postings.setdefault(term, []).append(posting)
             for name in (*document.given, *document.written):
                 named.setdefault(_longest(name), {}).setdefault(name, []).append(position)
-        return cls(documents, postings, Vocabulary(postings), named)
+            yield
+        return cls(every, postings, Vocabulary(postings), named)
 
     def with_changes(self, changes: Mapping[int, Document | None]) -> "Index":
         """The index with some documents replaced, taken out (None), or added at the next positions."""

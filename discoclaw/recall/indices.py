@@ -1,7 +1,8 @@
 """Caches the indices of items that were ranked lately. Pure.
 
 After a change of a memory nearly all its items are the same objects, so the new index is made from the
-previous one, which takes a twentieth of the time of indexing 200 items.
+previous one, which takes a twentieth of the time of indexing 200 items. Of one memory the latest few are
+kept: it has few views at a time.
 """
 
 from collections import OrderedDict
@@ -15,17 +16,23 @@ from discoclaw.recall.index import Index
 
 MOST_INDEXED = 10_000
 """The most items in cached indices, in total."""
+MOST_VERSIONS = 4
+"""The most indices of one memory: of two branches, each in a DM and elsewhere."""
 MOST_CHANGED = 1 / 8
 """If a larger share of the items changed, or more positions are empty, all are indexed again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Indexed:
-    """Some items with their index; `places` has the item, if any, at each position of the index."""
+    """Some items with their index; `places` has the item, if any, at each position of the index.
+
+    `versions` are the indices of the same memory, this one included, the one unused for longest first.
+    """
 
     items: VisibleItems
     places: Sequence[Item | None]
     index: Index
+    versions: list["Indexed"]
 
 
 class Indices:
@@ -45,33 +52,51 @@ class Indices:
 
     def of(self, items: VisibleItems) -> Indexed:
         """The index of exactly these items."""
-        kept = self._kept.get(items.identities)
-        if kept is None:
-            kept = self._changed(items) or self._anew(items)
-            self._keep(kept)
+        for _ in self.making(items):
+            pass
+        kept = self._kept[items.identities]
         self._kept.move_to_end(items.identities)
+        if kept.versions[-1] is not kept:
+            kept.versions.remove(kept)
+            kept.versions.append(kept)
         return kept
 
+    def making(self, items: VisibleItems) -> Iterator[None]:
+        """Make the index that `of` returns, with a rest after each item."""
+        if items.identities in self._kept:
+            return
+        before = next((self._with[one] for one in _landmarks(items) if one in self._with), None)
+        kept = self._changed(items, before) if before is not None else None
+        if kept is None:
+            places = list(items.by_id.values())
+            index = yield from Index.making(map(self._document, places))
+            kept = Indexed(items, places, index, before.versions if before is not None else [])
+        self._keep(kept)
+
     def _keep(self, kept: Indexed) -> None:
+        if kept.items.identities in self._kept:
+            return  # somebody else made it meanwhile
         self._kept[kept.items.identities] = kept
         self._with.update(dict.fromkeys(_landmarks(kept.items), kept))
         self._count += len(kept.items)
+        kept.versions.append(kept)
+        while len(kept.versions) > MOST_VERSIONS:
+            self._drop(kept.versions[0])
         while len(self._kept) > 1 and self._count > MOST_INDEXED:
-            _, oldest = self._kept.popitem(last=False)
-            self._count -= len(oldest.items)
-            for landmark in _landmarks(oldest.items):
-                if self._with.get(landmark) is oldest:
-                    del self._with[landmark]
+            self._drop(next(iter(self._kept.values())))
 
-    def _anew(self, items: VisibleItems) -> Indexed:
-        places = list(items.by_id.values())
-        return Indexed(items, places, Index.of([self._document(item) for item in places]))
+    def _drop(self, one: Indexed) -> None:
+        del self._kept[one.items.identities]
+        one.versions.remove(one)
+        self._count -= len(one.items)
+        for landmark in _landmarks(one.items):
+            if self._with.get(landmark) is one:
+                del self._with[landmark]
 
-    def _changed(self, items: VisibleItems) -> Indexed | None:
-        """The index made from one of nearly the same items; None if there is none."""
-        before = next((self._with[one] for one in _landmarks(items) if one in self._with), None)
-        changes = _changes(before.places, items.by_id.values()) if before is not None else None
-        if before is None or changes is None:
+    def _changed(self, items: VisibleItems, before: Indexed) -> Indexed | None:
+        """The index made from one of nearly the same items; None if too much changed."""
+        changes = _changes(before.places, items.by_id.values())
+        if changes is None:
             return None
         places = list(before.places)
         for position, item in sorted(changes.items()):
@@ -79,12 +104,16 @@ class Indices:
         documents = {
             position: self._document(item) if item is not None else None for position, item in changes.items()
         }
-        return Indexed(items, places, before.index.with_changes(documents))
+        return Indexed(items, places, before.index.with_changes(documents), before.versions)
 
 
-def _landmarks(items: VisibleItems) -> Iterator[int]:
-    """The identities of two items by which an index of nearly the same ones is found."""
-    return (id(items[place]) for place in {0, len(items) // 2} if items)
+def _landmarks(items: VisibleItems) -> set[int]:
+    """The identities of two items by which an index of nearly the same ones is found.
+
+    They have the lowest and the highest id, so that it doesn't matter what is added or leaves before them.
+    """
+    known = items.by_id
+    return {id(known[min(known)]), id(known[max(known)])} if known else set()
 
 
 def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int, Item | None] | None:

@@ -12,7 +12,7 @@ deterministic.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -67,9 +67,20 @@ class Ranker:
         self._documents: OrderedDict[str, tuple[Item, Document]] = OrderedDict()
         self._lines: OrderedDict[str, tuple[Item, Line]] = OrderedDict()
         self._indices = Indices(self._document)
+        self._forgotten = 0
+
+    def prepare(self, items: Sequence[Item], *, candidates: bool) -> Iterator[None]:
+        """See `Recall.prepare`. It ends after `forget`: the words that have to go may be these."""
+        known, forgotten = VisibleItems.of(items), self._forgotten
+        fresh = (self._document(item) for item in known if item.id not in self._documents)
+        for _ in fresh if candidates else self._indices.making(known):
+            yield
+            if self._forgotten != forgotten:
+                return
 
     def forget(self) -> None:
         """Drop everything in RAM about ranked items, because somebody's words have to go."""
+        self._forgotten += 1
         self._documents.clear()
         self._lines.clear()
         self._indices.clear()

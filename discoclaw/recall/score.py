@@ -66,7 +66,7 @@ def asked_of(
     asked = _without_namesakes(asked, query.names)
     for date in sorted(query.dates, key=len, reverse=True):
         asked.append(_Term(date, ((date, 1.0),), min(known[date], corpus.total), common=len(date) < 9))
-    strangers = {one.name for one in asked if not one.count} & names if own_name is not None else set()
+    strangers = {one.name for one in asked if not one.having} & names if own_name is not None else set()
     return Asked(
         _weighed(asked, corpus.total, skip_unknown=skip_unknown),
         query.sentences,
@@ -78,7 +78,7 @@ def asked_of(
 
 def _without_namesakes(asked: Sequence["_Term"], names: Iterable[frozenset[str]]) -> list["_Term"]:
     """The terms; those known of a name that is not known as a whole are not specific: another Albert."""
-    known = {one.name for one in asked if one.count}
+    known = {one.name for one in asked if one.having}
     half = {term for name in names if not name <= known for term in name & known}
     return [one._replace(common=True) if one.name in half else one for one in asked]
 
@@ -133,12 +133,12 @@ class _Term(NamedTuple):
 
     name: str
     spellings: tuple[tuple[str, float], ...]
-    count: int
+    having: int
     common: bool
 
     def everywhere(self, total: int) -> bool:
         """Whether so many documents have it that it tells them apart no longer."""
-        return self.count * 2 > total >= FEW
+        return self.having * 2 > total >= FEW
 
 
 def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[Concept]:
@@ -148,14 +148,14 @@ def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[
     nothing else means it. Common words beside it then count no more than it does, so that they put documents
     in order but don't push the others out.
     """
-    known = [one for one in asked if one.count or not skip_unknown]
+    known = [one for one in asked if one.having or not skip_unknown]
     telling = [one for one in known if not one.common]
     nothing_else = not telling and all(one.everywhere(total) for one in known)
     nothing_rarer = bool(telling) and all(one.everywhere(total) for one in telling)
-    most = max((rarity(one.count, total) for one in telling), default=0.0)
+    most = max((rarity(one.having, total) for one in telling), default=0.0)
     found = []
     for one in asked:
-        weight, specific = rarity(one.count, total), not one.common
+        weight, specific = rarity(one.having, total), not one.common
         if nothing_rarer and one.common:
             weight = min(weight, most)
         share = weight * (COMMON_WEIGHT if one.common else 1.0)

@@ -4,11 +4,13 @@ It combines words, meaning (vectors), times of last use and, for a large memory,
 `recall` ranks. Never raises: what cannot be read is left out.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
-from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
+from discoclaw.core.ports import LINKED_WITH, Clock, Pool, Recall, Signals
+from discoclaw.core.query import Query
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.recall.query import in_context, parse
 from discoclaw.recall.select import Chosen, Selection, select
@@ -16,6 +18,9 @@ from discoclaw.session.arrival import Arrival
 from discoclaw.session.finding import Finder
 from discoclaw.session.gather import Gathered
 from discoclaw.session.meaning import Meaning, NoMeaning, Question
+
+AT_ONCE = 32
+"""How many items are read before others get their turn, which takes about 5 ms."""
 
 
 class ItemSearch:
@@ -68,7 +73,7 @@ class ItemSearch:
         if arrival.permission.holds:
             self._meaning.want(arrival.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
-        pool = await self._finder.pool(arrival.subject, gathered.items.branch, items, query, cosines=cosines)
+        pool = await self._pool(arrival.subject, gathered.items.branch, items, query, cosines)
         return select(
             self._ranker,
             query,
@@ -83,6 +88,21 @@ class ItemSearch:
                 floor=self._meaning.floor,
             ),
         )
+
+    async def _pool(
+        self,
+        subject: str,
+        branch: str | None,
+        items: Sequence[Item],
+        query: Query,
+        cosines: Mapping[str, float],
+    ) -> Pool:
+        """The items to rank, read ahead in slices: thousands at once would stop everybody for a second."""
+        pool = await self._finder.pool(subject, branch, items, query, cosines=cosines)
+        for number, _ in enumerate(self._ranker.prepare(pool.items, candidates=pool.corpus is not None)):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return pool
 
     def names_in(self, arrival: Arrival) -> frozenset[str]:
         """The names of the people in the talk, which say nothing about a question's meaning."""
@@ -111,7 +131,7 @@ class ItemSearch:
         """
         asked, used = parse(query, search=True), await self._last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
-        pool = await self._finder.pool(subject, branch, items, asked, cosines=cosines)
+        pool = await self._pool(subject, branch, items, asked, cosines)
         signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.

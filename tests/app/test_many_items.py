@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.item import Facets
+from discoclaw.core.item import Facets, Item
 from discoclaw.core.subject import user_subject
+from discoclaw.recall.document import Document, of_item
+from discoclaw.session.finding import LARGE
+from discoclaw.session.item_search import AT_ONCE
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_model_tools import call
@@ -19,9 +22,9 @@ from tests.session.scene import ScriptedModel
 MANY = 2_100
 
 
-async def fill(world: World) -> None:
+async def fill(world: World, many: int = MANY) -> None:
     """Let Ann have many memories, two of which are told apart by a rare word, one of them private."""
-    texts = [f"Likes tea of sort number{number}." for number in range(MANY)]
+    texts = [f"Likes tea of sort number{number}." for number in range(many)]
 
     def wish(draft: Draft) -> None:
         draft.upsert("fact", "Keeps a zebra in the barn.", Origin("stated"))
@@ -83,6 +86,41 @@ class TestManyItems:
             assert erased.left == ()
             assert files(world) == []
             assert traces(world.folder / "data", "barn") == []
+
+
+class TestAfterAStart:
+    async def test_the_first_question_reads_few_memories_between_what_others_do(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = Scripted()
+        async with start(model=model, max_items=10_000, extraction_enabled=False) as world:
+            await fill(world, LARGE - 10)
+            await world.restart()
+            read = ReadAtOnce()
+            monkeypatch.setattr("discoclaw.recall.rank.of_item", read)
+            await world.ann.send(world.general, "how is my zebra?")
+            await world.settle()
+            assert "Keeps a zebra in the barn." in model.prompt
+            assert read.total > LARGE - 20
+            assert read.most <= AT_ONCE
+
+
+class ReadAtOnce:
+    """Turns items into documents, and counts the most in one step of the event loop."""
+
+    def __init__(self) -> None:
+        self.total = self.most = self._now = 0
+
+    def __call__(self, item: Item) -> Document:
+        if not self._now:
+            asyncio.get_running_loop().call_soon(self._next)
+        self._now += 1
+        self.total += 1
+        self.most = max(self.most, self._now)
+        return of_item(item)
+
+    def _next(self) -> None:
+        self._now = 0
 
 
 class TestTheIndex:

@@ -1,5 +1,6 @@
 """The index of what is ranked: one made from the index before is as good as one made anew."""
 
+import gc
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall.document import of_item
-from discoclaw.recall.indices import Indices
+from discoclaw.recall.document import Document, of_item
+from discoclaw.recall.index import Index
+from discoclaw.recall.indices import MOST_VERSIONS, Indices
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import MODEST, NOW, item
@@ -91,7 +93,46 @@ class TestAfterAChange:
         assert None not in fewer.places
 
 
+def alive() -> int:
+    """How many indices are in RAM."""
+    gc.collect()
+    return sum(type(one) is Index for one in gc.get_referrers(Index))
+
+
 class TestWhatIsKept:
+    def test_of_a_memory_that_changes_all_the_time_only_the_latest_indices_are_kept(self) -> None:
+        dice, ranker = random.Random(1), Ranker()
+        items, kept = many(40, dice), []
+        others = alive()
+        for number in range(60):
+            items = [*items[1:], item(f"{dice.choice(WORDS)} news{number}")]
+            ranker.rank(parse("apple"), VisibleItems(items), now_ms=NOW)
+            kept.append(alive() - others)
+        assert set(kept[MOST_VERSIONS:]) == {MOST_VERSIONS}
+
+    def test_two_branches_in_a_dm_and_elsewhere_are_read_once(self) -> None:
+        read: list[str] = []
+
+        def document(one: Item) -> Document:
+            read.append(one.id)
+            return of_item(one)
+
+        items, indices = many(40, random.Random(1)), Indices(document)
+        branches = [items, [*items[:20], *many(20, random.Random(2))]]
+        views = [VisibleItems(view) for branch in branches for view in (branch, branch[:-1])]
+        first = [indices.of(view) for view in views]
+        read.clear()
+        assert [indices.of(view) for view in views] == first
+        assert read == []
+
+    def test_what_is_forgotten_while_an_index_is_made_does_not_stay(self) -> None:
+        ranker, items = Ranker(), VisibleItems(many(9, random.Random(1)))
+        making = ranker.prepare(items, candidates=False)
+        next(making)
+        ranker.forget()
+        assert list(making) == []
+        assert not ranker._documents
+
     def test_the_same_items_have_the_same_index(self) -> None:
         items, indices = many(9, random.Random(1)), Indices(of_item)
         assert indices.of(VisibleItems(items)) is indices.of(VisibleItems(items))

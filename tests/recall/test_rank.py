@@ -2,16 +2,21 @@
 
 import math
 import random
+import sys
 from collections.abc import Sequence
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import KINDS, Item
+from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import is_common, terms
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Fade, Ranker
+from discoclaw.recall.select import select
 from tests.core.builders import DAY, MODEST, NOW, item
 
 HOBBIES = [
@@ -346,3 +351,32 @@ class TestIdleKnowledge:
         learned = item("User likes nuts", author="inferred", updated_at=NOW)
         hits = Ranker(Fade(idle_days=30)).rank(parse("nuts"), [told, learned], now_ms=NOW + 31 * DAY)
         assert [hit.item for hit in hits] == [told]
+
+
+class TestWhatAQuestionCosts:
+    def test_as_many_steps_among_two_thousand_as_among_two_hundred_where_the_same_few_are_met(self) -> None:
+        more = abs(steps_among(2_000) - steps_among(200))
+        assert more < 180  # of 1,800 more items not one in ten is looked at
+
+
+def steps_among(count: int) -> int:
+    """The interpreter's steps of a choice among so many items, ten of which are met."""
+    about = [item(f"User's zebra eats hay number{n}", updated_at=NOW + n) for n in range(10)]
+    others = [item(f"Likes tea of sort number{n}", updated_at=NOW) for n in range(count - len(about))]
+    items, ranker, asked, steps = VisibleItems([*about, *others]), Ranker(), parse("eats the zebra hya?"), 0
+    select(ranker, asked, items, max_chars=2000, now_ms=NOW)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        selection = select(ranker, asked, items, max_chars=2000, now_ms=NOW)
+    finally:
+        sys.settrace(before)
+    assert len(selection.chosen) == len(about)
+    return steps

@@ -1,6 +1,6 @@
 """Ranking of talk: an answer is found by its question, a speaker by name, a day by its date."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from discoclaw.core.entry import Entry
 from discoclaw.recall.document import of_entry
@@ -16,6 +16,16 @@ def said(number: int, name: str, text: str, *, room: str = "r", at: int | None =
     return Entry(str(number), room, room, room, "g", name, name, text, when)
 
 
+def corpus_of(talk: Iterable[Entry]) -> Index:
+    making = Index.making(map(of_entry, talk))
+    while True:
+        try:
+            next(making)
+        except StopIteration as made:
+            index: Index = made.value
+            return index
+
+
 def search(query: str, talk: Sequence[Entry]) -> list[RankedEntry]:
     """All of the talk as candidates, with those before and behind in the same room as neighbours."""
     neighbours = {
@@ -26,7 +36,7 @@ def search(query: str, talk: Sequence[Entry]) -> list[RankedEntry]:
         )
         for place, one in enumerate(talk)
     }
-    corpus = Index.of([of_entry(one) for one in talk])
+    corpus = corpus_of(talk)
     return rank_talk(parse(query), talk, corpus=corpus, neighbours=neighbours)
 
 
@@ -109,7 +119,7 @@ class TestMeaning:
             one.id: tuple(str(near) for near in (int(one.id) - 1, int(one.id) + 1) if 0 < near <= len(CHAT))
             for one in CHAT
         }
-        corpus = Index.of([of_entry(one) for one in CHAT])
+        corpus = corpus_of(CHAT)
         meant = Meant(cosines, **given)
         return rank_talk(parse(query), CHAT, corpus=corpus, neighbours=neighbours, meant=meant)
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import random
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import choose
 from discoclaw.recall.standing import MOST_STANDING
+from discoclaw.search.item_file import SPOT_CHECK
 from discoclaw.search.item_index import ItemIndex
 from discoclaw.session.finding import REST_MS, Finder, Pool, words_of
 from tests.core.builders import item
@@ -97,6 +100,26 @@ class Library:
 def some(count: int, word: str = "tea") -> list[str]:
     return [f"Likes {word} of sort number{number}." for number in range(count)]
 
+
+DATED = 100
+CHILD = f"""
+import asyncio, sys
+from pathlib import Path
+from tests.session.test_finding import Library
+
+async def main():
+    library = Library(Path(sys.argv[1]))
+    library.memory.open()
+    if not await library.items():
+        texts = [f"Was in Oslo on 8 May {{1900 + n}} and on 3 June 2024." for n in range({DATED})]
+        await library.learn(*texts)
+    await library.pool("Oslo")
+    await library.finder.close()
+    library.memory.close()
+    print(library.words.asked)
+
+asyncio.run(main())
+"""
 
 Open = Callable[..., Library]
 
@@ -365,6 +388,20 @@ class TestRestarts:
         again = open_()
         assert await again.texts("zebra") == {"Has a zebra."}
         assert again.words.asked < 50
+
+    async def test_the_file_serves_a_process_that_puts_sets_in_another_order(self, tmp_path: Path) -> None:
+        read = []
+        for seed in ("1", "2", "3"):
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", CHILD, str(tmp_path)),
+                stdout=asyncio.subprocess.PIPE,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+                cwd=Path(__file__).parents[2],
+            )
+            output, _ = await child.communicate()
+            read.append(int(output))
+        assert read[0] >= DATED
+        assert read[1:] == [SPOT_CHECK, SPOT_CHECK]
 
     async def test_what_left_ram_and_came_back_is_not_read_again(self, library: Library) -> None:
         await library.learn(*some(80), "Has a zebra.")
