@@ -114,17 +114,15 @@ def alike(items: Iterable[Item], gist: Callable[[Item], Gist]) -> list[Pair]:
     for group in by_beginning.values():
         if len(group) > 1:
             told = [(one, tuple([word for word in gist(one) if word not in _NOW])) for one in group]
-            for (newer, words), (older, others) in combinations(sorted(told, key=_newest_told), 2):
+            for (newer, words), (older, others) in combinations(
+                sorted(told, key=lambda one: by_newest(one[0])), 2
+            ):
                 if frame := _frame(words, others):
                     pairs[newer.id, older.id] = Pair(newer, older, frame)
     for same in by_key.values():
         for newer, older in combinations(sorted(same, key=by_newest), 2):
             pairs[newer.id, older.id] = Pair(newer, older, ())
     return sorted(pairs.values(), key=lambda pair: (by_newest(pair.newer), by_newest(pair.older)))
-
-
-def _newest_told(told: tuple[Item, Words]) -> tuple[int, str]:
-    return by_newest(told[0])
 
 
 def ended(pair: Pair, gist: Callable[[Item], Gist]) -> bool:
@@ -182,12 +180,12 @@ def may_end(gist: Gist) -> bool:
     return any(each.search(text) for each in (_VERBS, _NOUNS, _AFTER)) or not _WORK.isdisjoint(gist)
 
 
-def newest_first(items: Sequence[Item], pairs: Iterable[Pair]) -> list[Item]:
+def newest_first(items: Sequence[Item], pairs: Sequence[Pair]) -> list[Item]:
     """The items in their order, but those that are alike change places, so that the newest comes first."""
     ordered = list(items)
-    places, groups = dict[str, int](), dict[str, list[Item]]()
+    places = {item.id: place for place, item in enumerate(ordered)} if pairs else {}
+    groups: dict[str, list[Item]] = {}
     for newer, older, _ in pairs:
-        places = places or {item.id: place for place, item in enumerate(ordered)}
         if newer.id in places and older.id in places:
             groups.setdefault(newer.id, [newer]).append(older)
     for group in groups.values():

@@ -192,18 +192,15 @@ class Matches:
             factor = GIVEN if position in found.given else NAMED
             found.scores[position] = factor * (found.scores[position] + lift)
         strangers = sentence & self._asked.strangers
-        telling = {
-            terms for terms, has in found.has.items() if self._is_evidence(has, strange=bool(strangers))
-        }
+        strange = bool(strangers)
+        telling = {terms for terms, has in found.has.items() if self._is_evidence(has, strange=strange)}
         evident = [one for one, terms in found.terms.items() if terms in telling or one in found.named]
         self.evident.update(evident)
         self.meant |= _undone(evident, found)
         if strangers:
-            others = {
-                terms for terms, has in found.has.items() if self._is_evidence(has, strange=False)
-            } - telling
+            about = {terms for terms, has in found.has.items() if self._is_evidence(has, strange=False)}
             for position, terms in found.terms.items():
-                if terms in others and position not in found.named:
+                if terms in about - telling and position not in found.named:
                     self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
 
     def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> _Sentence:
@@ -239,8 +236,6 @@ class Matches:
 
         The name is one of theirs, or of another document; the longest that the sentence names are meant.
         """
-        if not self._names:
-            return
         terms, telling, rare = set[str](), set[str](), set[str]()
         few = max(RARE, RARE_SHARE * self._asked.total)
         for concept, part in here:
@@ -253,12 +248,10 @@ class Matches:
             if not name <= terms or name.isdisjoint(telling):
                 continue
             having = [position for position in positions if position in found.terms]
-            given = {position for position in having if self._gives(position, name)}
+            given = {one for one in having if (known := self._documents[one]) and name in known.given}
             if 0 < len(given) <= few or (len(given) < len(having) and not name.isdisjoint(rare)):
                 complete[name] = given
-        meant: Collection[frozenset[str]] = complete
-        if len(complete) > MOST_NAMES:
-            meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
+        meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
         for name in [name for name in meant if not any(name < other for other in meant)]:
             for position in self._having_all(name, here, found.terms):
                 document = self._documents[position]
@@ -269,10 +262,6 @@ class Matches:
                     continue
                 before = found.named.get(position)
                 found.named[position] = name if before is None else before | name
-
-    def _gives(self, position: int, name: frozenset[str]) -> bool:
-        document = self._documents[position]
-        return document is not None and name in document.given
 
     def _having_all(
         self,

@@ -78,14 +78,9 @@ def learned_together(found: Found) -> None:
     for one in found.values():
         item = one.item
         occasion = item.source.message_id or item.created_at // MINUTE_MS
-        if occasion in groups:
-            groups[occasion].append(one)
-        else:
-            groups[occasion] = [one]
+        groups.setdefault(occasion, []).append(one)
     for group in groups.values():
-        if not 2 <= len(group) <= MOST_TOGETHER:
-            continue
-        kept = [one for one in group if not one.dropped]
+        kept = [one for one in group if not one.dropped] if 2 <= len(group) <= MOST_TOGETHER else []
         if len(kept) < 2:
             continue
         first, second = nlargest(2, (one.score for one in kept))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import LINKED_WITH, Clock, Pool, Recall, Signals
-from discoclaw.core.query import Query
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.recall.query import in_context, parse
 from discoclaw.recall.select import Chosen, Selection, select
@@ -73,7 +72,9 @@ class ItemSearch:
         if arrival.permission.holds:
             self._meaning.want(arrival.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
-        pool = await self._pool(arrival.subject, gathered.items.branch, items, query, cosines)
+        branch = gathered.items.branch
+        pool = await self._finder.pool(arrival.subject, branch, items, query, cosines=cosines)
+        pool = await self._prepared(pool)
         return select(
             self._ranker,
             query,
@@ -89,16 +90,8 @@ class ItemSearch:
             ),
         )
 
-    async def _pool(
-        self,
-        subject: str,
-        branch: str | None,
-        items: Sequence[Item],
-        query: Query,
-        cosines: Mapping[str, float],
-    ) -> Pool:
-        """The items to rank, read ahead in slices: thousands at once would stop everybody for a second."""
-        pool = await self._finder.pool(subject, branch, items, query, cosines=cosines)
+    async def _prepared(self, pool: Pool) -> Pool:
+        """The pool, once its items were read in slices: all at once would stop everybody for a second."""
         for number, _ in enumerate(self._ranker.prepare(pool.items, candidates=pool.corpus is not None)):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
@@ -131,7 +124,7 @@ class ItemSearch:
         """
         asked, used = parse(query, search=True), await self._last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
-        pool = await self._pool(subject, branch, items, asked, cosines)
+        pool = await self._prepared(await self._finder.pool(subject, branch, items, asked, cosines=cosines))
         signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
         hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
