@@ -328,3 +328,7 @@ def _owner(settings: Settings) -> "Keys":
             "bot obeys only its owner; correct one of them"
         )
     return keys
+
+
+group = commands()
+"""What `discoclaw config` is."""

@@ -9,8 +9,8 @@ import io
 import os
 import platform
 import sys
-from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -41,6 +41,15 @@ ABOUT: Final = {
     "eval": "Measure how well the configured model learns and summarises.",
 }
 """What the list of commands says about each: the whole help of a group, and how that of a command begins."""
+PLACES: Final = {name: f"{name}:{name}" for name in ABOUT} | {
+    "restore": "backup:restore_",
+    "run": "running:run",
+    "demo": "running:demo",
+    "audit": "audit:commands",
+    "config": "config:group",
+    "eval": "evals:commands",
+}
+"""Where each is, below `discoclaw.cli`: imported only when it is called, which Click calls a lazy group."""
 
 
 class _ErrorGroup(typer.core.TyperGroup):
@@ -101,56 +110,10 @@ def whole(name: str) -> Any:
     return typer.main.get_group(one).commands[name]
 
 
-def _imported(name: str) -> typer.Typer | Callable[..., None]:
-    match name:
-        case "init":
-            from discoclaw.cli.init import init
-
-            return init
-        case "recall":
-            from discoclaw.cli.recall import recall
-
-            return recall
-        case "status":
-            from discoclaw.cli.status import status
-
-            return status
-        case "doctor":
-            from discoclaw.cli.doctor import doctor
-
-            return doctor
-        case "usage":
-            from discoclaw.cli.usage import usage
-
-            return usage
-        case "backup" | "restore":
-            from discoclaw.cli.backup import backup, restore_
-
-            return backup if name == "backup" else restore_
-        case "run" | "demo":
-            from discoclaw.cli.running import demo, run
-
-            return run if name == "run" else demo
-        case "memory":
-            from discoclaw.cli.memory import memory
-
-            return memory
-        case "config":
-            from discoclaw.cli.config import commands
-
-            return commands()
-        case "nostr":
-            from discoclaw.cli.nostr import nostr
-
-            return nostr
-        case "audit":
-            from discoclaw.cli.audit import commands as audit
-
-            return audit
-        case _:
-            from discoclaw.cli.evals import commands as evals
-
-            return evals
+def _imported(name: str) -> Any:
+    """A command's function, or the `typer.Typer` of a group."""
+    module, _, attribute = PLACES[name].partition(":")
+    return getattr(import_module(f"discoclaw.cli.{module}"), attribute)
 
 
 cli = typer.Typer(
