@@ -291,11 +291,6 @@ def is_log(name: str) -> bool:
     return name.endswith(".jsonl")
 
 
-def ledger_name(subject: str) -> str:
-    """The path in the store of a subject's ledger."""
-    return f"{LEDGERS}/{subject}.jsonl"
-
-
 def subject_of(name: str) -> str | None:
     """The subject of a ledger's path in the store; None for the path of anything else."""
     found = _LEDGER.fullmatch(name)
