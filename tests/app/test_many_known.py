@@ -36,7 +36,7 @@ async def test_a_start_lists_everybody_once_and_opens_nothing_of_theirs(start: S
                 await world.settle()
             found.append(counts)
     few, many = found
-    more = grown(few, many, most_steps=A_FUNCTION * (MANY - FEW), most_bytes=100)
+    more = grown(few, many, most_steps=A_FUNCTION * (MANY - FEW), **{"bytes written": 100})
     assert more.keys() <= {ENTRIES}
     assert many.done[ENTRIES] - few.done[ENTRIES] <= A_PERSON * (MANY - FEW)
 
@@ -60,5 +60,5 @@ async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
                 await world.env.advance_time(3600)
                 await world.settle()
             found["hour"].append(counts)
-    assert grown(*found["commit"], most_steps=20, most_bytes=400) == {}
+    assert grown(*found["commit"], most_steps=20, **{"bytes written": 400}) == {}
     assert grown(*found["hour"], most_steps=20) == {}
