@@ -10,7 +10,7 @@ import pytest
 
 from discoclaw.core.errors import ModelBadOutput, ModelUnreachable
 from discoclaw.models.anthropic.provider import AnthropicModel
-from discoclaw.models.anthropic.reading import BROKE_OFF
+from discoclaw.models.reading import BROKE_OFF
 from discoclaw.session.turn import EMPTY_ANSWER
 from tests.app.conftest import Start, World
 from tests.app.test_model_server import QUIET, results

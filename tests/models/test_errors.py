@@ -24,15 +24,9 @@ from discoclaw.core.errors import (
     ModelUnreachable,
 )
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
-from discoclaw.models.anthropic.errors import (
-    GENERIC_ERRORS,
-    HTTP_ERRORS,
-    SDK_ERRORS,
-    mapped,
-    translate,
-    translated,
-)
+from discoclaw.models.anthropic.errors import FAILURES
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.failing import HTTP_ERRORS, mapped
 from tests.models.conftest import KEY
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer
@@ -56,7 +50,7 @@ def exported(module: object) -> list[type[BaseException]]:
 class TestEveryClassOfTheVendor:
     @pytest.mark.parametrize("kind", [*exported(anthropic), *dict.fromkeys(ERROR_CLASSES.values())])
     def test_each_exception_of_the_sdk_is_in_the_table(self, kind: type[BaseException]) -> None:
-        assert kind in GENERIC_ERRORS or mapped(kind, SDK_ERRORS) in OURS
+        assert kind in FAILURES.generic or mapped(kind, FAILURES.kinds) in OURS
 
     @pytest.mark.parametrize("kind", exported(httpx2))
     def test_each_exception_of_its_http_library_is_in_the_table(self, kind: type[BaseException]) -> None:
@@ -67,17 +61,17 @@ class TestEveryClassOfTheVendor:
         response = httpx2.Response(status, request=REQUEST)
         body = {"error": {"type": "some_error", "message": "no"}}
         sdk = anthropic.AsyncAnthropic(api_key="k", base_url="http://127.0.0.1")
-        error = translate(sdk._make_status_error("no", body=body, response=response))
+        error = FAILURES.translate(sdk._make_status_error("no", body=body, response=response))
         assert type(error) in OURS and f"HTTP {status}" in str(error)
 
     def test_an_error_of_ours_passes_unchanged(self) -> None:
         refused = ModelRefused("no")
-        with pytest.raises(ModelRefused) as caught, translated():
+        with pytest.raises(ModelRefused) as caught, FAILURES.translated():
             raise refused
         assert caught.value is refused
 
     def test_what_only_the_loop_may_handle_passes_unchanged(self) -> None:
-        with pytest.raises(asyncio.CancelledError), translated():
+        with pytest.raises(asyncio.CancelledError), FAILURES.translated():
             raise asyncio.CancelledError
 
 
@@ -276,7 +270,9 @@ class TestTheKey:
         assert KEY not in logged and KEY[:20] not in str(caught.value)
 
     def test_a_key_of_any_form_is_taken_out(self) -> None:
-        error = translate(anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password")
+        error = FAILURES.translate(
+            anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password"
+        )
         assert str(error) == "AnthropicError: [key] is wrong"
 
 

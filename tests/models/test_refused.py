@@ -10,7 +10,7 @@ from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, Mod
 from discoclaw.core.model import Finished, ModelRequest, SystemBlock, ToolSpec, UserTurn
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
-from discoclaw.models.anthropic.refused import FORGOTTEN_S, Refused
+from discoclaw.models.refused import FORGOTTEN_S, Refused
 from tests.attaching import encoded, pdf, picture
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received

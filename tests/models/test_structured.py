@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelOverloaded, ModelTimeout
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
-from discoclaw.models.anthropic.wire import MAX_TOKENS
+from discoclaw.models.finishing import MAX_TOKENS
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer
 

@@ -11,13 +11,11 @@ From Anthropic's model pages and migration guides. Knows nothing about which mod
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from anthropic.resources.messages import DEPRECATED_MODELS
 
 from discoclaw.core.model import Purpose
-
-Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+from discoclaw.models.efforts import EFFORTS, THINKING_ROOM, Effort
 
 ALIASES = {
     "fast": "claude-haiku-5-5",
@@ -55,18 +53,6 @@ MODELS: Mapping[str, Known] = {
     "claude-sonnet-4-5": Known(thinks=False),
     "claude-haiku-4-5": Known(thinks=False),
 }
-
-EFFORTS: Mapping[Purpose, Effort] = {
-    "answer": "medium",  # a person waits; Sonnet's own default is high
-    "summary": "low",
-    "extraction": "low",
-    "tidying": "medium",  # it merges memories, and nobody waits
-    "suggestion": "low",
-    "title": "low",
-}
-
-THINKING_ROOM: Mapping[Effort, int] = {"low": 8_000, "medium": 16_000}
-"""Tokens for thinking, beside the answer's own, for each effort in `EFFORTS`."""
 
 _DATED = re.compile(r"-\d{8}$")
 

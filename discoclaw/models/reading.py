@@ -1,26 +1,29 @@
-"""Reads one answer of the Messages API while it arrives, within a deadline. Sends nothing.
+"""Reads one answer while it arrives, within a deadline. Sends nothing, and knows no server.
 
-The SDK splits the bytes into events, but doesn't read these: it trips over whatever one of them lacks.
+An adapter's `Events` are what its server sends, as events of the Messages API (`models/message`).
 """
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx2
-from anthropic import APIStatusError, AsyncStream
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelTimeout, ModelUnreachable
 from discoclaw.core.model import Finished, Turn, Usage
 from discoclaw.core.usage import CHARS_A_TOKEN
-from discoclaw.models.anthropic import wire
-from discoclaw.models.anthropic.errors import translated
-from discoclaw.models.anthropic.message import Message
+from discoclaw.models import finishing
+from discoclaw.models.failing import Failures
+from discoclaw.models.message import Message
 from discoclaw.models.speech import Hearing, Speech, meant
+
+Json: TypeAlias = dict[str, Any]
+Events: TypeAlias = AsyncIterator[Mapping[str, Any]]
+"""Raises ValueError for nonsense, and the SDK's error for one that the server sends."""
 
 MOST_INPUT = 50_000
 """Longest input of the tool calls of one answer, in characters. An honest one doesn't come near it."""
@@ -39,8 +42,9 @@ _DRAIN_S = 0.2
 class Limit:
     """The deadline of one call. Failures inside `wait` leave as `ModelError`s without `secret`."""
 
-    def __init__(self, seconds: float, secret: str) -> None:
+    def __init__(self, seconds: float, failures: Failures, secret: str) -> None:
         self._seconds = seconds
+        self._failures = failures
         self._secret = secret
         self._deadline = asyncio.get_running_loop().time() + seconds
 
@@ -56,7 +60,7 @@ class Limit:
 
     def translated(self) -> contextlib.AbstractContextManager[None]:
         """Surrounds what reads an answer without waiting."""
-        return translated(self._secret)
+        return self._failures.translated(self._secret)
 
 
 class Answer:
@@ -67,10 +71,9 @@ class Answer:
     """
 
     def __init__(
-        self, response: httpx2.Response, limit: Limit, own: int | None = None, hearing: Hearing | None = None
+        self, events: Events, limit: Limit, own: int | None = None, hearing: Hearing | None = None
     ) -> None:
-        self._response = response
-        self._events = _events(response)
+        self._events = events
         self._limit = limit
         self._left = own * BYTES_A_TOKEN if own is not None else None
         self._hearing = hearing
@@ -115,9 +118,9 @@ class Answer:
         with self._limit.translated():
             heard = None
             if self._hearing is not None:
-                heard = Speech("".join(self._said), meant(self._hearing.calls, wire.given(turns)))
-            done = wire.finished(self._message, model, heard, cut=self._cut)
-            return done, wire.paused(self._message)
+                heard = Speech("".join(self._said), meant(self._hearing.calls, finishing.given(turns)))
+            done = finishing.finished(self._message, model, heard, cut=self._cut)
+            return done, finishing.paused(self._message)
 
     @property
     def usage(self) -> tuple[Usage, bool]:
@@ -125,7 +128,7 @@ class Answer:
 
         It counts once more at the end. If it doesn't, the tokens that arrived are estimated.
         """
-        counted = wire.usage_of(self._message.usage)
+        counted = finishing.usage_of(self._message.usage)
         if self._message.counted or counted == Usage():
             return counted, True
         arrived = -(-self._message.size // CHARS_A_TOKEN)
@@ -140,7 +143,7 @@ class Answer:
         if self._message.ended:
             with contextlib.suppress(TimeoutError, ModelError):
                 async with asyncio.timeout(_DRAIN_S):
-                    with translated():
+                    with self._limit.translated():
                         async for late in self._events:
                             if late["type"] == "message_delta":  # some count only now
                                 self._message.take(late)
@@ -148,8 +151,6 @@ class Answer:
         try:
             async with self._limit.wait():
                 event = await anext(self._events, None)
-                if event is not None and (event.get("type") == "error" or event.get("error")):
-                    raise APIStatusError(str(event), response=self._response, body=event)
             if event is None and (self._message.odd or self._message.began is False):
                 raise ModelBadOutput("the server sent only parts of an answer, or none")
             if event is None:
@@ -168,22 +169,25 @@ class Answer:
         return text
 
 
-async def _events(response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any], None]:
-    """What a server sends: events of a stream, named or not, or one message as JSON.
+async def parsed(response: httpx2.Response, split: AsyncIterator[Any]) -> AsyncIterator[tuple[str, Json]]:
+    """What a server sends, each with its name: events, "done" at a mark of the end, or "whole", one JSON.
 
-    Raises ValueError for anything else.
+    `split` are the events of the response, as an SDK splits them. Raises ValueError for anything else.
     """
     kind = response.headers.get("content-type", "")
     if "json" in kind:
-        yield {"type": "message", **json.loads(await response.aread())}
+        yield "whole", _object(json.loads(await response.aread()))
         return
     silent = "event-stream" not in kind
-    async for sent in AsyncStream.raw_events(response):
-        if sent.data.strip() and sent.event != "ping":
-            event = {"type": "message_stop"} if sent.data.strip() == "[DONE]" else sent.json()
-            if not isinstance(event, dict):
-                raise ValueError("an event is no JSON object")
-            yield {"type": sent.event or "message", **event}
+    async for sent in split:
+        if (data := sent.data.strip()) and sent.event != "ping":
+            yield ("done", {}) if data == "[DONE]" else (sent.event or "message", _object(json.loads(data)))
             silent = False
     if silent:
         raise ValueError(f"the server sent no events, but {kind or 'something unnamed'}")
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("an event is no JSON object")
+    return value

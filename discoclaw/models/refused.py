@@ -1,9 +1,9 @@
 """What a server refuses of a request: it is asked again without, and that is remembered.
 
-Not every server behind the Messages API knows every field of a request, and not every model can look at
-pictures or call tools. None of them says so beforehand: they answer with an error, each with another one. It
-often names the part that isn't known, or that part is found by leaving out one after another. Anthropic's own
-server knows all fields, so there only files are left out. Knows nothing about how a request is sent.
+Not every server knows every field of its API's requests, and not every model can look at pictures or call
+tools. None of them says so beforehand: they answer with an error, each with another one. It
+often names the part that isn't known, or that part is found by leaving out one after another. Where a
+server is certain to know all fields, only files are left out. Knows nothing about how a request is sent.
 """
 
 import logging
@@ -17,13 +17,17 @@ from typing import Final
 from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong
 from discoclaw.core.health import Finding
-from discoclaw.core.model import Finished, ModelRequest, StreamEvent, ToolTurn, Unseen, UserTurn, without
+from discoclaw.core.model import Finished, ModelRequest, StreamEvent, Unseen, UserTurn, without
 
 log = logging.getLogger(__name__)
 
+_NO_SCHEMA: Final = "nothing holds a model to the form of its answer, so learning depends on its discipline"
 COSTS: Final[Mapping[str, str]] = {
     "cache_control": "nothing is cached there, so each turn pays for the whole prompt",
-    "output_config": "nothing holds a model to the form of its answer, so learning depends on its discipline",
+    "output_config": _NO_SCHEMA,
+    "response_format": _NO_SCHEMA,
+    "stream_options": "what answers cost there is estimated",
+    "reasoning_effort": "the model thinks as long as it does by itself",
     "tool_choice": "a model that has called enough tools may go on calling them",
     "temperature": "the model's own temperature counts",
     "system": "the system prompt is sent as one text, and no part of it is cached",
@@ -32,6 +36,9 @@ COSTS: Final[Mapping[str, str]] = {
     "image": "people who attach a picture are told that the model can't see it",
 }
 """The parts of a request that may be left out, in the order in which that is tried, and what it costs."""
+
+NO_TOOLS = "You can't call tools here: you can't look anything up or save anything. Say so if asked to."
+"""In the system prompt for a server that refuses tools."""
 
 FORGOTTEN_S: Final = 3600.0
 """After this long a refused file is tried again: it may have been a bad one, or there is a new model."""
@@ -42,6 +49,12 @@ be wrong, and a server that fails may only be unwell."""
 _NAMES: Final[Mapping[str, str]] = {
     "cache_control": r"cache_control|prompt.cach",
     "output_config": r"output_config|output_format|response_format|json_schema",
+    "response_format": r"response_format|json_schema|grammar",
+    "stream_options": r"stream_options|include_usage",
+    "reasoning_effort": r"reasoning.effort",
+    "reasoning_content": r"reasoning",
+    "max_tokens": r"max_(?:completion_)?tokens",  # has two names
+    "parallel_calls": r"parallel|(?:single|one|multiple) tool.?calls?",  # they are sent one by one then
     "tool_choice": r"tool_choice",
     "temperature": r"temperature",
     "system": r"\bsystem\b",
@@ -107,31 +120,19 @@ class Refused:
         return [one for one in _NAMES if one in fields and self._cleared.get(one, now) <= now]
 
 
-def _fields(request: ModelRequest, beside: Mapping[str, object]) -> set[str]:
-    """The fields that may be left out. What a tool has answered can't be sent without the tools."""
-    has = {
-        **beside,
-        "cache_control": any(one.cache for one in request.system) or any(one.cache for one in request.tools),
-        "tool_choice": request.tools and not request.may_call,
-        "system": any(one.text.strip() for one in request.system),
-        "tools": request.tools and not any(isinstance(turn, ToolTurn) for turn in request.turns),
-    }
-    return {field for field, there in has.items() if there}
-
-
 async def asked(
     request: ModelRequest,
-    beside: Mapping[str, object],
+    fields: Collection[str],
     ask: Callable[[ModelRequest, Collection[str]], AsyncGenerator[StreamEvent, None]],
     refused: Refused,
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer to a request, made without what the server doesn't take. Raises ModelError.
 
-    `beside` has fields that the adapter adds, by name; `ask` is told which fields to leave out.
+    `fields` are those of the request that may be left out; `ask` is told which ones to leave out.
     """
     media = [one for turn in request.turns if isinstance(turn, UserTurn) for one in turn.media]
     unseen = [Unseen(one, "blind") for one in media if refused.out(one.kind)]
-    fields = _fields(request, beside) if not refused.certain else set[str]()
+    fields = set(fields) if not refused.certain else set[str]()
     out = {one for one in fields if refused.out(one)}
     named, guessed = list[str](), list[str]()
     last, field = list[Encoded](), ""  # what it was asked again without

@@ -1,7 +1,8 @@
-"""Puts an answer of the Messages API together from what a server sends. Pure, and lenient.
+"""Puts an answer together from what a server sends, as events of the Messages API. Pure, and lenient.
 
-Servers that imitate the API leave out what they don't need themselves: `usage`, the start of a block, the end
-of the message. So each event only says what it adds, and what isn't known is left out. Format:
+Other adapters turn what they read into these events. Servers that imitate the API leave out what they don't
+need themselves: `usage`, the start of a block, the end of the message. So each event only says what it adds,
+and what isn't known is left out. Format:
 https://docs.anthropic.com/en/api/messages-streaming
 """
 

@@ -1,8 +1,8 @@
 """Sends requests with files without holding up the event loop.
 
-The SDK writes a request's JSON in one go and hands all of it to the connection: for a PDF of 10 MB, nobody
+The SDKs write a request's JSON in one go and hand all of it to the connection: for a PDF of 10 MB, nobody
 else was answered for a quarter of a second. Base64 needs no escaping, so here it stands between the pieces of
-the rest, and leaves a chunk at a time. It also stays out of the SDK's log.
+the rest, and leaves a chunk at a time. It also stays out of the SDKs' logs.
 """
 
 import json
@@ -10,22 +10,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from anthropic import AsyncAnthropic
-from anthropic._models import FinalRequestOptions
-
 _CHUNK: Final = 256 * 1024
+_FILES: Final = (("source", "data"), ("image_url", "url"), ("file", "file_data"))
+"""Where a block of either API has its file: as base64, or as a URL of it."""
 
 
-class Client(AsyncAnthropic):
-    """The SDK's client. Only its hook before each attempt is another one."""
-
-    async def _prepare_options(self, options: FinalRequestOptions) -> FinalRequestOptions:
-        options = await super()._prepare_options(options)
-        if isinstance(options.json_data, Mapping) and (body := body_of(options.json_data)) is not None:
-            given = options.headers if isinstance(options.headers, Mapping) else {}
-            options.headers = {**given, "Content-Length": str(body.size)}
-            options.content, options.json_data = body, None
-        return options
+def in_pieces(options: Any) -> None:
+    """Have an SDK send a request with files in pieces. `options` are what it prepares before each attempt."""
+    if isinstance(options.json_data, Mapping) and (body := body_of(options.json_data)) is not None:
+        given = options.headers if isinstance(options.headers, Mapping) else {}
+        options.headers = {**given, "Content-Length": str(body.size)}
+        options.content, options.json_data = body, None
 
 
 class Body:
@@ -34,6 +29,22 @@ class Body:
     def __init__(self, pieces: Sequence[bytes | str]) -> None:
         self._pieces = pieces  # the files are text still, without a copy
         self.size = sum(map(len, pieces))
+
+    # OpenAI's SDK sends only that again which it can rewind as a file; each pass begins anew here.
+    def read(self) -> bytes:
+        """Never called."""
+        raise NotImplementedError
+
+    def seekable(self) -> bool:
+        """Whether it can be sent again."""
+        return True
+
+    def tell(self) -> int:
+        """Where it begins."""
+        return 0
+
+    def seek(self, at: int) -> None:
+        """Nothing to do."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
@@ -66,12 +77,11 @@ def _without(message: Any, files: dict[str, str]) -> Any:
 
 
 def _block(block: Any, files: dict[str, str]) -> Any:
-    source = block.get("source") if isinstance(block, Mapping) else None
-    if not isinstance(source, Mapping):
-        return block
-    data = source.get("data")
-    if not isinstance(data, str) or not data:
-        return block
-    token = uuid4().hex
-    files[token] = data
-    return {**block, "source": {**source, "data": token}}
+    for field, key in _FILES if isinstance(block, Mapping) else ():
+        source = block.get(field)
+        data = source.get(key) if isinstance(source, Mapping) else None
+        if isinstance(source, Mapping) and isinstance(data, str) and data:
+            token = uuid4().hex
+            files[token] = data
+            return {**block, field: {**source, key: token}}
+    return block

@@ -1,0 +1,278 @@
+"""Models behind a server's API: what each adapter does with a request and an answer, whichever API it is.
+
+An adapter derives a `Server`, which owns one connection pool of an SDK, and a `ServedModel`, the port `Model`
+over it: so the chat model and the small ones share connections and key. The SDK does the retries. Knows no
+vendor, and nothing about prompts, memory or Discord.
+
+Every wait for the server counts against one deadline per call. The deadline is set around each wait and
+not around the whole generator: `asyncio.timeout` cancels the task that entered it, and between two pieces
+that task is busy in the caller's code.
+"""
+
+import contextlib
+import logging
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import cache, partial
+from typing import ClassVar
+
+import httpx2
+from pydantic import BaseModel
+
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
+    ModelError,
+    ModelNotFound,
+    ModelTimeout,
+    ModelTooLong,
+)
+from discoclaw.core.health import Finding
+from discoclaw.core.model import (
+    Finished,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    SystemBlock,
+    TextDelta,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+from discoclaw.core.ports import Shape
+from discoclaw.core.usage import used
+from discoclaw.models import finishing
+from discoclaw.models.failing import Failures
+from discoclaw.models.reading import Answer, Events, Limit
+from discoclaw.models.refused import Refused, asked
+from discoclaw.models.speech import Hearing
+from discoclaw.models.structured import MAX_ANSWER
+
+log = logging.getLogger(__name__)
+
+DUMMY_KEY = "no-key"
+"""Sent when no key is set: the SDKs insist on one, and local servers ignore it."""
+
+MOST_PAUSES = 5
+"""How often one answer goes on after the server has paused it."""
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that the SDKs trust. Reading them takes 20 ms, so all servers share them."""
+    return httpx2.create_ssl_context()
+
+
+class Server(ABC):
+    """One connection pool to one server. An SDK's client is made inside `failures.translated`.
+
+    `certain`: it knows every field of its API. `parses`: it sends thoughts and calls apart from what is said.
+    """
+
+    failures: ClassVar[Failures]
+
+    def __init__(self, api_key: str | None, connect_timeout_s: float, *, certain: bool, parses: bool) -> None:
+        self.secret = api_key or ""
+        self.connect_timeout_s = connect_timeout_s
+        self.certain = certain
+        self.parses = parses
+        self.refused: dict[str, Refused] = {}
+        """What the server was found not to take, by model."""
+
+    @abstractmethod
+    def room_of(self, model: str, purpose: Purpose, own: int) -> int:
+        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
+
+    def left_out(self) -> Iterator[Finding]:
+        """What is left out of requests because the server refuses it, and what that costs."""
+        for model, refused in self.refused.items():
+            yield from refused.findings(model)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
+
+
+class ServedModel(ABC):
+    """The port `Model` over a `Server`. `total_timeout_s` is for a whole call, retries included."""
+
+    def __init__(
+        self, server: Server, name: str, *, total_timeout_s: float, temperature: float | None = None
+    ) -> None:
+        self.name = name
+        self._server = server
+        self._total_timeout_s = total_timeout_s
+        self._temperature = temperature
+        self._thinks_first = False
+        """Whether an answer began with a thought, without a mark: the next one waits for a thought's end."""
+        self._refused = server.refused.setdefault(name, Refused(certain=server.certain))
+
+    @abstractmethod
+    def _own_fields(self, request: ModelRequest, shape: type[BaseModel] | None) -> Mapping[str, object]:
+        """Optional fields that only this API has, by their name in `refused`: does the request have them?"""
+
+    @abstractmethod
+    def _schema(self, shape: type[BaseModel]) -> Mapping[str, object] | None:
+        """The JSON schema to put into the prompt; None if the model is known to enforce it."""
+
+    @abstractmethod
+    def _send(
+        self, request: ModelRequest, shape: type[BaseModel] | None, out: Collection[str]
+    ) -> AbstractAsyncContextManager[httpx2.Response]:
+        """Send a request without the fields that are `out`. Whatever the SDK raises is translated."""
+
+    @abstractmethod
+    def _events(self, response: httpx2.Response) -> Events:
+        """What the server sends."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.
+
+        What a server rejects because of its media or of optional fields is asked again without them, within
+        one time limit. Raises ModelError.
+        """
+        return asked(request, self._fields(request), partial(self._stream, self._limit()), self._refused)
+
+    async def _stream(
+        self, limit: Limit, request: ModelRequest, out: Collection[str]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """The answer to one request without the fields that are `out`, as `stream` yields it.
+
+        An answer that the server pauses, as it does while its own tools work, is sent back to be continued.
+        One that was cut off before its first word is asked for once more, with more room. Raises ModelError.
+        """
+        room = self._server.room_of(self.name, request.purpose, request.max_tokens)
+        turns, parts, said = request.turns, list[Finished](), False
+        cut: Finished | None = None
+        while True:
+            try:
+                async with self._ask(
+                    limit,
+                    replace(request, turns=turns, max_tokens=room),
+                    out,
+                    own=request.max_tokens if room > request.max_tokens else None,
+                ) as answer:
+                    while (piece := await answer.piece()) is not None:
+                        said = bool(piece.strip()) or (said and not answer.anew)
+                        yield TextDelta(piece, instead=answer.anew)
+                    part, paused = answer.finished(self.name, turns)
+            except ModelBadRequest:
+                if cut is None or said:
+                    raise
+                part, paused = cut, False  # so much room is more than this model has
+            if part.stop == "length" and not (paused or said or cut) and finishing.more(room) > room:
+                log.info("%s was cut off before its first word; asking again with more room", self.name)
+                cut, room = part, finishing.more(room)
+                continue
+            parts.append(part)
+            turns = (*turns, part.turn)
+            if not paused or len(parts) > MOST_PAUSES:
+                break
+        yield finishing.joined(parts)
+
+    async def structured(
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+    ) -> Shape:
+        """One answer, read strictly as `shape`. Raises ModelError.
+
+        What was cut off or is empty is asked for once more with more room, nonsense once more with its fault
+        named, all within one time limit. If that brings no answer either, the first fault is raised.
+        """
+        blocks = [SystemBlock(system)]
+        if (schema := self._schema(shape)) is not None:
+            blocks.append(SystemBlock(finishing.in_words(schema)))
+        limit, room = self._limit(), self._server.room_of(self.name, purpose, max_tokens)
+        turns: tuple[Turn, ...] = (UserTurn(prompt),)
+        first: ModelError | None = None
+        widened = corrected = False
+        while True:
+            try:
+                request = ModelRequest(tuple(blocks), turns, max_tokens=room, purpose=purpose)
+                read = partial(self._read, limit, shape)
+                events = asked(request, self._fields(request, shape), read, self._refused)
+                (done,) = [one async for one in events if isinstance(one, Finished)]
+            except (ModelTimeout, ModelBadRequest, ModelTooLong) as error:
+                raise first or error from None
+            try:
+                return finishing.structured(done, shape)
+            except (ModelCut, ModelEmpty) as error:
+                first = first or error
+                if widened or finishing.more(room) <= room:
+                    raise first from None
+                widened, room = True, finishing.more(room)
+            except ModelBadOutput as error:
+                first = first or error
+                if corrected:
+                    raise first from None
+                corrected, turns = True, finishing.corrected(prompt, done.turn, str(error))
+            log.info("%s is asked again: %s", self.name, first)
+
+    async def close(self) -> None:
+        """Close the server and with it all its models."""
+        await self._server.close()
+
+    async def _read(
+        self, limit: Limit, shape: type[BaseModel], request: ModelRequest, out: Collection[str]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """The whole answer to one structured request.
+
+        It is streamed only so that an endless answer can be stopped early.
+        """
+        size = 0
+        async with self._ask(limit, request, out, shape) as answer:
+            while (piece := await answer.piece()) is not None:
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise ModelBadOutput(f"the structured answer is longer than {MAX_ANSWER} characters")
+        done, _ = answer.finished(self.name, request.turns)
+        yield done
+
+    def _fields(self, request: ModelRequest, shape: type[BaseModel] | None = None) -> Collection[str]:
+        """The fields that may be left out. What a tool has answered can't be sent without the tools."""
+        has = {
+            **self._own_fields(request, shape),
+            "temperature": self._temperature is not None,
+            "tool_choice": request.tools and not request.may_call,
+            "system": any(one.text.strip() for one in request.system),
+            "tools": request.tools and not any(isinstance(turn, ToolTurn) for turn in request.turns),
+        }
+        return {field for field, there in has.items() if there}
+
+    def _limit(self) -> Limit:
+        return Limit(self._total_timeout_s, self._server.failures, self._server.secret)
+
+    @asynccontextmanager
+    async def _ask(
+        self,
+        limit: Limit,
+        request: ModelRequest,
+        out: Collection[str],
+        shape: type[BaseModel] | None = None,
+        *,
+        own: int | None = None,
+    ) -> AsyncIterator[Answer]:
+        """Send one request without the fields that are `out`.
+
+        The answer is open inside the block and always closed after it.
+        `own`: the tokens that the answer's text may take, where `max_tokens` has room for thinking too.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            async with limit.wait():
+                response = await stack.enter_async_context(self._send(request, shape, out))
+                # Read as a stream, a web page would be an answer that broke off.
+                if response.headers.get("content-type", "").startswith("text/html"):
+                    said = self._server.failures.messages.get(ModelNotFound)
+                    raise ModelNotFound("the server answers with a web page", user_message=said)
+                hearing = None if self._server.parses else Hearing(thinking=self._thinks_first)
+                answer = Answer(self._events(response), limit, own, hearing)
+            try:
+                yield answer
+            finally:
+                self._thinks_first = hearing is not None and (hearing.thinks_first or self._thinks_first)
+                usage, whole = answer.usage
+                used(self.name, usage, whole=whole)
