@@ -2,7 +2,7 @@
 
 import pytest
 
-from discoclaw.core.errors import ModelRefused, ModelTimeout, ModelTooLong
+from discoclaw.core.errors import ModelTimeout, ModelTooLong
 from discoclaw.core.model import Usage, UserTurn
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from tests.models.test_provider import answer_to, asking
@@ -11,12 +11,6 @@ from tests.servers.messages_api import MessagesServer
 
 
 class TestStopping:
-    async def test_an_answer_cut_at_its_length_says_so(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.text("Once upon", stop_reason="max_tokens"))
-        assert (await answer_to(model))[1].stop == "length"
-
     async def test_a_paused_turn_is_sent_back_and_goes_on(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:
@@ -60,13 +54,6 @@ class TestStopping:
         for _ in range(2):
             _, last = await answer_to(model)
             assert (last.turn.text, last.stop) == ("Done.", "end")
-
-    async def test_a_refusal_is_raised_with_its_reason(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.refusal("That could do harm.", "I "))
-        with pytest.raises(ModelRefused, match=r"That could do harm\."):
-            await answer_to(model)
 
     async def test_an_answer_that_fills_the_context_window_is_cut_off(
         self, server: MessagesServer, model: AnthropicModel

@@ -2,16 +2,18 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelOverloaded, ModelTimeout
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.asking import ServedModel
 from discoclaw.models.finishing import MAX_TOKENS
-from tests.servers import messages_api as api
-from tests.servers.messages_api import Behaviour, MessagesServer
+from tests.models.conftest import AnyServer, Provider, every_adapter
+
+pytestmark = every_adapter
 
 
 class Plan(BaseModel):
@@ -26,7 +28,7 @@ class Plan(BaseModel):
 WEEK: dict[str, Any] = {"steps": ["rest"], "days": 7}
 
 
-async def planned(model: AnthropicModel, **how: Any) -> Plan:
+async def planned(model: ServedModel, **how: Any) -> Plan:
     return await model.structured(
         purpose="extraction", system="You plan.", prompt="Plan my week.", shape=Plan, **how
     )
@@ -34,22 +36,22 @@ async def planned(model: AnthropicModel, **how: Any) -> Plan:
 
 class TestStructuredAnswers:
     async def test_one_json_object_of_the_shape_is_accepted(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.json_answer({"steps": ["rest", "more rest"], "days": 7}))
         assert await planned(model) == Plan(steps=["rest", "more rest"], days=7)
 
     @pytest.mark.design(214)
     async def test_the_schema_is_sent_as_parameter_and_to_other_servers_in_words(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.json_answer({"steps": [], "days": 1}))
         await planned(model)
         sent = server.requests[0]
-        schema = sent.body["output_config"]["format"]["schema"]
+        assert (schema := sent.schema) is not None
         assert schema["additionalProperties"] is False and set(schema["properties"]) == {"steps", "days"}
         assert "exactly one JSON object" in sent.system and '"steps"' in sent.system
-        assert "tools" not in sent.body
+        assert not sent.tools
 
     @pytest.mark.design(220)
     @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ class TestStructuredAnswers:
         ],
     )
     async def test_anything_else_is_bad_output(
-        self, server: MessagesServer, model: AnthropicModel, what: str, answer: str
+        self, server: AnyServer, model: ServedModel, api: Any, what: str, answer: str
     ) -> None:
         server.default = lambda _: api.text(answer)
         with pytest.raises(ModelBadOutput):
@@ -92,14 +94,14 @@ class TestStructuredAnswers:
         ],
     )
     async def test_what_is_wrapped_around_the_object_does_not_count(
-        self, server: MessagesServer, model: AnthropicModel, before: str, after: str
+        self, server: AnyServer, model: ServedModel, api: Any, before: str, after: str
     ) -> None:
         server.script(api.text(before, json.dumps(WEEK), after))
         assert await planned(model) == Plan(**WEEK)
         assert len(server.requests) == 1
 
     async def test_an_empty_object_is_an_answer_only_alone(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         class Wishes(BaseModel):
             wishes: list[str] = []
@@ -115,7 +117,7 @@ class TestStructuredAnswers:
             await wished()
 
     async def test_the_error_does_not_repeat_what_the_model_said(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.default = lambda _: api.text('{"steps": ["secret diary"], "days": "secret day"}')
         with pytest.raises(ModelBadOutput, match="days: int_type") as caught:
@@ -123,7 +125,7 @@ class TestStructuredAnswers:
         assert "secret" not in str(caught.value) and caught.value.__cause__ is None
 
     async def test_a_million_characters_are_refused_before_they_are_all_read(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         steps = ["x" * 10_000] * 100
         server.script(
@@ -135,7 +137,7 @@ class TestStructuredAnswers:
 
     @pytest.mark.design(214)
     async def test_one_time_limit_covers_the_whole_call(
-        self, server: MessagesServer, provider: AnthropicProvider
+        self, server: AnyServer, provider: Provider, api: Any
     ) -> None:
         server.script(api.json_answer({"steps": ["x" * 400], "days": 1}, delay_s=0.05))
         with pytest.raises(ModelTimeout):
@@ -144,17 +146,17 @@ class TestStructuredAnswers:
 
 class TestAnAnswerThatIsCutOff:
     async def test_is_asked_for_once_more_with_more_room(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.text('{"steps": ["re', stop_reason="max_tokens"), api.json_answer(WEEK))
         assert await planned(model) == Plan(**WEEK)
         first, second = server.requests
-        assert (first.body["max_tokens"], second.body["max_tokens"]) == (2_048, 10_048)
+        assert (first.room, second.room) == (2_048, 10_048)
         assert first.body["messages"] == second.body["messages"]
 
     @pytest.mark.parametrize("whole", [True, False])
     async def test_twice_is_an_error_of_its_own_even_if_it_parses(
-        self, server: MessagesServer, model: AnthropicModel, whole: bool
+        self, server: AnyServer, model: ServedModel, api: Any, whole: bool
     ) -> None:
         sent = json.dumps(WEEK) if whole else "{"
         server.default = lambda _: api.text(sent, stop_reason="max_tokens")
@@ -163,7 +165,7 @@ class TestAnAnswerThatIsCutOff:
         assert len(server.requests) == 2
 
     async def test_is_not_asked_for_again_without_more_room_to_give(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.default = lambda _: api.text("{", stop_reason="max_tokens")
         with pytest.raises(ModelCut):
@@ -171,18 +173,22 @@ class TestAnAnswerThatIsCutOff:
         assert len(server.requests) == 1
 
     @pytest.mark.parametrize(
-        "second", [api.silence(), api.failure(400, "invalid_request_error", "max_tokens: too large")]
+        "second",
+        [
+            lambda api: api.silence(),
+            lambda api: api.failure(400, "invalid_request_error", "max_tokens: too large"),
+        ],
     )
     async def test_is_the_error_too_if_the_second_request_fails_for_its_size(
-        self, server: MessagesServer, provider: AnthropicProvider, second: Behaviour
+        self, server: AnyServer, provider: Provider, api: Any, second: Callable[[Any], Any]
     ) -> None:
-        server.script(api.text("{", stop_reason="max_tokens"), second)
+        server.script(api.text("{", stop_reason="max_tokens"), second(api))
         with pytest.raises(ModelCut):
             await planned(provider.model("haiku", total_timeout_s=0.5))
         assert len(server.requests) == 2
 
     async def test_is_not_the_error_of_a_server_that_is_overloaded_meanwhile(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.text("{", stop_reason="max_tokens"))
         server.default = lambda _: api.failure(529, "overloaded_error", retry_after_ms="1")
@@ -193,16 +199,20 @@ class TestAnAnswerThatIsCutOff:
 class TestAnAnswerWithoutWords:
     @pytest.mark.parametrize(
         "empty",
-        [api.tool_use(thought="Rest, I think.", stop_reason="end_turn"), api.text(" \n"), api.text("")],
+        [
+            lambda api: api.tool_use(thought="Rest, I think.", stop_reason="end_turn"),
+            lambda api: api.text(" \n"),
+            lambda api: api.text(""),
+        ],
     )
     async def test_is_asked_for_once_more_and_then_an_error_of_its_own(
-        self, server: MessagesServer, model: AnthropicModel, empty: Behaviour
+        self, server: AnyServer, model: ServedModel, api: Any, empty: Callable[[Any], Any]
     ) -> None:
-        server.script(empty, api.json_answer(WEEK))
+        server.script(empty(api), api.json_answer(WEEK))
         assert await planned(model) == Plan(**WEEK)
         assert server.requests[0].body["messages"] == server.requests[1].body["messages"]
-        assert server.requests[1].body["max_tokens"] > server.requests[0].body["max_tokens"]
-        server.script(empty, empty)
+        assert server.requests[1].room > server.requests[0].room
+        server.script(empty(api), empty(api))
         with pytest.raises(ModelEmpty):
             await planned(model)
         assert len(server.requests) == 4
@@ -210,7 +220,7 @@ class TestAnAnswerWithoutWords:
 
 class TestNonsense:
     async def test_is_sent_back_with_its_fault_and_with_the_thoughts_it_came_with(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         half = json.dumps({"steps": ["rest"]})
         server.script(
@@ -218,42 +228,39 @@ class TestNonsense:
             api.json_answer(WEEK),
         )
         assert await planned(model) == Plan(**WEEK)
-        asked, answered, fault = server.requests[1].body["messages"]
-        assert asked == server.requests[0].body["messages"][0]
-        assert answered["content"] == [
-            {"type": "thinking", "thinking": "One step will do.", "signature": "c2lnbmVk"},
-            {"type": "text", "text": half},
-        ]
-        assert "days: missing" in fault["content"][0]["text"]
-        first, second = (one.body for one in server.requests)
-        assert (first["system"], first["max_tokens"]) == (second["system"], second["max_tokens"])
+        asked, answered, fault = server.requests[1].talk
+        assert [asked] == server.requests[0].talk
+        assert answered == ("assistant", half)
+        assert "One step will do." in json.dumps(server.requests[1].body["messages"])
+        assert "days: missing" in fault[1]
+        first, second = server.requests
+        assert (first.system, first.room) == (second.system, second.room)
 
-    async def test_twice_is_given_up(self, server: MessagesServer, model: AnthropicModel) -> None:
+    async def test_twice_is_given_up(self, server: AnyServer, model: ServedModel, api: Any) -> None:
         server.default = lambda _: api.text("I would rest.")
         with pytest.raises(ModelBadOutput):
             await planned(model)
         assert len(server.requests) == 2
 
     async def test_of_a_tool_that_nobody_offered_does_not_go_back(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.tool_use(("t", "clock", {})), api.json_answer(WEEK))
         assert await planned(model) == Plan(**WEEK)
-        [message] = server.requests[1].body["messages"]
-        assert [block["type"] for block in message["content"]] == ["text", "text"]
+        assert {who for who, *_ in server.requests[1].talk} == {"user"}
 
     async def test_and_a_cut_answer_are_each_asked_for_once_in_one_call(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(
             api.text("I would rest."), api.text("{", stop_reason="max_tokens"), api.json_answer(WEEK)
         )
         assert await planned(model) == Plan(**WEEK)
-        assert [len(one.body["messages"]) for one in server.requests] == [1, 3, 3]
-        assert server.requests[2].body["max_tokens"] > server.requests[1].body["max_tokens"]
+        assert [len(one.talk) for one in server.requests] == [1, 3, 3]
+        assert server.requests[2].room > server.requests[1].room
 
     async def test_that_goes_on_takes_three_requests_at_most(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(*[api.text("Rest."), api.text("{", stop_reason="max_tokens")] * 4)
         with pytest.raises(ModelBadOutput):

@@ -52,6 +52,47 @@ class Received:
         system = self.body.get("system", ())
         return system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
 
+    @property
+    def schema(self) -> Json | None:
+        """The JSON schema that the answer has to follow."""
+        wanted = self.body.get("output_config", {}).get("format")
+        return wanted["schema"] if wanted else None
+
+    @property
+    def room(self) -> int:
+        """The tokens that the answer may take."""
+        return int(self.body["max_tokens"])
+
+    @property
+    def tools(self) -> Json:
+        """The schema of each tool that is offered, by name."""
+        return {tool["name"]: tool["input_schema"] for tool in self.body.get("tools", ())}
+
+    @property
+    def may_call(self) -> bool:
+        """Whether the model may call tools."""
+        return bool(self.tools) and self.body.get("tool_choice") != {"type": "none"}
+
+    @property
+    def files(self) -> list[str]:
+        """What the first message of a person has beside text: "image" or "document"."""
+        return [block["type"] for block in self.body["messages"][0]["content"] if block["type"] != "text"]
+
+    @property
+    def talk(self) -> list[tuple[Any, ...]]:
+        """The messages but the system prompt: who said what, and the calls and their results."""
+        found: list[tuple[Any, ...]] = []
+        for message in self.body["messages"]:
+            for block in message["content"]:
+                match block["type"]:
+                    case "text":
+                        found.append((message["role"], block["text"]))
+                    case "tool_use":
+                        found.append(("call", block["id"], block["name"], block["input"]))
+                    case "tool_result":
+                        found.append(("result", block["tool_use_id"], block["content"]))
+        return found
+
 
 Dialect = Literal[
     "anthropic",
