@@ -126,7 +126,7 @@ class Failures:
         kind = mapped(type(error), self.kinds)
         if isinstance(error, self.status_error):
             told, status = self.told(error), error.status_code
-            words, theirs = f"{error.message} {told.words}", 400 <= status < 500
+            words, theirs = f"{error.message} {told.words} {told.type} {told.facts}", 400 <= status < 500
             kind = kind or self.by_status.get(status) or self.by_type.get(told.type)
             kind = (self.rejected(words) if theirs else None) or kind or (ModelBadRequest if theirs else None)
             if kind is ModelBadRequest:

@@ -107,7 +107,8 @@ class Refused:
 
     def guess(self, error: ModelError, fields: Collection[str]) -> str:
         """The one of these fields to leave out after a rejection that names none; "" if none is left."""
-        suspects = self._suspects(fields) if error.status in (400, 422) else ()
+        rejected = error.status in (400, 422) and not isinstance(error, ModelTooLong)
+        suspects = self._suspects(fields) if rejected else ()
         unknown = [one for one in suspects if one not in self._taken]
         return max(unknown, key=lambda one: self._doubts.get(one, 0), default="")
 

@@ -2,11 +2,15 @@
 
 import asyncio
 import inspect
+import json
 import socket
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import anthropic
 import httpx2
+import openai
 import pytest
 from anthropic._error_classes import ERROR_CLASSES
 
@@ -26,8 +30,10 @@ from discoclaw.core.errors import (
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.models.anthropic.errors import FAILURES
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.asking import ServedModel
 from discoclaw.models.failing import HTTP_ERRORS, mapped
-from tests.models.conftest import KEY
+from discoclaw.models.openai.errors import FAILURES as OPENAIS
+from tests.models.conftest import KEY, Adapter, AnyServer, Provider, each_api, one_dialect
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer
 
@@ -35,7 +41,7 @@ REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/messages")
 OURS = set(ModelError.__subclasses__())
 
 
-async def text_of(model: AnthropicModel) -> str:
+async def text_of(model: ServedModel) -> str:
     events = model.stream(ModelRequest((), (UserTurn("Hello"),)))
     return "".join([event.text async for event in events if isinstance(event, TextDelta)])
 
@@ -47,10 +53,20 @@ def exported(module: object) -> list[type[BaseException]]:
     return [each for each in found if inspect.isclass(each) and issubclass(each, BaseException)]
 
 
+SERVER_FAILED = openai.InternalServerError
+"""Any status from 500 on; the table has some of them, and the others are `ModelUnreachable`."""
+
+
 class TestEveryClassOfTheVendor:
     @pytest.mark.parametrize("kind", [*exported(anthropic), *dict.fromkeys(ERROR_CLASSES.values())])
     def test_each_exception_of_the_sdk_is_in_the_table(self, kind: type[BaseException]) -> None:
         assert kind in FAILURES.generic or mapped(kind, FAILURES.kinds) in OURS
+
+    @pytest.mark.parametrize("kind", dict.fromkeys([*exported(openai), *exported(openai._exceptions)]))
+    def test_each_exception_of_openais_sdk_is_in_a_table(self, kind: type[BaseException]) -> None:
+        status = getattr(kind, "status_code", None)
+        known = kind in OPENAIS.generic or mapped(kind, OPENAIS.kinds) in OURS
+        assert known or status in OPENAIS.by_status or status in (400, 409, 422) or kind is SERVER_FAILED
 
     @pytest.mark.parametrize("kind", exported(httpx2))
     def test_each_exception_of_its_http_library_is_in_the_table(self, kind: type[BaseException]) -> None:
@@ -63,6 +79,14 @@ class TestEveryClassOfTheVendor:
         sdk = anthropic.AsyncAnthropic(api_key="k", base_url="http://127.0.0.1")
         error = FAILURES.translate(sdk._make_status_error("no", body=body, response=response))
         assert type(error) in OURS and f"HTTP {status}" in str(error)
+
+    @pytest.mark.parametrize("status", [*range(400, 432), 451, 499, *range(500, 530), 599])
+    def test_each_status_of_openais_sdk_becomes_one_of_ours(self, status: int) -> None:
+        response = httpx2.Response(status, request=REQUEST)
+        sdk = openai.AsyncOpenAI(api_key="k", base_url="http://127.0.0.1")
+        body = {"error": {"type": "some_error", "message": "no"}}
+        error = OPENAIS.translate(sdk._make_status_error("no", body=body, response=response))
+        assert type(error) in OURS and str(error).endswith("): no") and error.status == status
 
     def test_an_error_of_ours_passes_unchanged(self) -> None:
         refused = ModelRefused("no")
@@ -126,17 +150,18 @@ class TestStatuses:
         assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
 
 
+@each_api
 class TestRetries:
     @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
     async def test_a_passing_failure_is_tried_again(
-        self, server: MessagesServer, model: AnthropicModel, status: int
+        self, server: AnyServer, model: ServedModel, status: int, api: Any
     ) -> None:
         server.script(api.failure(status, retry_after_ms="1"), api.text("here"))
         assert await text_of(model) == "here"
         assert len(server.requests) == 2
 
     async def test_a_limit_that_stays_is_reported_after_the_last_try(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.default = lambda _: api.failure(429, "rate_limit_error", "slow down", retry_after_ms="1")
         with pytest.raises(ModelRateLimited, match="slow down"):
@@ -144,14 +169,14 @@ class TestRetries:
         assert len(server.requests) == 3
 
     async def test_waiting_for_a_retry_counts_against_the_time_limit(
-        self, server: MessagesServer, provider: AnthropicProvider
+        self, server: AnyServer, provider: Provider, api: Any
     ) -> None:
         server.script(api.failure(429, retry_after="60"))
         with pytest.raises(ModelTimeout):
             await text_of(provider.model("haiku", total_timeout_s=0.1))
 
     async def test_a_wrong_key_is_not_tried_again(
-        self, server: MessagesServer, model: AnthropicModel
+        self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         server.script(api.failure(401, "authentication_error"))
         with pytest.raises(ModelKeyRejected):
@@ -218,69 +243,123 @@ class TestBrokenStreams:
         with pytest.raises(ModelBadOutput):
             await text_of(model)
 
-    async def test_a_page_instead_of_a_stream_is_an_error(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.raw(b"<html>Please sign in</html>", content_type="text/html"))
-        with pytest.raises(ModelError):
-            await text_of(model)
 
-
+@each_api
 class TestNoConnection:
-    async def test_a_refused_connection_is_unreachable_and_the_text_says_so(self) -> None:
+    async def test_a_refused_connection_is_unreachable_and_the_text_says_so(self, adapter: Adapter) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
-            provider = AnthropicProvider(
-                base_url=f"http://127.0.0.1:{unused.getsockname()[1]}", max_retries=0
-            )
+            provider = adapter.open(base_url=f"http://127.0.0.1:{unused.getsockname()[1]}", max_retries=0)
             with pytest.raises(ModelUnreachable, match="ConnectError"):
                 await text_of(provider.model("haiku"))
         await provider.close()
 
-    async def test_an_address_that_is_none_is_not_found(self) -> None:
-        provider = AnthropicProvider(base_url="localhost:11434", max_retries=0)
+    async def test_an_address_that_is_none_is_not_found(self, adapter: Adapter) -> None:
+        provider = adapter.open(base_url="localhost:11434", max_retries=0)
         with pytest.raises(ModelNotFound):
             await text_of(provider.model("haiku"))
         await provider.close()
 
-    def test_an_address_that_can_not_be_read_is_not_found_when_the_door_is_made(self) -> None:
+    def test_an_address_that_can_not_be_read_is_not_found_when_the_door_is_made(
+        self, adapter: Adapter
+    ) -> None:
         with pytest.raises(ModelNotFound):
-            AnthropicProvider(base_url="http://[::1")
+            adapter.open(base_url="http://[::1")
 
 
+@each_api
 class TestTheKey:
     @pytest.mark.parametrize(
         "behaviour",
         [
-            api.failure(401, "authentication_error", f"invalid x-api-key: {KEY}"),
-            api.failure(400, "invalid_request_error", "x" * 380 + KEY),
-            api.error_event("api_error", f"Authorization: Bearer {KEY}"),
-            api.raw(f"<html>{KEY}</html>".encode(), status=500),
+            lambda api: api.failure(401, "authentication_error", f"invalid x-api-key: {KEY}"),
+            lambda api: api.failure(400, "invalid_request_error", "x" * 380 + KEY),
+            lambda api: api.error_event("api_error", f"Authorization: Bearer {KEY}"),
+            lambda api: api.raw(f"<html>{KEY}</html>".encode(), status=500),
         ],
     )
     async def test_a_server_that_repeats_the_key_does_not_get_it_into_the_log(
-        self, server: MessagesServer, behaviour: Behaviour
+        self, server: AnyServer, once: Provider, api: Any, behaviour: Callable[[Any], Any]
     ) -> None:
-        server.script(behaviour)
-        provider = AnthropicProvider(api_key=KEY, base_url=server.base_url, max_retries=0)
+        server.default = lambda _: behaviour(api)
         with pytest.raises(ModelError) as caught:
-            await text_of(provider.model("haiku"))
-        await provider.close()
+            await text_of(once.model("haiku"))
         logged = "".join(traceback.format_exception(caught.value))
         assert KEY not in logged and KEY[:20] not in str(caught.value)
 
-    def test_a_key_of_any_form_is_taken_out(self) -> None:
-        error = FAILURES.translate(
-            anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password"
-        )
-        assert str(error) == "AnthropicError: [key] is wrong"
+
+def test_a_key_of_any_form_is_taken_out() -> None:
+    error = FAILURES.translate(
+        anthropic.AnthropicError("my-proxy-password is wrong"), secret="my-proxy-password"
+    )
+    assert str(error) == "AnthropicError: [key] is wrong"
 
 
-async def test_a_server_that_sends_us_elsewhere_is_not_followed_with_the_key_and_the_prompt(
-    server: MessagesServer, model: AnthropicModel
-) -> None:
-    async with MessagesServer() as elsewhere:
-        server.script(api.failure(307, location=f"{elsewhere.base_url}/v1/messages"))
-        with pytest.raises(ModelError):
-            await text_of(model)
-        assert not elsewhere.requests
+@one_dialect
+class TestWhatServersOfOpenAIsApiSay:
+    """Each in the words of one of them."""
+
+    @pytest.mark.parametrize(
+        ("status", "error", "ours"),
+        [
+            (400, {"message": "Unknown parameter: 'x'.", "type": "invalid_request_error"}, ModelBadRequest),
+            (400, {"message": "m", "code": "context_length_exceeded"}, ModelTooLong),
+            (400, {"message": "This model's maximum context length is 4096 tokens."}, ModelTooLong),
+            (400, {"message": "The response was filtered", "code": "content_filter"}, ModelRefused),
+            (400, "x is not a valid model ID", ModelNotFound),
+            (400, {"message": "API key not valid. Please pass a valid API key."}, ModelKeyRejected),
+            (401, {"message": "Incorrect API key provided", "code": "invalid_api_key"}, ModelKeyRejected),
+            (402, {"message": "Insufficient credits", "code": 402}, ModelRateLimited),
+            (403, {"message": "m", "metadata": {"raw": "Your input was flagged"}}, ModelRefused),
+            (404, {"message": "No endpoints found that support image input"}, ModelBadRequest),
+            (404, {"message": 'model "llama9" not found, try pulling it first'}, ModelNotFound),
+            (408, {"message": "slow"}, ModelTimeout),
+            (413, {"message": "too large"}, ModelTooLong),
+            (429, {"message": "You exceeded your quota", "code": "insufficient_quota"}, ModelRateLimited),
+            (429, {"message": "Request too large for gpt-6 in organization"}, ModelTooLong),
+            (500, "unexpected EOF", ModelUnreachable),
+            (503, {"message": "Loading model", "type": "unavailable_error"}, ModelOverloaded),
+        ],
+    )
+    @pytest.mark.parametrize("wrapped", [lambda error: {"error": error}, lambda error: [{"error": error}]])
+    async def test_is_one_error_of_ours_with_its_status(
+        self,
+        server: AnyServer,
+        once: Provider,
+        api: Any,
+        status: int,
+        error: Any,
+        ours: type[ModelError],
+        wrapped: Callable[[Any], Any],
+    ) -> None:
+        sent = json.dumps(wrapped(error)).encode()
+        server.default = lambda _: api.raw(sent, status=status, content_type="application/json")
+        with pytest.raises(ModelError) as caught:
+            await text_of(once.model("haiku"))
+        assert (type(caught.value), caught.value.status) == (ours, status)
+
+    @pytest.mark.parametrize(
+        ("sent", "ours"),
+        [
+            ({"error": {"message": "Provider returned error", "code": 429}}, ModelRateLimited),
+            ({"error": {"message": "slow down", "type": "rate_limit_error"}}, ModelRateLimited),
+            ({"error": {"message": "m", "code": 502}}, ModelUnreachable),
+            ({"error": {"message": "m", "code": "an_error_of_next_year"}}, ModelUnreachable),
+            ({"error": {"message": "exceeds the context size", "type": "BadRequestError"}}, ModelTooLong),
+            ({"error": "model runner has stopped"}, ModelUnreachable),
+            ({"choices": [{"delta": {}, "finish_reason": "error"}]}, ModelUnreachable),
+            ({"choices": [{"delta": {}, "finish_reason": "abort"}]}, ModelUnreachable),
+            ({"choices": [{"delta": {}, "error": {"code": 503}}]}, ModelOverloaded),
+        ],
+    )
+    @pytest.mark.parametrize("after", [("Hel",), ()])
+    async def test_in_a_stream_that_began_well_is_one_error_of_ours(
+        self, server: AnyServer, once: Provider, api: Any, sent: Any, ours: type[ModelError], after: Any
+    ) -> None:
+        server.script(api.text(*after, ending=sent))
+        pieces = []
+        with pytest.raises(ModelError) as caught:
+            async for event in once.model("haiku").stream(ModelRequest((), (UserTurn("Hello"),))):
+                pieces.append(event)
+        assert type(caught.value) is ours
+        assert pieces == [TextDelta(one) for one in after]

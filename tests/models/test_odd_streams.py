@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput, ModelError
 from discoclaw.core.model import Finished, ModelRequest, TextDelta, ToolSpec, UserTurn
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
 
@@ -127,7 +128,7 @@ def body(events: list[Event]) -> bytes:
     return "".join(parts).encode()
 
 
-async def outcome(model: AnthropicModel) -> Finished | ModelError:
+async def outcome(model: ServedModel) -> Finished | ModelError:
     """How a stream ends; anything else than an answer or one of our errors is raised."""
     last = None
     try:

@@ -109,14 +109,20 @@ def _rejected(words: str) -> type[ModelError] | None:
 
 
 def _told(error: APIStatusError) -> Told:
-    """What the server said. OpenRouter has what the server behind it said in `metadata`."""
+    """What the server said. Gemini's is in a list; OpenRouter has a second server's words in `metadata`."""
     body: Any = error.body
-    words = body.get("message") if isinstance(body, dict) else body
-    behind = body.get("metadata") if isinstance(body, dict) else None
+    if isinstance(body, list) and body and isinstance(body[0], dict):
+        body = body[0].get("error")
+    body = body if isinstance(body, dict) else {"message": body}
+    behind = body.get("metadata")
     raw = behind.get("raw") if isinstance(behind, dict) else None
-    said = " ".join(one for one in (words, raw) if isinstance(one, str)) or error.message
-    code, kind = str(error.code or ""), str(error.type or "")
-    return Told(said, (code, error.request_id), kind if kind in BODY_TYPES or not code else code)
+    said = " ".join(one for one in (body.get("message"), raw) if isinstance(one, str)) or error.message
+    code, kind = str(body.get("code") or ""), str(body.get("type") or "")
+    return (
+        Told(said, (kind, error.request_id), code)
+        if code in BODY_TYPES
+        else Told(said, (code, error.request_id), kind)
+    )
 
 
 FAILURES: Final = Failures(
