@@ -13,11 +13,11 @@ import contextlib
 import logging
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import ClassVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import httpx2
 from pydantic import BaseModel
@@ -31,6 +31,7 @@ from discoclaw.core.errors import (
     ModelNotFound,
     ModelTimeout,
     ModelTooLong,
+    SettingsError,
 )
 from discoclaw.core.health import Finding
 from discoclaw.core.model import (
@@ -47,6 +48,7 @@ from discoclaw.core.model import (
 from discoclaw.core.ports import Shape
 from discoclaw.core.usage import used
 from discoclaw.models import finishing
+from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.failing import Failures
 from discoclaw.models.reading import Answer, Events, Limit
 from discoclaw.models.refused import Refused, asked
@@ -57,6 +59,21 @@ log = logging.getLogger(__name__)
 
 DUMMY_KEY = "no-key"
 """Sent when no key is set: the SDKs insist on one, and local servers ignore it."""
+
+Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+
+# How hard a model that thinks should think, by what it is asked for.
+EFFORTS: Final[Mapping[Purpose, Effort]] = {
+    "answer": "medium",  # a person waits; Sonnet's own default is high
+    "summary": "low",
+    "extraction": "low",
+    "tidying": "medium",  # it merges memories, and nobody waits
+    "suggestion": "low",
+    "title": "low",
+}
+
+THINKING_ROOM: Final[Mapping[Effort, int]] = {"low": 8_000, "medium": 16_000}
+"""Tokens for thinking, beside the answer's own, for each effort in `EFFORTS`."""
 
 MOST_PAUSES = 5
 """How often one answer goes on after the server has paused it."""
@@ -69,33 +86,91 @@ def trusted() -> ssl.SSLContext:
 
 
 class Server(ABC):
-    """One connection pool to one server. An SDK's client is made inside `failures.translated`.
+    """One connection pool to one server. Raises ModelNotFound when `base_url` can't be parsed.
 
-    `certain`: it knows every field of its API. `parses`: it sends thoughts and calls apart from what is said.
+    `is_own`: it is the vendor's, which sends thoughts and calls apart from what is said. `certain`: that one
+    knows every field of its API, for each model.
     """
 
     failures: ClassVar[Failures]
+    certain: ClassVar[bool]
 
-    def __init__(self, api_key: str | None, connect_timeout_s: float, *, certain: bool, parses: bool) -> None:
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        connect_timeout_s: float = 10.0,
+        max_retries: int = 2,
+    ) -> None:
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
-        self.certain = certain
-        self.parses = parses
+        own = self._own_url()
+        self.is_own = base_url is None or base_url.rstrip("/") == own
+        with self.failures.translated(self.secret):
+            self.sdk: Any = self._client(api_key or DUMMY_KEY, base_url or own, max_retries)
         self.refused: dict[str, Refused] = {}
         """What the server was found not to take, by model."""
 
     @abstractmethod
+    def _own_url(self) -> str:
+        """The address of the vendor's own server."""
+
+    @abstractmethod
+    def _client(self, key: str, base_url: str, max_retries: int) -> object:
+        """The SDK's client. It must read nothing from the environment, and follow no redirect."""
+
+    @abstractmethod
+    def model(self, name: str, *, total_timeout_s: float = 180.0) -> "ServedModel":
+        """The model of that name. `total_timeout_s` is for a whole call, retries included."""
+
+    @abstractmethod
+    def thinks(self, model: str) -> bool:
+        """Whether a model is known to think, and to count that towards the limit of its answer."""
+
     def room_of(self, model: str, purpose: Purpose, own: int) -> int:
         """The tokens to ask for: the answer's own, and what thinking may take beside them."""
+        return finishing.bounded(own + (THINKING_ROOM[EFFORTS[purpose]] if self.thinks(model) else 0))
 
     def left_out(self) -> Iterator[Finding]:
         """What is left out of requests because the server refuses it, and what that costs."""
         for model, refused in self.refused.items():
             yield from refused.findings(model)
 
-    @abstractmethod
     async def close(self) -> None:
         """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
+        await self.sdk.close()
+
+
+def opened(
+    serve: Callable[..., Server],
+    vendor: str,
+    config: ModelConfig,
+    aliases: tuple[str, ...] = (),
+    id_of: Callable[[str], str] = str,
+) -> Models:
+    """The models of `open_models`. `aliases` are names of models at the vendor's own server."""
+    if config.key is None and config.base_url is None:
+        raise SettingsError(
+            f"{vendor}_API_KEY is not set; set it, or {vendor}_BASE_URL for a local model, "
+            "or try `discoclaw demo`, which needs neither"
+        )
+    try:
+        server = serve(
+            api_key=config.key, base_url=config.base_url, connect_timeout_s=config.connect_timeout_s
+        )
+    except ModelNotFound as error:
+        raise SettingsError(f"{vendor}_BASE_URL=…: not an address ({error})") from None
+    return Models(
+        chat=server.model(config.chat, total_timeout_s=config.chat_timeout_s),
+        summary=server.model(config.summary, total_timeout_s=config.loop_timeout_s),
+        facts=server.model(config.facts, total_timeout_s=config.loop_timeout_s),
+        named=partial(server.model, total_timeout_s=config.chat_timeout_s),
+        room_of=server.room_of,
+        left_out=server.left_out,
+        aliases=aliases if server.is_own else (),
+        id_of=id_of,
+    )
 
 
 class ServedModel(ABC):
@@ -110,7 +185,7 @@ class ServedModel(ABC):
         self._temperature = temperature
         self._thinks_first = False
         """Whether an answer began with a thought, without a mark: the next one waits for a thought's end."""
-        self._refused = server.refused.setdefault(name, Refused(certain=server.certain))
+        self._refused = server.refused.setdefault(name, Refused(certain=server.certain and server.is_own))
 
     @abstractmethod
     def _own_fields(self, request: ModelRequest, shape: type[BaseModel] | None) -> Mapping[str, object]:
@@ -268,7 +343,7 @@ class ServedModel(ABC):
                 if response.headers.get("content-type", "").startswith("text/html"):
                     said = self._server.failures.messages.get(ModelNotFound)
                     raise ModelNotFound("the server answers with a web page", user_message=said)
-                hearing = None if self._server.parses else Hearing(thinking=self._thinks_first)
+                hearing = None if self._server.is_own else Hearing(thinking=self._thinks_first)
                 answer = Answer(self._events(response), limit, own, hearing)
             try:
                 yield answer

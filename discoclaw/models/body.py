@@ -30,21 +30,11 @@ class Body:
         self._pieces = pieces  # the files are text still, without a copy
         self.size = sum(map(len, pieces))
 
-    # OpenAI's SDK sends only that again which it can rewind as a file; each pass begins anew here.
-    def read(self) -> bytes:
-        """Never called."""
-        raise NotImplementedError
+    def seek(self, at: int = 0) -> int:
+        """Nothing to do. OpenAI's SDK sends only that again which it can rewind as a file."""
+        return 1
 
-    def seekable(self) -> bool:
-        """Whether it can be sent again."""
-        return True
-
-    def tell(self) -> int:
-        """Where it begins."""
-        return 0
-
-    def seek(self, at: int) -> None:
-        """Nothing to do."""
+    read = seekable = tell = seek
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:

@@ -19,16 +19,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import httpx2
 
-from discoclaw.core.errors import (
-    ModelBadOutput,
-    ModelBadRequest,
-    ModelError,
-    ModelNotFound,
-    ModelRateLimited,
-    ModelTimeout,
-    ModelTooLong,
-    ModelUnreachable,
-)
+from discoclaw.core import errors
+from discoclaw.core.errors import ModelBadOutput, ModelBadRequest, ModelError, ModelTooLong, ModelUnreachable
 from discoclaw.core.redact import redact
 from discoclaw.core.text import clip, collapse
 
@@ -36,13 +28,13 @@ Table: TypeAlias = Mapping[type[BaseException], type[ModelError]]
 
 HTTP_ERRORS: Final[Table] = {
     httpx2.ConnectTimeout: ModelUnreachable,
-    httpx2.TimeoutException: ModelTimeout,
-    httpx2.UnsupportedProtocol: ModelNotFound,
-    httpx2.InvalidURL: ModelNotFound,
+    httpx2.TimeoutException: errors.ModelTimeout,
+    httpx2.UnsupportedProtocol: errors.ModelNotFound,
+    httpx2.InvalidURL: errors.ModelNotFound,
     httpx2.HTTPError: ModelUnreachable,
     httpx2.CookieConflict: ModelUnreachable,
     httpx2.StreamError: ModelUnreachable,
-    TimeoutError: ModelTimeout,
+    TimeoutError: errors.ModelTimeout,
     OSError: ModelUnreachable,
 }
 
@@ -57,6 +49,26 @@ GARBLED: Final[Table] = {
     RuntimeError: ModelBadOutput,
     AssertionError: ModelBadOutput,
 }
+
+# By status, or by type or code in the body, where an SDK has no class that says more. 524 is Cloudflare's.
+_MEANT: Final[Mapping[type[ModelError], tuple[int | str, ...]]] = {
+    ModelBadRequest: (400, 409, 412, 422, 431, "invalid_request_error", "BadRequestError"),
+    ModelTooLong: (413, "request_too_large", "context_length_exceeded", "exceed_context_size_error"),
+    errors.ModelKeyRejected: (401, 403, "authentication_error", "invalid_api_key", "permission_error"),
+    errors.ModelNotFound: (404, "not_found_error", "model_not_found"),
+    errors.ModelRateLimited: (
+        402,
+        429,
+        "billing_error",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "insufficient_quota",
+    ),
+    errors.ModelTimeout: (408, 504, 524, "timeout", "timeout_error"),
+    errors.ModelOverloaded: (503, 529, "overloaded_error", "service_unavailable_error"),
+    ModelUnreachable: (499, "api_error"),
+}
+BY_MARK: Final = {mark: kind for kind, marks in _MEANT.items() for mark in marks}
 
 # Some rejections share status 400 and differ only in their text: Anthropic's, OpenAI's, vLLM's, llama.cpp's,
 # Ollama's.
@@ -82,8 +94,8 @@ class Failures:
 
     `status_error` and `connection_error` are its classes for an error status and for no connection. `told`
     reads the former. `kinds` has an entry for each class that says more than "it failed", and `generic` the
-    others. `by_type` is used where only the body says what happened, and `rejected` first for what was
-    rejected: it returns None if it knows no better. `messages` are for people.
+    others. `rejected` comes
+    before all for what was rejected, and returns None if it knows no better. `messages` are for people.
     """
 
     status_error: type[Any]
@@ -91,8 +103,6 @@ class Failures:
     told: Callable[[Any], Told]
     kinds: Table
     generic: Table
-    by_type: Mapping[str, type[ModelError]]
-    by_status: Mapping[int, type[ModelError]] = field(default_factory=dict)
     rejected: Callable[[str], type[ModelError] | None] = lambda words: None
     messages: Mapping[type[ModelError], str] = field(default_factory=dict)
 
@@ -127,7 +137,7 @@ class Failures:
         if isinstance(error, self.status_error):
             told, status = self.told(error), error.status_code
             words, theirs = f"{error.message} {told.words} {told.type} {told.facts}", 400 <= status < 500
-            kind = kind or self.by_status.get(status) or self.by_type.get(told.type)
+            kind = kind or BY_MARK.get(status) or BY_MARK.get(told.type)
             kind = (self.rejected(words) if theirs else None) or kind or (ModelBadRequest if theirs else None)
             if kind is ModelBadRequest:
                 return _rejected(words)
@@ -158,4 +168,4 @@ def mapped(kind: type[BaseException], table: Table) -> type[ModelError] | None:
 def _rejected(words: str) -> type[ModelError]:
     if _TOO_LONG.search(words):
         return ModelTooLong
-    return ModelRateLimited if _NO_CREDIT.search(words) else ModelBadRequest
+    return errors.ModelRateLimited if _NO_CREDIT.search(words) else ModelBadRequest

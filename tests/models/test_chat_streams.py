@@ -1,4 +1,4 @@
-"""What servers of OpenAI's API leave out of their streams or do differently, one by one: it costs no answer."""
+"""What servers of OpenAI's API leave out of their streams or do differently: it costs no answer."""
 
 import asyncio
 import copy
@@ -21,8 +21,6 @@ from tests.models.test_provider import CLOCK, answer_to, asking
 from tests.servers import chat_api as api
 from tests.servers.chat_api import ChatServer
 
-pytestmark = one_dialect
-
 SAID = {"content": "Cats sleep."}
 
 
@@ -35,6 +33,7 @@ def part(**call: Any) -> dict[str, Any]:
 BERN, ROME = {"zone": "Bern"}, {"zone": "Rome"}
 
 
+@one_dialect
 class TestCalls:
     @pytest.mark.parametrize(
         "deltas",
@@ -108,6 +107,7 @@ class TestCalls:
         assert call["extra_content"] == signed
 
 
+@one_dialect
 class TestEnds:
     @pytest.mark.parametrize(
         "how",
@@ -149,6 +149,7 @@ class TestEnds:
         assert [(call.id, call.name, call.input) for call in last.turn.calls] == list(calls)
 
 
+@one_dialect
 class TestTexts:
     async def test_in_parts_are_read_without_the_thoughts(
         self, server: ChatServer, model: ServedModel
@@ -186,6 +187,7 @@ class TestTexts:
         assert (await answer_to(model))[1].usage == usage
 
 
+@one_dialect
 class TestRequests:
     async def test_have_documents_as_files_without_their_own_name(
         self, server: ChatServer, model: ServedModel
@@ -263,7 +265,7 @@ def spoiled(draw: st.DrawFn) -> list[Any]:
     return events
 
 
-def test_the_stream_that_is_spoiled_below_is_a_good_one(adapter: object) -> None:
+def test_the_stream_that_is_spoiled_below_is_a_good_one() -> None:
     [last] = asyncio.run(outcomes(list(STREAM)))
     assert isinstance(last, Finished)
     assert (last.turn.text, last.stop, last.usage) == ("Let me see.", "tools", Usage(10, 9))
@@ -272,7 +274,7 @@ def test_the_stream_that_is_spoiled_below_is_a_good_one(adapter: object) -> None
 
 @given(streams=st.lists(spoiled(), min_size=5, max_size=5))
 def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(
-    adapter: object, streams: list[list[Any]]
+    streams: list[list[Any]],
 ) -> None:
     for last in asyncio.run(outcomes(*streams)):
         if isinstance(last, Finished):
@@ -284,5 +286,5 @@ def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(
 @pytest.mark.parametrize(
     "events", [[{"choices": [{"delta": {"content": 7}}]}], [{"choices": 7}], [{"choices": [7]}]]
 )
-def test_a_stream_of_nonsense_is_bad_output(adapter: object, events: list[Any]) -> None:
+def test_a_stream_of_nonsense_is_bad_output(events: list[Any]) -> None:
     assert [type(last) for last in asyncio.run(outcomes(events))] == [ModelBadOutput]

@@ -1,7 +1,4 @@
-"""What the errors of Anthropic's SDK mean: one table per source. No class of the SDK leaves this package.
-
-Knows nothing about requests or answers.
-"""
+"""What the errors of Anthropic's SDK mean. No class of the SDK leaves this package."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,32 +12,14 @@ from discoclaw.core.errors import (
     ModelError,
     ModelKeyRejected,
     ModelNotFound,
-    ModelOverloaded,
-    ModelRateLimited,
     ModelTimeout,
-    ModelTooLong,
     ModelUnreachable,
 )
 from discoclaw.models.failing import Failures, Told
 
+# `models/failing` knows what an error with a status means.
 SDK_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
-    anthropic.BadRequestError: ModelBadRequest,
-    anthropic.AuthenticationError: ModelKeyRejected,
-    anthropic.PaymentRequiredError: ModelRateLimited,
-    anthropic.PermissionDeniedError: ModelKeyRejected,
-    anthropic.NotFoundError: ModelNotFound,
-    anthropic.RequestTimeoutError: ModelTimeout,
-    anthropic.ConflictError: ModelBadRequest,
-    anthropic.PreconditionFailedError: ModelBadRequest,
-    anthropic.ContentTooLargeError: ModelTooLong,
-    anthropic.UnprocessableEntityError: ModelBadRequest,
-    anthropic.RateLimitError: ModelRateLimited,
-    anthropic.RequestHeaderFieldsTooLargeError: ModelBadRequest,
-    anthropic.ClientClosedRequestError: ModelUnreachable,
     anthropic.HTTPNotImplementedError: ModelUnreachable,
-    anthropic.ServiceUnavailableError: ModelOverloaded,
-    anthropic.GatewayTimeoutError: ModelTimeout,
-    anthropic.OverloadedError: ModelOverloaded,
     anthropic.APITimeoutError: ModelTimeout,
     anthropic.APIConnectionError: ModelUnreachable,
     anthropic.RetryableError: ModelUnreachable,
@@ -55,20 +34,6 @@ GENERIC_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
     anthropic.APIStatusError: ModelUnreachable,
     anthropic.APIError: ModelUnreachable,
     anthropic.AnthropicError: ModelBadRequest,
-}
-
-# By `error.type` of the body, which is used only where the class says no more than "it failed".
-BODY_TYPES: Mapping[str, type[ModelError]] = {
-    "invalid_request_error": ModelBadRequest,
-    "authentication_error": ModelKeyRejected,
-    "billing_error": ModelRateLimited,
-    "permission_error": ModelKeyRejected,
-    "not_found_error": ModelNotFound,
-    "request_too_large": ModelTooLong,
-    "rate_limit_error": ModelRateLimited,
-    "timeout_error": ModelTimeout,
-    "overloaded_error": ModelOverloaded,
-    "api_error": ModelUnreachable,
 }
 
 USER_MESSAGES: Mapping[type[ModelError], str] = {
@@ -90,5 +55,5 @@ def _told(error: APIStatusError) -> Told:
 
 
 FAILURES: Final = Failures(
-    APIStatusError, APIConnectionError, _told, SDK_ERRORS, GENERIC_ERRORS, BODY_TYPES, messages=USER_MESSAGES
+    APIStatusError, APIConnectionError, _told, SDK_ERRORS, GENERIC_ERRORS, messages=USER_MESSAGES
 )

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from anthropic.resources.messages import DEPRECATED_MODELS
 
-from discoclaw.core.model import Purpose
-from discoclaw.models.efforts import EFFORTS, THINKING_ROOM, Effort
+from discoclaw.models.asking import Effort
 
 ALIASES = {
     "fast": "claude-haiku-5-5",
@@ -73,14 +72,3 @@ def ends(model: str) -> str | None:
 def known(model: str) -> Known | None:
     """What is known about a model, by its id or that of a dated snapshot; None if nothing is."""
     return MODELS.get(_DATED.sub("", model))
-
-
-def effort_for(model: Known | None, purpose: Purpose) -> Effort | None:
-    """The effort to ask for; None if the model may not accept it."""
-    effort = EFFORTS[purpose]
-    return effort if model is not None and effort in model.efforts else None
-
-
-def thinking_room(model: Known | None, purpose: Purpose) -> int:
-    """Tokens to ask for beside the answer's own."""
-    return THINKING_ROOM[EFFORTS[purpose]] if model is not None and model.thinks else 0

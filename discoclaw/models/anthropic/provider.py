@@ -18,11 +18,10 @@ from anthropic.types import OutputConfigParam
 from pydantic import BaseModel
 
 from discoclaw.core.model import ModelRequest, Purpose
-from discoclaw.models import finishing
 from discoclaw.models.anthropic import wire
 from discoclaw.models.anthropic.errors import FAILURES
-from discoclaw.models.anthropic.known import effort_for, known, resolve, thinking_room
-from discoclaw.models.asking import DUMMY_KEY, ServedModel, Server, trusted
+from discoclaw.models.anthropic.known import Known, known, resolve
+from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
 from discoclaw.models.body import in_pieces
 from discoclaw.models.reading import parsed
 
@@ -41,37 +40,26 @@ class _Client(AsyncAnthropic):
 
 
 class AnthropicProvider(Server):
-    """One connection pool to one server.
+    """One connection pool to one server."""
 
-    The SDK fills every credential and address that is None from the environment. So each gets a value here:
-    only `settings.py` reads the environment. Raises ModelNotFound when `base_url` can't be parsed.
-    """
+    failures, certain = FAILURES, True
 
-    failures = FAILURES
+    def _own_url(self) -> str:
+        return ANTHROPIC_URL
 
-    def __init__(
-        self,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        connect_timeout_s: float = 10.0,
-        max_retries: int = 2,
-    ) -> None:
-        key = api_key or DUMMY_KEY
-        self.is_anthropic = base_url is None or base_url.rstrip("/") == ANTHROPIC_URL
-        super().__init__(api_key, connect_timeout_s, certain=self.is_anthropic, parses=self.is_anthropic)
-        with FAILURES.translated(self.secret):
-            self.sdk = _Client(
-                api_key=key,
-                base_url=base_url or ANTHROPIC_URL,
-                max_retries=max_retries,
-                # A server that sends us elsewhere would have our key go there, and what people said.
-                http_client=DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False),
-                # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
-                default_headers={"Authorization": f"Bearer {key}"},
-                # Off, because environment variables could otherwise make the SDK export prompts.
-                open_telemetry=False,
-            )
+    def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
+        """The SDK's client. It fills each credential and address that is None from the environment."""
+        return _Client(
+            api_key=key,
+            base_url=base_url,
+            max_retries=max_retries,
+            # A server that sends us elsewhere would have our key go there, and what people said.
+            http_client=DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False),
+            # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
+            default_headers={"Authorization": f"Bearer {key}"},
+            # Off, because environment variables could otherwise make the SDK export prompts.
+            open_telemetry=False,
+        )
 
     def model(
         self, name: str, *, total_timeout_s: float = 180.0, temperature: float | None = None
@@ -79,33 +67,19 @@ class AnthropicProvider(Server):
         """The model `name` (an alias or any id). `total_timeout_s` is for a whole call, retries included."""
         return AnthropicModel(self, resolve(name), total_timeout_s=total_timeout_s, temperature=temperature)
 
-    def room_of(self, model: str, purpose: Purpose, own: int) -> int:
-        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
-        known_model = known(resolve(model)) if self.is_anthropic else None
-        return finishing.bounded(own + thinking_room(known_model, purpose))
+    def thinks(self, model: str) -> bool:
+        """Whether a model is known to think unless told otherwise."""
+        return (found := self.known(model)) is not None and found.thinks
 
-    async def close(self) -> None:
-        """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
-        await self.sdk.close()
+    def known(self, model: str) -> Known | None:
+        """What is known about a model of Anthropic's; None about one of another server."""
+        return known(resolve(model)) if self.is_own else None
 
 
 class AnthropicModel(ServedModel):
     """The port `Model` over one `AnthropicProvider`, which makes it."""
 
     _server: AnthropicProvider
-
-    def __init__(
-        self,
-        server: AnthropicProvider,
-        name: str,
-        *,
-        total_timeout_s: float,
-        temperature: float | None = None,
-    ) -> None:
-        super().__init__(server, name, total_timeout_s=total_timeout_s, temperature=temperature)
-        self._known = known(name) if server.is_anthropic else None
-        self._enforces_schema = self._known is not None
-        """Whether it is known to enforce a JSON schema; otherwise that is also in the prompt."""
 
     def _own_fields(self, request: ModelRequest, shape: type[BaseModel] | None) -> Mapping[str, object]:
         return {
@@ -115,14 +89,14 @@ class AnthropicModel(ServedModel):
         }
 
     def _schema(self, shape: type[BaseModel]) -> Mapping[str, object] | None:
-        return None if self._enforces_schema else wire.schema_of(shape)
+        return None if self._server.known(self.name) is not None else wire.schema_of(shape)
 
     def _output(self, purpose: Purpose, shape: type[BaseModel] | None) -> OutputConfigParam:
         """How much the model should think, and the shape of its answer, as far as the server knows these."""
-        output = OutputConfigParam()
-        if (effort := effort_for(self._known, purpose)) is not None:
-            output["effort"] = effort
-        if shape is not None and (self._enforces_schema or not self._server.is_anthropic):
+        output, about = OutputConfigParam(), self._server.known(self.name)
+        if about is not None and EFFORTS[purpose] in about.efforts:
+            output["effort"] = EFFORTS[purpose]
+        if shape is not None and (about is not None or not self._server.is_own):
             output["format"] = wire.format_param(shape)
         return output
 

@@ -9,9 +9,8 @@ https://platform.openai.com/docs/api-reference/chat-streaming
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
-
-from pydantic_core import from_json
 
 Json: TypeAlias = dict[str, Any]
 
@@ -41,20 +40,15 @@ class Chunks:
         self._begun = False
 
     def events(self, chunk: Json) -> Iterator[Json]:
-        """What a chunk adds, or a completion as a whole.
-
-        Whatever it is not made for raises an ordinary exception.
-        """
+        """What a chunk adds, or a completion as a whole. Nonsense raises an ordinary exception."""
         choices = chunk.get("choices") or ()
         choice = choices[0] if choices else {}
         if choices and not self._begun:
             self._begun = True
             yield {"type": "message_start"}
         yield from self._added(choice.get("delta") or choice.get("message") or {})
-        event: Json = {
-            "type": "message_delta" if self._begun else "chunk",
-            "usage": _usage(chunk.get("usage")),
-        }
+        kind = "message_delta" if self._begun else "chunk"
+        event: Json = {"type": kind, "usage": _usage(chunk.get("usage"))}
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             event["delta"] = self._ended(reason.lower())
@@ -119,7 +113,8 @@ class Chunks:
             return None
         last = same[-1]
         other_id = call_id and last.block.get("id")
-        other_name = name and last.block.get("name") and (name != last.block["name"] or last.is_whole)
+        is_whole = last.input.rstrip().endswith("}")
+        other_name = name and last.block.get("name") and (name != last.block["name"] or is_whole)
         return None if other_id or other_name else last
 
     def _ended(self, reason: str) -> Json:
@@ -129,23 +124,14 @@ class Chunks:
         return {"stop_reason": "max_tokens" if _LENGTH.match(reason) else reason}
 
 
+@dataclass
 class _Call:
-    """A call while it comes: its block, the block's place, and its input so far."""
+    """A call while it comes: the server's index, its block and the block's place, and its input so far."""
 
-    def __init__(self, index: object, at: int, block: Json) -> None:
-        self.index = index
-        self.at = at
-        self.block = block
-        self.input = ""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the input can be read, so that nothing of it is missing."""
-        try:
-            from_json(self.input)
-        except ValueError:
-            return False
-        return True
+    index: object
+    at: int
+    block: Json
+    input: str = ""
 
 
 def _usage(usage: object) -> Json:

@@ -13,85 +13,39 @@ import openai
 from openai import APIConnectionError, APIStatusError
 from openai._exceptions import SubjectTokenProviderError
 
-from discoclaw.core.errors import (
-    ModelBadOutput,
-    ModelBadRequest,
-    ModelCut,
-    ModelError,
-    ModelKeyRejected,
-    ModelNotFound,
-    ModelOverloaded,
-    ModelRateLimited,
-    ModelRefused,
-    ModelTimeout,
-    ModelTooLong,
-    ModelUnreachable,
-)
-from discoclaw.models.failing import Failures, Told
+from discoclaw.core import errors
+from discoclaw.models.failing import BY_MARK, Failures, Told
 
-SDK_ERRORS: Final[Mapping[type[BaseException], type[ModelError]]] = {
-    openai.APITimeoutError: ModelTimeout,
-    openai.APIConnectionError: ModelUnreachable,
-    openai.APIResponseValidationError: ModelBadOutput,
-    openai.LengthFinishReasonError: ModelCut,
-    openai.ContentFilterFinishReasonError: ModelRefused,
-    openai.InvalidWebhookSignatureError: ModelBadRequest,
-    openai.OAuthError: ModelKeyRejected,
-    SubjectTokenProviderError: ModelKeyRejected,
-    openai.WebSocketConnectionClosedError: ModelUnreachable,
-    openai.WebSocketQueueFullError: ModelUnreachable,
+SDK_ERRORS: Final[Mapping[type[BaseException], type[errors.ModelError]]] = {
+    openai.APITimeoutError: errors.ModelTimeout,
+    openai.APIConnectionError: errors.ModelUnreachable,
+    openai.APIResponseValidationError: errors.ModelBadOutput,
+    openai.LengthFinishReasonError: errors.ModelCut,
+    openai.ContentFilterFinishReasonError: errors.ModelRefused,
+    openai.InvalidWebhookSignatureError: errors.ModelBadRequest,
+    openai.OAuthError: errors.ModelKeyRejected,
+    SubjectTokenProviderError: errors.ModelKeyRejected,
+    openai.WebSocketConnectionClosedError: errors.ModelUnreachable,
+    openai.WebSocketQueueFullError: errors.ModelUnreachable,
 }
 
 # Base classes, raised when the SDK has no class of its own. When a new SDK class lands here, add it above.
-GENERIC_ERRORS: Final[Mapping[type[BaseException], type[ModelError]]] = {
-    openai.APIStatusError: ModelUnreachable,
-    openai.APIError: ModelUnreachable,
-    openai.OpenAIError: ModelBadRequest,
-}
-
-STATUSES: Final[Mapping[int, type[ModelError]]] = {
-    401: ModelKeyRejected,
-    402: ModelRateLimited,
-    403: ModelKeyRejected,
-    404: ModelNotFound,
-    408: ModelTimeout,
-    413: ModelTooLong,
-    429: ModelRateLimited,
-    499: ModelUnreachable,
-    503: ModelOverloaded,
-    504: ModelTimeout,
-    524: ModelTimeout,  # Cloudflare's
-    529: ModelOverloaded,
-}
-
-# By type or code of an error that came with status 200.
-BODY_TYPES: Final[Mapping[str, type[ModelError]]] = {
-    "invalid_request_error": ModelBadRequest,
-    "BadRequestError": ModelBadRequest,  # vLLM's
-    "context_length_exceeded": ModelTooLong,
-    "exceed_context_size_error": ModelTooLong,  # llama.cpp's
-    "authentication_error": ModelKeyRejected,
-    "invalid_api_key": ModelKeyRejected,
-    "permission_error": ModelKeyRejected,
-    "not_found_error": ModelNotFound,
-    "model_not_found": ModelNotFound,
-    "rate_limit_error": ModelRateLimited,
-    "rate_limit_exceeded": ModelRateLimited,
-    "insufficient_quota": ModelRateLimited,
-    "timeout": ModelTimeout,
-    "overloaded_error": ModelOverloaded,
-    "service_unavailable_error": ModelOverloaded,
+GENERIC_ERRORS: Final[Mapping[type[BaseException], type[errors.ModelError]]] = {
+    openai.InternalServerError: errors.ModelUnreachable,
+    openai.APIStatusError: errors.ModelUnreachable,
+    openai.APIError: errors.ModelUnreachable,
+    openai.OpenAIError: errors.ModelBadRequest,
 }
 
 # Rejections whose status says less than their words, or something else.
-_WORDS: Final[Mapping[type[ModelError], "re.Pattern[str]"]] = {
+_WORDS: Final[Mapping[type[errors.ModelError], "re.Pattern[str]"]] = {
     kind: re.compile(words, re.IGNORECASE)
     for kind, words in {
-        ModelBadRequest: r"no endpoints found that (?:can |do )?(?:support|handle)",  # OpenRouter's, 404
-        ModelRefused: r"content.filter|content management policy|violat\w+ our usage polic|input was flagged",
-        ModelKeyRejected: r"api.key not valid|api_key_invalid",  # Gemini's, 400
-        ModelTooLong: r"request too large",  # OpenAI's and Groq's, 429: it never fits into a minute's tokens
-        ModelNotFound: r"not a valid model|\bmodel\b.{0,99} (?:not found|not exist)|no models? loaded",
+        errors.ModelBadRequest: r"no endpoints found that (?:can |do )?(?:support|handle)",  # OpenRouter's
+        errors.ModelRefused: r"content.filter|content management policy|our usage polic|input was flagged",
+        errors.ModelKeyRejected: r"api.key not valid|api_key_invalid",  # Gemini's, 400
+        errors.ModelTooLong: r"request too large",  # OpenAI's, 429: it never fits into a minute
+        errors.ModelNotFound: r"not a valid model|\bmodel\b.{0,99} (?:not found|not exist)|no models? loaded",
     }.items()
 }
 
@@ -104,7 +58,7 @@ def sent(error: Any, response: httpx2.Response) -> APIStatusError:
     return APIStatusError(str(error), response=meant, body=error)
 
 
-def _rejected(words: str) -> type[ModelError] | None:
+def _rejected(words: str) -> type[errors.ModelError] | None:
     return next((kind for kind, said in _WORDS.items() if said.search(words)), None)
 
 
@@ -120,18 +74,9 @@ def _told(error: APIStatusError) -> Told:
     code, kind = str(body.get("code") or ""), str(body.get("type") or "")
     return (
         Told(said, (kind, error.request_id), code)
-        if code in BODY_TYPES
+        if code in BY_MARK
         else Told(said, (code, error.request_id), kind)
     )
 
 
-FAILURES: Final = Failures(
-    APIStatusError,
-    APIConnectionError,
-    _told,
-    SDK_ERRORS,
-    GENERIC_ERRORS,
-    BODY_TYPES,
-    STATUSES,
-    _rejected,
-)
+FAILURES: Final = Failures(APIStatusError, APIConnectionError, _told, SDK_ERRORS, GENERIC_ERRORS, _rejected)

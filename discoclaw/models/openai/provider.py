@@ -17,11 +17,9 @@ from openai._streaming import SSEDecoder
 from pydantic import BaseModel
 
 from discoclaw.core.errors import ModelUnreachable
-from discoclaw.core.model import AssistantTurn, ModelRequest, Purpose
-from discoclaw.models import finishing
-from discoclaw.models.asking import DUMMY_KEY, ServedModel, Server, trusted
+from discoclaw.core.model import AssistantTurn, ModelRequest
+from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
 from discoclaw.models.body import in_pieces
-from discoclaw.models.efforts import EFFORTS, THINKING_ROOM
 from discoclaw.models.openai import wire
 from discoclaw.models.openai.chunks import Chunks, fault
 from discoclaw.models.openai.errors import FAILURES, sent
@@ -50,29 +48,17 @@ class _Client(AsyncOpenAI):
 
 
 class OpenAIProvider(Server):
-    """One connection pool to one server. Raises ModelNotFound when `base_url` can't be parsed."""
+    """One connection pool to one server."""
 
-    failures = FAILURES
+    # Not every model of OpenAI takes every field, and new ones take fewer.
+    failures, certain = FAILURES, False
 
-    def __init__(
-        self,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        connect_timeout_s: float = 10.0,
-        max_retries: int = 2,
-    ) -> None:
-        self.is_openai = base_url is None or base_url.rstrip("/") == OPENAI_URL
-        # Not every model of OpenAI takes every field, and new ones take fewer.
-        super().__init__(api_key, connect_timeout_s, certain=False, parses=self.is_openai)
-        with FAILURES.translated(self.secret):
-            self.sdk = _Client(
-                key=api_key or DUMMY_KEY,
-                base_url=base_url or OPENAI_URL,
-                max_retries=max_retries,
-                # A server that sends us elsewhere would have our key go there, and what people said.
-                http_client=DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False),
-            )
+    def _own_url(self) -> str:
+        return OPENAI_URL
+
+    def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
+        http = DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False)
+        return _Client(key=key, base_url=base_url, max_retries=max_retries, http_client=http)
 
     def model(
         self, name: str, *, total_timeout_s: float = 180.0, temperature: float | None = None
@@ -82,15 +68,7 @@ class OpenAIProvider(Server):
 
     def thinks(self, model: str) -> bool:
         """Whether a model is one of OpenAI's that think."""
-        return self.is_openai and _THINKS.match(model) is not None
-
-    def room_of(self, model: str, purpose: Purpose, own: int) -> int:
-        """The tokens to ask for: the answer's own, and what thinking may take beside them."""
-        return finishing.bounded(own + (THINKING_ROOM[EFFORTS[purpose]] if self.thinks(model) else 0))
-
-    async def close(self) -> None:
-        """Close all connections. Running calls fail with ModelUnreachable. May be called again."""
-        await self.sdk.close()
+        return self.is_own and _THINKS.match(model) is not None
 
 
 class OpenAIModel(ServedModel):
@@ -105,7 +83,7 @@ class OpenAIModel(ServedModel):
             "stream_options": True,
             "reasoning_effort": self._server.thinks(self.name),
             "reasoning_content": any(turn.raw is not None for turn in said),
-            "max_tokens": not self._server.is_openai,
+            "max_tokens": not self._server.is_own,
             "parallel_calls": any(len(turn.calls) > 1 for turn in said),
         }
 
@@ -118,7 +96,7 @@ class OpenAIModel(ServedModel):
     ) -> AsyncIterator[httpx2.Response]:
         tools = wire.tools_param(request.tools, out)
         # OpenAI's newer models refuse the old name, and other servers may not know the new one.
-        is_old = not self._server.is_openai and "max_tokens" not in out
+        is_old = not self._server.is_own and "max_tokens" not in out
         optional = {
             "stream_options": {"include_usage": True},
             "tools": tools or None,
