@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dotenv import dotenv_values
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,6 +25,7 @@ from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.live_fields import TABLE
+from discoclaw.core.model_names import VENDOR, split
 from discoclaw.core.policy import Allowlist, Overrides, Personas, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import without_login
@@ -51,6 +52,7 @@ from discoclaw.settings_types import (
     Relays,
     Saved,
     Secret,
+    Servers,
     ShardSet,
     Store,
     Zone,
@@ -58,6 +60,9 @@ from discoclaw.settings_types import (
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
 from discoclaw.settings_words import required
+
+DEFAULT, SMALL = "sonnet", "haiku"
+"""The models of Anthropic's that answer, and that work in the background, unless others are named."""
 
 
 def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
@@ -117,7 +122,12 @@ class Settings(BaseSettings):
     model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic")
     api_key: Secret = _env("ANTHROPIC_API_KEY", None)
     base_url: Address = _env("ANTHROPIC_BASE_URL", None)
-    model: str = _env("DISCOCLAW_MODEL", "sonnet", min_length=1)
+    openai_key: Secret = _env("OPENAI_API_KEY", None)
+    openai_url: Address = _env("OPENAI_BASE_URL", None)
+    openrouter_key: Secret = _env("OPENROUTER_API_KEY", None)
+    gemini_key: Secret = _env("GEMINI_API_KEY", None)
+    model_servers: Servers = _env("DISCOCLAW_MODEL_SERVERS", {})
+    model: str = _env("DISCOCLAW_MODEL", DEFAULT, min_length=1, validate_default=True)
     max_tokens: int = _env("DISCOCLAW_MAX_TOKENS", 4096, ge=64, le=32_000)
     model_timeout_s: float = _env("DISCOCLAW_MODEL_TIMEOUT_S", 180.0, gt=0, le=3600)
     connect_timeout_s: float = _env("DISCOCLAW_CONNECT_TIMEOUT_S", 10.0, gt=0, le=300)
@@ -140,7 +150,7 @@ class Settings(BaseSettings):
 
     # Rolling summary
     summary_enabled: bool = _env("DISCOCLAW_SUMMARY_ENABLED", True)
-    summary_model: str = _env("DISCOCLAW_SUMMARY_MODEL", "haiku", min_length=1)
+    summary_model: str = _env("DISCOCLAW_SUMMARY_MODEL", SMALL, min_length=1, validate_default=True)
     summary_max_chars: int = _env("DISCOCLAW_SUMMARY_MAX_CHARS", 2000, ge=100, le=20_000)
     summary_every: int = _env("DISCOCLAW_SUMMARY_EVERY_N_TURNS", 5, ge=1, le=1000)
     summary_dir: Folder = _env("DISCOCLAW_SUMMARY_DATA_DIR", None)
@@ -156,7 +166,7 @@ class Settings(BaseSettings):
     # Durable memory
     durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True)
     extraction_enabled: bool = _env("DISCOCLAW_DURABLE_EXTRACTION_ENABLED", True)
-    durable_model: str = _env("DISCOCLAW_DURABLE_MODEL", "haiku", min_length=1)
+    durable_model: str = _env("DISCOCLAW_DURABLE_MODEL", SMALL, min_length=1, validate_default=True)
     durable_every: int = _env("DISCOCLAW_DURABLE_EVERY_N_TURNS", 10, ge=1, le=1000)
     durable_dir: Folder = _env("DISCOCLAW_DURABLE_DATA_DIR", None)
     inject_max_chars: int = _env("DISCOCLAW_DURABLE_INJECT_MAX_CHARS", 2000, ge=0, le=100_000)
@@ -185,7 +195,6 @@ class Settings(BaseSettings):
     embedding_model: str = _env("EMBEDDING_MODEL", "")
     embedding_url: Address = _env("EMBEDDING_BASE_URL", None)
     embedding_key: Secret = _env("EMBEDDING_API_KEY", None)
-    openai_key: Secret = _env("OPENAI_API_KEY", None)
     embedding_auto: bool = _env("EMBEDDING_AUTO", False)
     embedding_talk_per_day: int = _env("EMBEDDING_TALK_PER_DAY", 10_000, ge=0)
     text_weight: float = _env("EMBEDDING_TEXT_WEIGHT", 0.4, ge=0, le=1)
@@ -231,6 +240,24 @@ class Settings(BaseSettings):
     prices: File = _env("DISCOCLAW_PRICES", None)
     page: ListenHere = _env("DISCOCLAW_PAGE", None)
     page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
+
+    @field_validator("model")
+    @classmethod
+    def _of_its_provider(cls, name: str, info: ValidationInfo) -> str:
+        """Anthropic's default is nobody else's model. Raises ValueError."""
+        provider = info.data.get("model_provider", VENDOR)
+        if name == DEFAULT and provider not in (VENDOR, "offline"):
+            raise ValueError(f"must name a model of {provider}")
+        return name
+
+    @field_validator("summary_model", "durable_model")
+    @classmethod
+    def _with_a_provider(cls, name: str, info: ValidationInfo) -> str:
+        """Where nobody has set up Anthropic, its small model is the one that answers people."""
+        model, usual = info.data.get("model", DEFAULT), info.data.get("model_provider", VENDOR)
+        reached = info.data.get("api_key") or info.data.get("base_url") or split(model)[0] in ("", VENDOR)
+        there = usual == "offline" or (usual == VENDOR and reached)
+        return name if name != SMALL or there else model
 
     @property
     def allowlist(self) -> Allowlist:

@@ -3,7 +3,7 @@
 Knows nothing about where texts come from or go.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
@@ -37,8 +37,9 @@ def _secrets(settings: Settings) -> Iterator[str]:
             yield value.get_secret_value().strip()
         elif isinstance(value, str):
             yield from _password(value)
-        elif isinstance(value, tuple):
-            yield from (found for one in value if isinstance(one, str) for found in _password(one))
+        elif isinstance(value, tuple | Mapping):
+            several = value.values() if isinstance(value, Mapping) else value
+            yield from (found for one in several if isinstance(one, str) for found in _password(one))
 
 
 def _password(address: str) -> Iterator[str]:

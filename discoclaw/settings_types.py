@@ -20,6 +20,7 @@ from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
+from discoclaw.core.model_names import PROVIDERS
 from discoclaw.core.policy import Personas
 from discoclaw.core.redact import without_login
 from discoclaw.core.shards import Wanted, wanted
@@ -32,6 +33,8 @@ LONGEST_NAME = 24
 """The longest word that is shown again where an id belongs."""
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
+_MOVABLE = tuple(one for one in PROVIDERS if one not in ("anthropic", "openai", "offline"))
+"""Providers without a setting of their own for their address."""
 
 
 def _blank_is_none(value: object) -> object:
@@ -84,7 +87,7 @@ def _address(value: str, *starts: str) -> str:
 
 def is_address(field: FieldInfo) -> bool:
     """Whether a setting is an address or several, in which there may be a password."""
-    checks = (_http, _websocket, _relays)
+    checks = (_http, _websocket, _relays, _servers)
     return any(getattr(one, "func", None) in checks for one in field.metadata)
 
 
@@ -196,6 +199,19 @@ def _group_ids(value: object) -> object:
     return groups
 
 
+def _servers(value: object) -> object:
+    """`provider=address` pairs separated by commas: where servers are that aren't at their usual address."""
+    if not isinstance(value, str):
+        return value
+    servers = {}
+    for pair in filter(None, (part.strip() for part in value.split(","))):
+        provider, equals, address = (part.strip() for part in pair.partition("="))
+        if not equals or provider.lower() not in _MOVABLE:
+            raise ValueError(f"each part must be provider=address, with one of {', '.join(_MOVABLE)}")
+        servers[provider.lower()] = _address(address, "http://", "https://").rstrip("/")
+    return servers
+
+
 def _public_key(value: object) -> object:
     """A public key as it is written; `nostr` parses it. A secret key set by mistake is never repeated."""
     if not isinstance(value, str):
@@ -252,10 +268,13 @@ Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
+Servers = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_servers), "servers"]  # as above
 GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
 PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
 Store = Annotated[SecretStr, AfterValidator(_store)]
-ModelProvider = Literal["anthropic", "offline"]
+ModelProvider = Literal[
+    "anthropic", "openai", "ollama", "lmstudio", "llamacpp", "vllm", "openrouter", "gemini", "offline"
+]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]

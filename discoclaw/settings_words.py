@@ -31,6 +31,7 @@ WORDS: Mapping[object, str] = {
     types.Relays: "addresses that start with ws:// or wss://, separated by commas or spaces; or embedded",
     types.Saved: "0, all, or server ids and dm, separated by commas",
     types.Secret: "a secret, which is never shown",
+    types.Servers: "provider=address, separated by commas, such as ollama=http://192.168.1.5:11434/v1",
     types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/operating.md",
     types.Store: "files, sqlite, none, or postgresql://user:password@host/database",
     types.Zone: "a name of the IANA database, such as Europe/Berlin",

@@ -4,22 +4,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from pydantic import SecretStr
+
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
-from discoclaw.app.usage import Usage
+from discoclaw.app.usage import Usage, is_own
 from discoclaw.core.health import Finding
+from discoclaw.core.model_names import VENDOR
 from discoclaw.core.ports import Model
+from discoclaw.core.prices import Prices
 from discoclaw.core.seen import Seen
 from discoclaw.models.by_name import ByName
-from discoclaw.models.config import ModelConfig
+from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened
 from discoclaw.models.offline import OfflineModel
-from discoclaw.models.providers import open_models
+from discoclaw.models.providers import PROVIDERS, open_models
 from discoclaw.session.caching import CachingModel
 from discoclaw.settings import Settings
-from discoclaw.usage.metered import Metered, StandIns
+from discoclaw.usage.metered import Metered, Rates, StandIns
+from discoclaw.usage.price_table import prices
 
 WAY_OUT: Final = "look at the provider's status page, the model's name, its address and the key"
 
@@ -36,6 +41,10 @@ class Models(Feature):
         "model_provider",
         "api_key",
         "base_url",
+        "openai_url",
+        "openrouter_key",
+        "gemini_key",
+        "model_servers",
         "model",
         "max_tokens",
         "model_timeout_s",
@@ -55,9 +64,7 @@ class Models(Feature):
         self.seen = Seen(basics.clock)
         opened = _open(settings, model, small_model)
         models = opened.seen(self.seen, settings.model_timeout_s, settings.loop_timeout_s)
-        free = model is not None or settings.model_provider == "offline"
-        rates = usage.rates(settings.base_url, free=free)
-        rates = replace(rates, id_of=models.id_of, room_of=models.room_of)
+        rates = Rates(prices_of(settings, free=model is not None), models.id_of, models.room_of)
         by_name = ByName(models.chat, settings.model, models.named)
         stand_ins = StandIns(settings.summary_model, OfflineModel(stands_in=True))
         chat = Metered(by_name, accounts, rates, name=settings.model, stand_ins=stand_ins)
@@ -72,13 +79,12 @@ class Models(Feature):
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
         self.health = (self._health, opened.left_out)
-        others = (Part(closing=models.summary.close), Part(closing=models.facts.close))
-        self.services = (Part(closing=chat.close), *others)
+        self.services = (Part(closing=models.close),)
         if settings.response_cache and disk.storage.remembers:
             responses = disk.storage.conversations.responses
             cached = CachingModel(chat, settings.model, responses, clock=basics.clock)
             self.chat = cached
-            self.services = (Part(settling=cached.settle, closing=cached.close), *others)
+            self.services = (Part(settling=cached.settle, closing=models.close),)
 
     def _health(self) -> Iterator[Finding]:
         """How the last calls of the models ended. Nobody asks one only to find out."""
@@ -98,14 +104,36 @@ def _open(settings: Settings, model: Model | None, small: Model | None) -> Opene
 
 def config_of(settings: Settings) -> ModelConfig:
     """What the settings say about models."""
+    reached = {
+        VENDOR: _access(settings.api_key, settings.base_url),
+        "openai": _access(settings.openai_key, settings.openai_url),
+        "openrouter": _access(settings.openrouter_key, settings.model_servers.get("openrouter")),
+        "gemini": _access(settings.gemini_key, settings.model_servers.get("gemini")),
+    }
+    reached = {name: Access(base_url=url) for name, url in settings.model_servers.items()} | reached
+    own = reached.get(settings.model_provider, Access())
     return ModelConfig(
         provider=settings.model_provider,
         chat=settings.model,
         summary=settings.summary_model,
         facts=settings.durable_model,
-        key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
-        base_url=settings.base_url,
+        key=own.key,
+        base_url=own.base_url,
         connect_timeout_s=settings.connect_timeout_s,
         chat_timeout_s=settings.model_timeout_s,
         loop_timeout_s=settings.loop_timeout_s,
+        others=reached,
     )
+
+
+def _access(key: SecretStr | None, base_url: str | None) -> Access:
+    return Access(key.get_secret_value() if key is not None else None, base_url)
+
+
+def prices_of(settings: Settings, *, free: bool = False) -> Prices:
+    """What the models cost; `free`: nothing. Raises SettingsError for a file of prices that can't be used."""
+    config = config_of(settings)
+    at = {name: config.of(name).base_url or one.address for name, one in PROVIDERS.items()}
+    here = [name for name, address in at.items() if is_own(address)]
+    free = free or settings.model_provider == "offline" or VENDOR in here
+    return prices(settings.prices, free=free, free_at=here)

@@ -16,13 +16,15 @@ from discoclaw.app.usage import is_own
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.context import context_of
 from discoclaw.checkup.costs import cost_of
-from discoclaw.checkup.model import ANTHROPIC, QUESTION, address_of, check_key, plainly
+from discoclaw.checkup.model import QUESTION, address_of, check_key, is_at_vendor, plainly, used_by
+from discoclaw.checkup.pasted import vendor_of
 from discoclaw.checkup.topic import finding
 from discoclaw.checkup.turn import Turn, take_turn
 from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
+from discoclaw.core.model_names import VENDOR, split
 from discoclaw.core.ports import Model
 from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.evals import reading, run
@@ -30,7 +32,7 @@ from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
 from discoclaw.models.anthropic.known import ends
 from discoclaw.models.config import ModelConfig, Models
-from discoclaw.models.providers import open_models
+from discoclaw.models.providers import PROVIDERS, open_models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 
@@ -65,21 +67,28 @@ FORM_CHAIN = Chain.model_validate(
 class Examined:
     """The configured models during one checkup. `lane`: a local server answers one question after another.
 
-    `answers` is set once it is known whether the model that answers people does.
+    `answers` is set once it is known whether the model that answers people does. `can` are the parts of the
+    sentence about what it is good enough for; `learns` says that the topic of learning adds one, and says it.
     """
 
     settings: Settings
     asked: Asked = field(default_factory=Asked)
     lane: asyncio.Lock = field(default_factory=asyncio.Lock)
     answers: bool | None = None
+    can: list[str] = field(default_factory=list)
+    learns: bool = False
+
+    def good_for(self) -> Finding:
+        """What the model is good enough for, in one line."""
+        return Finding("good for", "good", f"{line(self.settings.model)} {'; '.join(self.can)}")
 
     @property
     def config(self) -> ModelConfig:
         return config_of(self.settings)
 
-    def counted(self, model: Model) -> Listening:
-        """A model whose answers count."""
-        return Listening(model, self.asked)
+    def counted(self, model: Model, name: str) -> Listening:
+        """A model whose answers count. `name` is what the settings call it."""
+        return Listening(model, self.asked, split(name)[0] or self.settings.model_provider)
 
 
 async def answers(seen: Examined) -> AsyncIterator[Finding]:
@@ -95,7 +104,7 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
             yield finding("model", error)
             return
         try:
-            async for one in _answers(seen, models, seen.counted(models.chat)):
+            async for one in _answers(seen, models, seen.counted(models.chat, seen.settings.model)):
                 yield one
         finally:
             await models.close()
@@ -110,7 +119,7 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
     seen.answers = True
     for one in (*_first(first, models, config), *_key(config)):
         yield one
-    context = await _context(config, models) if settings.model_provider == "anthropic" else None
+    context = await _context(config)
     try:
         async with asyncio.timeout(TURN_S):
             turn = await take_turn(settings, chat)
@@ -118,55 +127,69 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
     else:
         refused = {one.name for one in models.left_out()}
+        remembers = "answers, but can't use tools"
         for one in _turn(turn, settings, context, chat.name, tools_refused="tools" in refused):
+            if one.name == "tools" and one.state in ("good", "off"):
+                remembers = "answers and remembers" if one.state == "good" else "answers"
             yield one
-    if settings.model_provider == "offline":
+        seen.can.append(remembers)
+    if config.of(split(config.chat)[0]).provider == "offline":
         yield Finding(
             "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
         )
         return
-    async for one in _forms(seen, models):
+    forms = [one async for one in _forms(seen, models)]
+    for one in forms:
         yield one
     if settings.files_enabled:
-        yield await _picture(chat)
+        pictures = await _picture(chat)
+        yield pictures
+        seen.can.append("sees pictures" if pictures.state == "good" else "can't see pictures")
+    seen.can += [f"{one.name} don't work" for one in forms if one.name == "summaries" and one.state == "bad"]
+    if not seen.learns:
+        yield seen.good_for()
     for one in models.left_out():
         if one.name not in ("tools", "image"):  # they have findings of their own
             yield one
 
 
 def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
-    name = models.id_of(config.chat)
-    where = "" if config.provider == "offline" else f" at {address_of(config)}"
+    name, own = models.id_of(config.chat), config.of(split(config.chat)[0])
+    where = "" if own.provider == "offline" else f" at {address_of(own)}"
     yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
 
 
 def _key(config: ModelConfig) -> Iterator[Finding]:
-    """Whether a key goes where it doesn't belong."""
-    elsewhere = config.base_url is not None and config.base_url.rstrip("/") != ANTHROPIC
-    if elsewhere and not is_own(config.base_url) and (config.key or "").startswith("sk-ant-"):
-        text = f"a key of Anthropic's is sent to {address_of(config)}"
-        yield Finding(
-            "key", "warning", text, "take it out of ANTHROPIC_API_KEY, unless that server passes it on"
-        )
+    """Whether a vendor's key goes somewhere else."""
+    for own in used_by(config):
+        provider, whose = PROVIDERS[own.provider], vendor_of(own.key or "")
+        astray = whose is not None and not (whose == provider.title and is_at_vendor(own))
+        if astray and not is_at_vendor(own) and not is_own(own.base_url):
+            text = f"a key of {whose} is sent to {address_of(own)}"
+            way_out = f"take it out of {provider.key}, unless that server passes it on"
+            yield Finding("key", "warning", text, way_out)
 
 
 def _ending(settings: Settings) -> Iterator[Finding]:
-    if settings.base_url is not None and settings.base_url.rstrip("/") != ANTHROPIC:
-        return
+    config = config_of(settings)
     for name, model in (
         ("DISCOCLAW_MODEL", settings.model),
         (SUMMARY, settings.summary_model),
         (DURABLE, settings.durable_model),
     ):
-        if (day := ends(model)) is not None:
+        provider, plain = split(model)
+        own = config.of(provider)
+        if own.provider == VENDOR and is_at_vendor(own) and (day := ends(plain)) is not None:
             text = f"{name}={line(model)}: Anthropic switches this model off on {day}"
             yield Finding("deprecated", "warning", text, f"set {name} to sonnet, haiku or opus")
 
 
-async def _context(config: ModelConfig, models: Models) -> int | None:
-    if config.base_url is None or config.base_url.rstrip("/") == ANTHROPIC:
+async def _context(config: ModelConfig) -> int | None:
+    own = config.of(split(config.chat)[0])
+    address = own.base_url or PROVIDERS[own.provider].address
+    if address is None or (PROVIDERS[own.provider].key and is_at_vendor(own)):
         return None
-    return await context_of(config.base_url, models.id_of(config.chat))
+    return await context_of(address.removesuffix("/v1"), own.chat)
 
 
 # ---------------------------------------------------------------------- a turn and its tools
@@ -273,7 +296,8 @@ def learns(settings: Settings) -> bool:
 async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
     """Whether the small models answer in the form in which the loops read."""
     settings, config = seen.settings, seen.config
-    facts, summary = seen.counted(models.facts), seen.counted(models.summary)
+    facts = seen.counted(models.facts, settings.durable_model)
+    summary = seen.counted(models.summary, settings.summary_model)
     if learns(settings):
         cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
         try:

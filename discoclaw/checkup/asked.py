@@ -8,6 +8,7 @@ from typing import Any
 
 from discoclaw.core.errors import ModelEmpty, ModelError
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
+from discoclaw.core.model_names import joined
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in, used
 
@@ -58,16 +59,18 @@ class Exchange:
 
 @dataclass(slots=True)
 class Listening:
-    """The port `Model` around another one; `exchanges` are what was streamed, in order."""
+    """The port `Model` around another one, of a `provider`; `exchanges` are what was streamed, in order."""
 
     model: Model
     asked: Asked
+    provider: str = ""
     exchanges: list[Exchange] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """What the other model is called by its server; "" if it has no name."""
-        return str(getattr(self.model, "name", ""))
+        """The name by which the other model is counted; "" if it has none."""
+        name = str(getattr(self.model, "name", ""))
+        return joined(self.provider, name) if name else ""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The other model's stream, timed. Raises ModelError."""
@@ -108,7 +111,7 @@ class Listening:
                 return await self.model.structured(shape=shape, **asked)
         finally:
             for model, usage in tally.used:
-                self.asked.note(model, usage)
+                self.asked.note(joined(self.provider, model), usage)
                 used(model, usage, whole=tally.whole)
 
     async def close(self) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Mapping
 from time import time
 
-from discoclaw.app.models import config_of
-from discoclaw.app.usage import is_own
+from discoclaw.app.models import config_of, prices_of
 from discoclaw.checkup.store import has_tables, in_database
 from discoclaw.core.budgets import SMALL_FROM, Limit, Span, Spent
 from discoclaw.core.errors import MemoryFault, SettingsError
@@ -18,13 +17,6 @@ from discoclaw.settings import Settings
 from discoclaw.show.words import line
 from discoclaw.storage import disks_of
 from discoclaw.usage.log import UsageLog
-from discoclaw.usage.price_table import prices
-
-
-def prices_of(settings: Settings) -> Prices:
-    """The prices that apply here. Raises SettingsError for a file of prices that can't be used."""
-    free = settings.model_provider == "offline" or is_own(settings.base_url)
-    return prices(settings.prices, free=free)
 
 
 def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:
@@ -40,11 +32,11 @@ def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:
 
 async def costs(settings: Settings) -> AsyncIterator[Finding]:
     """Prices of the configured models, and each budget with what is spent of it."""
-    table = prices_of(settings)
-    async for one in _prices(settings, table):
+    table, names = prices_of(settings), await _named(settings)
+    for one in _prices(settings, names, table):
         yield one
     if not settings.budget:
-        if not table.free:
+        if not names or not all(map(table.costs_nothing, names)):
             text = "there is none, so nothing bounds what models cost"
             yield Finding("budget", "off", text, "set DISCOCLAW_BUDGET, for example 5/day")
         return
@@ -53,23 +45,31 @@ async def costs(settings: Settings) -> AsyncIterator[Finding]:
         yield _budget(limit, spent.get(limit))
 
 
-async def _prices(settings: Settings, table: Prices) -> AsyncIterator[Finding]:
-    if table.free and not table.own:
-        where = "the offline model" if settings.model_provider == "offline" else "a model on this network"
-        yield Finding("prices", "good", f"{where} costs nothing; its tokens are counted")
-        return
+async def _named(settings: Settings) -> list[str]:
+    """The configured models as they are counted; none if they can't be opened, as another topic says."""
     try:
         models = open_models(config_of(settings))
     except SettingsError:
-        return  # which the topic of the model says
-    names = [models.id_of(one) for one in (settings.model, settings.summary_model, settings.durable_model)]
+        return []
     await models.close()
-    unknown = [one for one in dict.fromkeys(names) if not table.of(one)[1]]
+    names = (settings.model, settings.summary_model, settings.durable_model)
+    return list(dict.fromkeys(map(models.id_of, names)))
+
+
+def _prices(settings: Settings, names: list[str], table: Prices) -> Iterator[Finding]:
+    free = [name for name in names if table.costs_nothing(name)]
+    unknown = [name for name in names if not table.of(name)[1]]
+    known = [name for name in names if name not in free and name not in unknown]
+    if free:
+        offline = settings.model_provider == "offline"
+        where = "the offline model" if offline else "a model on this network"
+        which = f" ({', '.join(map(line, free))})" if len(free) < len(names) else ""
+        yield Finding("prices", "good", f"{where} costs nothing{which}; its tokens are counted")
     for one in unknown:
         text = f"no price of {line(one)} is known, so each call counts as if it were the dearest model"
         yield Finding("prices", "warning", text, "write it into a file, and set DISCOCLAW_PRICES to that")
-    if not unknown:
-        yield Finding("prices", "good", f"known for {', '.join(map(line, dict.fromkeys(names)))}")
+    if known and not unknown:
+        yield Finding("prices", "good", f"known for {', '.join(map(line, known))}")
 
 
 def _budget(limit: Limit, spent: Spent | None) -> Finding:

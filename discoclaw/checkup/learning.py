@@ -7,7 +7,7 @@ from discoclaw.checkup.answers import DURABLE, Examined
 from discoclaw.checkup.model import plainly
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ModelError
-from discoclaw.core.health import Finding
+from discoclaw.core.health import Finding, State
 from discoclaw.evals import reading, run
 from discoclaw.evals.judge import Verdict
 from discoclaw.models.providers import open_models
@@ -44,7 +44,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
             yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
             return
         models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=tuple(CASES))
-        facts = seen.counted(models.facts)
+        facts = seen.counted(models.facts, settings.durable_model)
 
         def done(number: int) -> None:
             progress(f"learning from built-in talks: {number} of {len(cases)}")
@@ -60,10 +60,11 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
     wrong = [one for one in verdicts if _faults(one)]
     right = len(verdicts) - len(wrong)
     text = f"{right} of {len(verdicts)} built-in talks were learned from as they should be"
-    if not wrong:
-        yield Finding("learning", "good", text)
-        return
-    yield Finding("learning", "warning" if right >= ENOUGH else "bad", text, MORE)
+    state: State = "good" if not wrong else "warning" if right >= ENOUGH else "bad"
+    yield Finding("learning", state, text, MORE if wrong else "")
+    by = f" with {line(settings.durable_model)}" if settings.durable_model != settings.model else ""
+    seen.can.append(f"learning{by}: {right} of {len(verdicts)} examples")
+    yield seen.good_for()
     for one in wrong:
         more = f"see `discoclaw eval extraction --case {one.id}`"
         yield Finding(CASES[one.id], "warning", _in_words(_faults(one)[0]), more)

@@ -21,16 +21,16 @@ from discoclaw.core.errors import (
     ModelUnreachable,
 )
 from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
+from discoclaw.core.model_names import VENDOR, split
 from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.providers import open_models
+from discoclaw.models.providers import PROVIDERS, open_models
 
 QUESTION: Final = ModelRequest(
     (SystemBlock("You are being tested. Answer with one short sentence."),),
     (UserTurn("Say hello."),),
     max_tokens=64,
 )
-ANTHROPIC: Final = "https://api.anthropic.com"
 _PAGE = re.compile(r"web page|<html|<!doctype html|<body", re.IGNORECASE)
 
 
@@ -52,9 +52,18 @@ async def ask(config: ModelConfig) -> Exchange:
 
 
 def check_key(config: ModelConfig) -> None:
-    """Raise SettingsError for a key that can't be one of those who are asked."""
-    if config.provider == "anthropic" and config.key is not None:
-        pasted.check_key(config.key, of_anthropic=_is_anthropic(config))
+    """Raise SettingsError for keys that can't be those of who is asked."""
+    for own in used_by(config):
+        provider = PROVIDERS[own.provider]
+        if provider.key and own.key is not None:
+            vendor = provider.title if is_at_vendor(own) else ""
+            pasted.check_key(own.key, provider.key, vendor, provider.moved)
+
+
+def used_by(config: ModelConfig) -> list[ModelConfig]:
+    """The configuration of each provider of whom a model is named, without the others."""
+    names = (split(name)[0] or config.provider for name in (config.chat, config.summary, config.facts))
+    return [config.of(name) for name in dict.fromkeys(names)]
 
 
 def plainly(
@@ -64,26 +73,31 @@ def plainly(
 
     `model` and the `variable` that names it are by default those of the model that answers people.
     """
-    where, reason = address_of(config), str(error)
-    told = _sentence(error, where, reason, model or config.chat, variable)
+    provider, name = split(model or config.chat)
+    told = _sentence(error, config.of(provider), str(error), name, variable)
     plain = ModelError.__new__(type(error))  # one of these takes more than a text
     ModelError.__init__(plain, told, user_message=error.user_message)
     plain.status = error.status
     return plain
 
 
-def _sentence(error: ModelError, where: str, reason: str, model: str, variable: str) -> str:
+def _sentence(error: ModelError, config: ModelConfig, reason: str, model: str, variable: str) -> str:
+    where, known = address_of(config), PROVIDERS[config.provider]
+    has_page = "/v1" in where
     if _PAGE.search(reason) and (isinstance(error, ModelNotFound | ModelBadRequest) or error.status < 400):
-        return f"{where} answers with a web page and not as a model's server; check ANTHROPIC_BASE_URL"
+        return f"{where} answers with a web page and not as a model's server; check {known.moved}"
     match error:
         case ModelKeyRejected():
-            return f"{where} refuses the key ({reason}); check ANTHROPIC_API_KEY"
-        case ModelNotFound() if "/v1" in where:
-            return f"{where} has no such page; leave /v1 out of ANTHROPIC_BASE_URL, it is added"
+            setting = known.key or f"{known.moved}, or use OPENAI_BASE_URL with OPENAI_API_KEY"
+            return f"{where} refuses the key ({reason}); check {setting}"
+        case ModelNotFound() if has_page and config.provider == VENDOR:
+            return f"{where} has no such page; leave /v1 out of {known.moved}, it is added"
+        case ModelNotFound() if not has_page and config.provider != VENDOR and config.base_url is not None:
+            return f"{where} has no such page; end the address in {known.moved} with /v1"
         case ModelNotFound():
             return (
                 f"{where} doesn't have the model {model!r}, or isn't a model's server ({reason}); "
-                f"check {variable} and ANTHROPIC_BASE_URL"
+                f"check {variable} and {known.moved}"
             )
         case ModelTimeout():
             return f"{where} took too long ({reason}); use a faster model, or raise DISCOCLAW_MODEL_TIMEOUT_S"
@@ -94,18 +108,18 @@ def _sentence(error: ModelError, where: str, reason: str, model: str, variable: 
         case ModelTooLong():
             return f"{where} takes shorter prompts only ({reason}); use a model with a longer context"
         case ModelUnreachable():
-            return f"{where} can't be reached ({reason}); check ANTHROPIC_BASE_URL and the network"
+            return f"{where} can't be reached ({reason}); check {known.moved} and the network"
         case ModelEmpty():
             return f"{model} at {where} answered without a word; try another model"
         case _:
-            way_out = f"check {variable} and ANTHROPIC_BASE_URL"
-            return f"{where} doesn't answer as it should ({reason}); {way_out}"
+            return f"{where} doesn't answer as it should ({reason}); check {variable} and {known.moved}"
 
 
 def address_of(config: ModelConfig) -> str:
-    """Where the model is, without a password."""
-    return without_login(config.base_url or ANTHROPIC)
+    """Where the models of the configuration's provider are, without a password."""
+    return without_login(config.base_url or PROVIDERS[config.provider].address or "")
 
 
-def _is_anthropic(config: ModelConfig) -> bool:
-    return config.base_url is None or config.base_url.rstrip("/") == ANTHROPIC
+def is_at_vendor(config: ModelConfig) -> bool:
+    """Whether the provider is asked at its usual address."""
+    return config.base_url in (None, PROVIDERS[config.provider].address)

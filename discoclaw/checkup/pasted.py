@@ -25,7 +25,8 @@ _NOT_TOKENS: Final = (
     (re.compile(r"mfa\.\S+"), "the token of a person's account, which Discord doesn't let bots use"),
     (re.compile(r"[A-Za-z0-9_-]{32}"), "the application's client secret, from the page OAuth2"),
 )
-_OTHER_VENDORS: Final = (
+_VENDORS: Final = (
+    ("sk-ant-", "Anthropic"),
     ("sk-or-", "OpenRouter"),
     ("sk-proj-", "OpenAI"),
     ("sk-svcacct-", "OpenAI"),
@@ -37,7 +38,8 @@ _OTHER_VENDORS: Final = (
     ("pplx-", "Perplexity"),
     ("nvapi-", "NVIDIA"),
 )
-"""How keys of other vendors begin."""
+"""How keys begin."""
+SEVERAL: Final = "OpenAI or of another vendor"
 _SECRET: Final = re.compile(r"(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9_-]{32}")
 """A client secret, and hardly the name of a machine."""
 _QUOTES: Final = tuple("\"'`“”„‘’«»")
@@ -75,24 +77,31 @@ def _begins_with_id(token: str) -> bool:
         return False
 
 
-def check_key(text: str, *, of_anthropic: bool) -> None:
-    """Raise SettingsError for what can't be a model's key, or one of Anthropic's if it is asked."""
+def check_key(text: str, variable: str, vendor: str, moved: str) -> None:
+    """Raise SettingsError for what can't be a model's key, or one of `vendor`'s, if that is who is asked.
+
+    `variable` is the setting of the key, `moved` that of another server's address.
+    """
     if TOKEN.fullmatch(text):
-        raise SettingsError(
-            "ANTHROPIC_API_KEY=…: is the token of a Discord bot; use a key of Anthropic's (sk-ant-…)"
-        )
-    if not of_anthropic:
+        raise SettingsError(f"{variable}=…: is the token of a Discord bot; use {_key_of(vendor)}")
+    if not vendor:
         return
-    _check_copied("ANTHROPIC_API_KEY", text, "key")
+    _check_copied(variable, text, "key")
     if text.startswith("sk-ant-admin"):
         raise SettingsError(
-            "ANTHROPIC_API_KEY=…: is an admin key, which can't ask models; make an API key in the console"
+            f"{variable}=…: is an admin key, which can't ask models; make an API key in the console"
         )
-    if (vendor := vendor_of(text)) is not None:
-        raise SettingsError(
-            f"ANTHROPIC_API_KEY=…: is a key of {vendor}, and Anthropic is asked; use a key of Anthropic's "
-            "(sk-ant-…), or set ANTHROPIC_BASE_URL to a server that takes this one"
-        )
+    whose = vendor_of(text)
+    if whose is None or whose == vendor or (vendor == "OpenAI" and whose == SEVERAL):
+        return
+    raise SettingsError(
+        f"{variable}=…: is a key of {whose}, and {vendor} is asked; use {_key_of(vendor)}, "
+        f"or set {moved} to a server that takes this one"
+    )
+
+
+def _key_of(vendor: str) -> str:
+    return "a key of Anthropic's (sk-ant-…)" if vendor in ("", "Anthropic") else f"a key of {vendor}"
 
 
 def _check_copied(variable: str, text: str, what: str) -> None:
@@ -106,11 +115,9 @@ def _check_copied(variable: str, text: str, what: str) -> None:
 
 
 def vendor_of(key: str) -> str | None:
-    """The other vendor whose key this is, by its first letters; None if it may be Anthropic's."""
-    if key.startswith("sk-ant-"):
-        return None
-    found = next((vendor for start, vendor in _OTHER_VENDORS if key.startswith(start)), None)
-    return found or ("OpenAI or of another vendor" if key.startswith("sk-") else None)
+    """Whose key this is, by its first letters; None if they don't tell."""
+    found = next((vendor for start, vendor in _VENDORS if key.startswith(start)), None)
+    return found or (SEVERAL if key.startswith("sk-") else None)
 
 
 @dataclass(frozen=True, slots=True)

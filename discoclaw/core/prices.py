@@ -1,7 +1,7 @@
 """What a call of a model costs. Pure; knows nothing about where prices come from.
 
 A table has a price for each model, by the beginning of its name, so that a dated snapshot costs what its
-model costs.
+model costs. A row may name the provider too (`openai:gpt-5`), or go for every provider's model of that name.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.model import Usage
+from discoclaw.core.model_names import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +52,29 @@ FREE: Final = Price()
 class Prices:
     """The prices of models. `free`: whoever runs the models runs them here, so they cost nothing.
 
-    `own` are the names in `table` whose prices an admin gave. They win over that, as some local servers pass
-    calls on to a provider that costs money, and over the other names.
+    `free_at` are the providers of whose models that holds, for names that begin with one. `own` are the names
+    in `table` whose prices an admin gave. They win over that, as some local servers pass calls on to a
+    provider that costs money, and over the other names.
     """
 
     table: Mapping[str, Price]
     own: frozenset[str] = frozenset()
     free: bool = False
+    free_at: frozenset[str] = frozenset()
+
+    def costs_nothing(self, model: str) -> bool:
+        """Whether a model runs here, and no admin gave a price for it."""
+        return self.of(model) == (FREE, True)
 
     def of(self, model: str) -> tuple[Price, bool]:
         """A model's price, and whether it is known. An unknown one is taken to cost the most of all."""
-        for names in (self.own, () if self.free else self.table):  # an admin's row wins, however short
-            if (name := max(filter(model.startswith, names), key=len, default=None)) is not None:
-                return self.table[name], True
-        return (FREE, True) if self.free else (self.dearest, False)
+        provider, plain = split(model)
+        free = provider in self.free_at if provider else self.free
+        for names in (self.own, () if free else self.table):  # an admin's row wins, however short
+            fitting = [name for name in names if model.startswith(name) or plain.startswith(name)]
+            if fitting:
+                return self.table[max(fitting, key=len)], True
+        return (FREE, True) if free else (self.dearest, False)
 
     @property
     def dearest(self) -> Price:

@@ -1,11 +1,12 @@
 """A model provider's configuration, and the models it opens: plain values. Knows no provider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from discoclaw.core.health import Check
 from discoclaw.core.model import Purpose
+from discoclaw.core.model_names import split
 from discoclaw.core.ports import Model
 from discoclaw.core.redact import Redactor
 from discoclaw.core.seen import Seen
@@ -14,11 +15,20 @@ from discoclaw.models.seen import SeenModel
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """How a provider is reached. `base_url` None means its usual address, which needs a key."""
+
+    key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Which provider answers, with which models, key and server. Times are in seconds.
 
     `chat`, `summary` and `facts` are model names: an alias of the provider or any name its server knows.
-    `base_url` None means the provider's usual address. A provider ignores what it doesn't need.
+    Before that may stand another provider, which is reached as `others` says. `base_url` None means the
+    provider's usual address. A provider ignores what it doesn't need.
     """
 
     provider: str
@@ -30,15 +40,33 @@ class ModelConfig:
     connect_timeout_s: float = 10.0
     chat_timeout_s: float = 180.0
     loop_timeout_s: float = 60.0
+    others: Mapping[str, Access] = field(default_factory=dict, repr=False)
+
+    def of(self, provider: str) -> Self:
+        """The same for one provider only, "" for the usual one, with names as its server knows them."""
+        own = Access(self.key, self.base_url)
+        if provider not in ("", self.provider):
+            own = self.others.get(provider, Access())
+        chat, summary, facts = (split(name)[1] for name in (self.chat, self.summary, self.facts))
+        return replace(
+            self,
+            provider=provider or self.provider,
+            chat=chat,
+            summary=summary,
+            facts=facts,
+            key=own.key,
+            base_url=own.base_url,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
     """The model that answers people, and the two small ones of the loops. They may share connections.
 
-    `named` makes another model that answers people, by its name. Closing `chat` closes those too. `aliases`
+    `named` makes another model that answers people, by its name; it raises ModelError if it can't. `aliases`
     are names that the provider knows. `id_of` returns the id of a model's name, `room_of` how many tokens are
-    asked for where an answer may take so many. `left_out` says what the server refuses of requests.
+    asked for where an answer may take so many. `left_out` says what the servers refuse of requests. `others`
+    are the models that were opened beside these, which are closed with them.
     """
 
     chat: Model
@@ -49,6 +77,7 @@ class Models:
     id_of: Callable[[str], str] = lambda name: name
     room_of: Callable[[str, Purpose, int], int] = lambda model, purpose, own: own
     left_out: Check = tuple
+    others: Callable[[], Iterable["Models"]] = tuple
 
     def redacting(self, redactor: Redactor) -> Self:
         """The same models, with secrets removed from what the loops get: that is written to disk.
@@ -75,3 +104,5 @@ class Models:
         """Release all connections. May be called again."""
         for model in (self.chat, self.summary, self.facts):
             await model.close()
+        for models in self.others():
+            await models.close()

@@ -1,10 +1,24 @@
-"""Which provider the settings ask for, and its models. Nothing is connected yet."""
+"""The known providers, and the models that names ask for. A provider is opened when a name first needs it.
 
-from collections.abc import Callable, Mapping
+A name without a provider is one of the usual provider's. Nothing is connected yet.
+"""
 
-from discoclaw.core.errors import SettingsError
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from discoclaw.core.errors import ModelKeyRejected, SettingsError
+from discoclaw.core.health import Finding
+from discoclaw.core.model import Purpose
+from discoclaw.core.model_names import VENDOR, joined, split
+from discoclaw.core.ports import Model
 from discoclaw.models import offline
 from discoclaw.models.config import ModelConfig, Models
+
+SERVERS = "DISCOCLAW_MODEL_SERVERS"
+NOT_SET_UP = (
+    "I can't reach the model `{name}`, which was chosen for here: its provider isn't set up. "
+    "An admin can choose another one with `/model`."
+)
 
 
 def _anthropic(config: ModelConfig) -> Models:
@@ -14,18 +28,125 @@ def _anthropic(config: ModelConfig) -> Models:
     return anthropic.open_models(config)
 
 
-PROVIDERS: Mapping[str, Callable[[ModelConfig], Models]] = {
-    "anthropic": _anthropic,
-    "offline": offline.open_models,
+def _openai(config: ModelConfig) -> Models:
+    from discoclaw.models import openai  # slow to import, as above
+
+    return openai.open_models(config)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What is known about a provider. `address` None: its adapter knows it, or there is none.
+
+    `key` and `moved` are the settings with its key ("": it needs none) and with another address of it.
+    """
+
+    title: str
+    opens: Callable[[ModelConfig], Models]
+    address: str | None = None
+    key: str = ""
+    moved: str = SERVERS
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    VENDOR: Provider(
+        "Anthropic", _anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+    ),
+    "openai": Provider("OpenAI", _openai, "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "ollama": Provider("Ollama", _openai, "http://127.0.0.1:11434/v1"),
+    "lmstudio": Provider("LM Studio", _openai, "http://127.0.0.1:1234/v1"),
+    "llamacpp": Provider("llama.cpp", _openai, "http://127.0.0.1:8080/v1"),
+    "vllm": Provider("vLLM", _openai, "http://127.0.0.1:8000/v1"),
+    "openrouter": Provider("OpenRouter", _openai, "https://openrouter.ai/api/v1", key="OPENROUTER_API_KEY"),
+    "gemini": Provider(
+        "Gemini", _openai, "https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
+    ),
+    "offline": Provider("the offline model", offline.open_models),
 }
-"""Each provider's name in the settings, and what makes its models."""
+"""By their names in the settings. All that `_openai` opens speak OpenAI's chat completions."""
+
+
+def provider_at(config: ModelConfig) -> Provider:
+    """What is known about a configuration's provider. Raises SettingsError for an unknown one."""
+    provider = PROVIDERS.get(config.provider)
+    if provider is None:
+        *others, last = PROVIDERS
+        raise SettingsError(
+            f"DISCOCLAW_MODEL_PROVIDER={config.provider}: unknown provider; use {', '.join(others)} or {last}"
+        )
+    return provider
 
 
 def open_models(config: ModelConfig) -> Models:
-    """The models of the configured provider. Raises SettingsError, which says what to change."""
-    provider = PROVIDERS.get(config.provider)
-    if provider is None:
-        raise SettingsError(
-            f"DISCOCLAW_MODEL_PROVIDER={config.provider}: unknown provider; use {' or '.join(PROVIDERS)}"
-        )
-    return provider(config)
+    """The configured models, each of its provider. Raises SettingsError, which says what to change."""
+    pools = _Pools(config)
+    chat, summary, facts = (pools.of(name) for name in (config.chat, config.summary, config.facts))
+    return Models(
+        chat=chat.chat,
+        summary=summary.summary,
+        facts=facts.facts,
+        named=pools.named,
+        aliases=pools.aliases(),
+        id_of=pools.id_of,
+        room_of=pools.room_of,
+        left_out=pools.left_out,
+        others=pools.all,
+    )
+
+
+class _Pools:
+    """The providers that were needed so far: one pool of connections for each."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        self._open: dict[str, Models] = {}
+
+    def of(self, name: str) -> Models:
+        """All models of the provider that a name is of. Raises SettingsError without its key or address."""
+        config = self._config.of(split(name)[0])
+        if config.provider not in self._open:
+            provider = provider_at(config)
+            if provider.opens is _openai:
+                if provider.key and config.key is None and config.base_url is None:
+                    raise SettingsError(
+                        f"{provider.key} is not set, and the model {name} needs it; set it, or "
+                        f"{provider.moved} for a server that needs none, or name another model"
+                    )
+                config = replace(config, base_url=config.base_url or provider.address)
+            self._open[config.provider] = provider.opens(config)
+        return self._open[config.provider]
+
+    def named(self, name: str) -> Model:
+        """The model with this name. Raises ModelKeyRejected for a provider that isn't set up."""
+        try:
+            return self.of(name).named(split(name)[1])
+        except SettingsError as error:
+            raise ModelKeyRejected(str(error), user_message=NOT_SET_UP.format(name=name)) from None
+
+    def aliases(self) -> tuple[str, ...]:
+        found = self._reached("")
+        return found.aliases if found is not None else ()
+
+    def id_of(self, name: str) -> str:
+        """The name under which a model is counted."""
+        provider, plain = split(name)
+        found = self._reached(name)
+        return joined(provider or self._config.provider, found.id_of(plain) if found is not None else plain)
+
+    def room_of(self, name: str, purpose: Purpose, own: int) -> int:
+        found = self._reached(name)
+        return found.room_of(split(name)[1], purpose, own) if found is not None else own
+
+    def left_out(self) -> Iterator[Finding]:
+        for models in self.all():
+            yield from models.left_out()
+
+    def all(self) -> tuple[Models, ...]:
+        """Those that are open now."""
+        return tuple(self._open.values())
+
+    def _reached(self, name: str) -> Models | None:
+        try:
+            return self.of(name)
+        except SettingsError:
+            return None

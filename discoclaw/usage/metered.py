@@ -27,6 +27,7 @@ from discoclaw.core.model import (
     UserTurn,
     tool_text,
 )
+from discoclaw.core.model_names import joined, split
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
@@ -60,7 +61,9 @@ class Rates:
         """A call as it is written down. `guess` is what it used if the server doesn't count."""
         model = self.id_of(grant.choice.wish.model) if grant.choice.wish is not None else ""
         counted = bool(tally.total.output_tokens or tally.total.prompt_tokens)
-        used = tally.used if counted else [(model, guess)] if guess != Usage() else []
+        provider = split(model)[0]  # which servers don't say
+        named = [(joined(provider, name), usage) for name, usage in tally.used]
+        used = named if counted else [(model, guess)] if guess != Usage() else []
         priced = [(self.prices.of(name), usage) for name, usage in used]
         return Call(
             grant.id,

@@ -1,13 +1,14 @@
 """Reads tables of prices: the one that comes with the program, and an admin's own."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.errors import SettingsError
+from discoclaw.core.model_names import VENDOR
 from discoclaw.core.prices import Price, Prices
 from discoclaw.core.usage import DOLLAR
 
@@ -25,10 +26,10 @@ _COUNTS: Final = ("long_from", "long_times")
 _MOST: Final = MILLION
 
 
-def prices(own: Path | None = None, *, free: bool = False) -> Prices:
+def prices(own: Path | None = None, *, free: bool = False, free_at: Iterable[str] = ()) -> Prices:
     """The prices that apply: those of the file `own` before ours. Raises SettingsError."""
     if own is None:
-        return Prices(_ours(), free=free)
+        return Prices(_ours(), free=free, free_at=frozenset(free_at))
     try:
         theirs = _read(own.read_bytes())
     except OSError as error:
@@ -38,7 +39,7 @@ def prices(own: Path | None = None, *, free: bool = False) -> Prices:
         ) from None
     except ValueError as error:
         raise SettingsError(f"DISCOCLAW_PRICES={own}: {error}") from None
-    return Prices({**_ours(), **theirs}, frozenset(theirs), free)
+    return Prices({**_ours(), **theirs}, frozenset(theirs), free, frozenset(free_at))
 
 
 @cache
@@ -49,7 +50,7 @@ def _ours() -> Mapping[str, Price]:
 def _read(content: bytes) -> dict[str, Price]:
     """The prices in a file. Raises ValueError, which says what is wrong."""
     table = tomllib.loads(content.decode())
-    return {name: _price(name, fields) for name, fields in table.items()}
+    return {name.removeprefix(f"{VENDOR}:"): _price(name, fields) for name, fields in table.items()}
 
 
 def _price(name: str, given: object) -> Price:

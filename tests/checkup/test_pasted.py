@@ -71,7 +71,7 @@ def test_what_is_no_token_is_one_line_without_it(token: str, why: str) -> None:
 
 
 def test_an_empty_key_is_left_to_whoever_asks_for_it_and_a_token_is_a_key_of_nobodys() -> None:
-    check_key("", of_anthropic=True)
+    check_key("", "ANTHROPIC_API_KEY", "Anthropic", "ANTHROPIC_BASE_URL")
     check_token(f" {TOKEN}\n")
     with pytest.raises(SettingsError, match="is the token of a Discord bot"):
-        check_key(TOKEN, of_anthropic=False)
+        check_key(TOKEN, "ANTHROPIC_API_KEY", "", "ANTHROPIC_BASE_URL")

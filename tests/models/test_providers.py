@@ -56,7 +56,8 @@ class TestOpening:
         [
             (
                 ModelConfig("cohere"),
-                "DISCOCLAW_MODEL_PROVIDER=cohere: unknown provider; use anthropic or offline",
+                "DISCOCLAW_MODEL_PROVIDER=cohere: unknown provider; use anthropic, openai, ollama, lmstudio, "
+                "llamacpp, vllm, openrouter, gemini or offline",
             ),
             (ModelConfig("anthropic"), "ANTHROPIC_API_KEY is not set; set it, or ANTHROPIC_BASE_URL"),
             (ModelConfig("anthropic", base_url="http://[::1"), r"ANTHROPIC_BASE_URL=…: not an"),
