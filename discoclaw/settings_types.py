@@ -199,17 +199,22 @@ def _group_ids(value: object) -> object:
     return groups
 
 
-def _servers(value: object) -> object:
-    """`provider=address` pairs separated by commas: where servers are that aren't at their usual address."""
-    if not isinstance(value, str):
-        return value
+def servers_in(text: str) -> Mapping[str, str]:
+    """`provider=address` pairs separated by commas: where servers are that aren't at their usual address.
+
+    Raises ValueError.
+    """
     servers = {}
-    for pair in filter(None, (part.strip() for part in value.split(","))):
+    for pair in filter(None, (part.strip() for part in text.split(","))):
         provider, equals, address = (part.strip() for part in pair.partition("="))
         if not equals or provider.lower() not in _MOVABLE:
             raise ValueError(f"each part must be provider=address, with one of {', '.join(_MOVABLE)}")
         servers[provider.lower()] = _address(address, "http://", "https://").rstrip("/")
     return servers
+
+
+def _servers(value: object) -> object:
+    return servers_in(value) if isinstance(value, str) else value
 
 
 def _public_key(value: object) -> object:

@@ -13,9 +13,9 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
-from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound, ModelUnreachable, Refused
+from discoclaw.core.errors import ModelError, Refused
+from discoclaw.core.model_names import split
 from discoclaw.core.ports import Model
-from discoclaw.core.redact import without_login
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # slow imports, as below
     from discoclaw.evals.report import Report
 
 commands = typer.Typer(no_args_is_help=True)
+FACTS, SUMMARIES_BY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
 
 Files = Annotated[
     list[Path] | None,
@@ -66,7 +67,7 @@ def extraction(
     work = run.extraction(
         chosen, lambda _: models.facts, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
     )
-    verdicts = _answered(models, work)
+    verdicts = _answered(models, work, settings, FACTS)
     _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
 
 
@@ -98,7 +99,7 @@ def summaries(
     work = run.summaries(
         chosen, lambda _: models.summary, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
     )
-    verdicts = _answered(models, work)
+    verdicts = _answered(models, work, settings, SUMMARIES_BY)
     _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
 
 
@@ -112,11 +113,14 @@ def _open(settings: Settings) -> Models:
 
 def _where(settings: Settings, model: Model, configured: str) -> str:
     """A model and where it is, for people."""
-    if settings.model_provider == "offline":
+    from discoclaw.app.models import config_of  # slow imports, as above
+    from discoclaw.checkup.model import address_of
+
+    own = config_of(settings).of(split(configured)[0])
+    if own.provider == "offline":
         return "the offline model"
     name = getattr(model, "name", configured)  # what an alias such as "haiku" stands for
-    address = without_login(settings.base_url or "https://api.anthropic.com")
-    return f"{line(name)} at {line(address)}"
+    return f"{line(name)} at {line(address_of(own))}"
 
 
 def _announce(what: str, model: str, runs: int, requests: int) -> None:
@@ -138,8 +142,10 @@ def _progress(total: int) -> Callable[[int], None]:
     return show
 
 
-def _answered(models: Models, work: Coroutine[Any, Any, list["Verdict"]]) -> list["Verdict"]:
-    """What comes of asking models. Raises Refused if they can't be used."""
+def _answered(
+    models: Models, work: Coroutine[Any, Any, list["Verdict"]], settings: Settings, variable: str
+) -> list["Verdict"]:
+    """What comes of asking the model that `variable` names. Raises Refused if it can't be used."""
 
     async def done() -> list["Verdict"]:
         try:
@@ -149,17 +155,13 @@ def _answered(models: Models, work: Coroutine[Any, Any, list["Verdict"]]) -> lis
 
     try:
         return asyncio.run(done())
-    except ModelKeyRejected:
-        raise Refused("the model's server refused the key; check ANTHROPIC_API_KEY") from None
-    except ModelNotFound as error:
-        raise Refused(
-            f"the model's server doesn't have this model, or is none ({error}); check "
-            "DISCOCLAW_DURABLE_MODEL, DISCOCLAW_SUMMARY_MODEL and ANTHROPIC_BASE_URL"
-        ) from None
-    except ModelUnreachable:
-        raise Refused("the model's server can't be reached; check ANTHROPIC_BASE_URL") from None
     except ModelError as error:
-        raise Refused(f"the model doesn't answer ({error}); try again later") from None
+        from discoclaw.app.models import config_of  # slow imports, as above
+        from discoclaw.checkup.model import plainly
+
+        config = config_of(settings)
+        name = config.facts if variable == FACTS else config.summary
+        raise Refused(str(plainly(error, config, name, variable))) from None
 
 
 def _tell(report: "Report", as_json: bool) -> None:

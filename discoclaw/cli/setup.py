@@ -11,6 +11,7 @@ from pathlib import Path
 from discoclaw.cli.asking import Terminal
 from discoclaw.cli.common import say
 from discoclaw.core.errors import Refused
+from discoclaw.core.model_names import VENDOR, split
 
 
 @dataclass(slots=True)
@@ -56,8 +57,9 @@ class Setup:
         offers = self.takes_offered and self.checks
         if not offers and not there & {"DISCORD_ALLOW_USER_IDS", "DISCORD_ALLOW_ROLE_IDS"}:
             missing.append("--allow-users (or --yes for the application's owner)")
-        offline = self.written.get("DISCOCLAW_MODEL_PROVIDER") == "offline"
-        if not offline and not there & {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}:
+        model = self.flags.get("DISCOCLAW_MODEL") or self.written.get("DISCOCLAW_MODEL", "")
+        provider = split(model)[0] or self.written.get("DISCOCLAW_MODEL_PROVIDER", VENDOR)
+        if provider == VENDOR and not there & {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}:
             missing.append("--api-key-file (or ANTHROPIC_API_KEY), or --base-url with --model")
         if missing:
             raise Refused(f"there is no terminal to ask in; what is missing: {'; '.join(missing)}")

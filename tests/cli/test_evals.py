@@ -140,21 +140,24 @@ class TestFailures:
     def test_a_wrong_key_ends_it_at_once(self, empty: Shell) -> None:
         with serving(lambda asked: failure(401, "authentication_error")) as server:
             result = run(empty, "extraction", "--at-once", "1", ANTHROPIC_BASE_URL=server.base_url)
-        assert refused(result) == "the model's server refused the key; check ANTHROPIC_API_KEY"
+        reason = refused(result)
+        assert "refuses the key" in reason and reason.endswith("; check ANTHROPIC_API_KEY")
         assert len(server.requests) == 1
 
     def test_a_model_that_is_not_there_is_named(self, empty: Shell) -> None:
         with serving(lambda asked: failure(404, "not_found_error", "model: tiny")) as server:
             result = run(empty, "summaries", "--at-once", "1", ANTHROPIC_BASE_URL=server.base_url)
         reason = refused(result)
-        assert "doesn't have this model" in reason and "model: tiny" in reason
+        assert "doesn't have the model 'haiku'" in reason and "model: tiny" in reason
         assert "DISCOCLAW_SUMMARY_MODEL" in reason
 
     def test_a_server_that_is_not_there_is_said_to_be(self, empty: Shell) -> None:
         with serving(lambda asked: text("{}")) as server:
             gone = server.base_url
         result = run(empty, "extraction", "--case", "plain-01", ANTHROPIC_BASE_URL=gone)
-        assert refused(result) == "the model's server can't be reached; check ANTHROPIC_BASE_URL"
+        reason = refused(result)
+        assert f"{gone} can't be reached" in reason
+        assert reason.endswith("; check ANTHROPIC_BASE_URL and the network")
 
     def test_a_failure_in_between_is_a_fault_of_that_case(self, empty: Shell) -> None:
         def answer(asked: Received) -> Behaviour:

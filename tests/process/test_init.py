@@ -160,7 +160,7 @@ async def test_a_newcomer_answers_three_questions_and_the_bot_can_start(newcomer
     await screen.shows(f"The application belongs to Owner ({owner.id}).")
     await answered(screen, f"{IDS} [{owner.id}]", f"{owner.id}, {newcomer.ann.id}")
     await screen.shows(f"They may talk to it: Owner ({owner.id}), Ann ({newcomer.ann.id}).")
-    await answered(screen, f"{WHICH} [1]", "2")
+    await answered(screen, f"{WHICH} [1]", "4")
     await answered(screen, f"{ADDRESS} [http://127.0.0.1:11434]", newcomer.model.base_url)
     await screen.shows("   2  llama3.2:3b\n")
     await answered(screen, f"{WHICH_MODEL} [1]", "2")
@@ -296,7 +296,7 @@ async def test_a_server_that_is_no_models_server_is_named(newcomer: Newcomer) ->
     model = newcomer.model
     screen = await newcomer.begins("--token-file", newcomer.secret("token", TOKEN))
     await answered(screen, IDS, "")
-    await answered(screen, WHICH, "2")
+    await answered(screen, WHICH, "4")
     await refused(
         screen, ADDRESS, {"my computer": "ANTHROPIC_BASE_URL=…: is not an address; it must look like"}
     )
@@ -313,7 +313,7 @@ async def test_a_server_that_is_no_models_server_is_named(newcomer: Newcomer) ->
     assert "   Left out /v1: the bot appends what it needs.\n" in screen.text
     model.models = ("qwen3:8b",)
     model.script(failure(404, "not_found_error"))
-    await refused(screen, ADDRESS, {"": "has this model, but doesn't answer POST /v1/messages"})
+    await refused(screen, ADDRESS, {"": "has this model, but answers neither POST /v1/messages nor"})
     model.key = LOCAL_KEY
     await refused(screen, ADDRESS, {"": "wants a key, or another one (answers 401)"})
     await answered(screen, ADDRESS, "")
@@ -335,7 +335,7 @@ class TestAgain:
         await screen.shows(TOKEN_KEPT)
         screen.type("")
         await answered(screen, f"{IDS} [{newcomer.ann.id}]", "")
-        await answered(screen, f"{WHICH} [2]", "")
+        await answered(screen, f"{WHICH} [4]", "")
         await answered(screen, f"{ADDRESS} [{newcomer.model.base_url}]", "")
         await answered(screen, f"{WHICH_MODEL} [1]", "")
         await screen.shows("Start the bot")
@@ -352,7 +352,7 @@ class TestAgain:
         await screen.shows(TOKEN_KEPT)
         screen.type(TOKEN)
         await answered(screen, f"{IDS} [1]", str(newcomer.ann.id))
-        await answered(screen, WHICH, "2")
+        await answered(screen, WHICH, "4")
         await answered(screen, ADDRESS, "")
         await answered(screen, WHICH_MODEL, "1")
         assert await newcomer.leaves(screen) == 0
@@ -395,7 +395,7 @@ class TestWithoutDiscord:
         await screen.shows(ANYWAY)
         screen.type("y")
         await answered(screen, IDS, str(newcomer.ann.id))
-        await answered(screen, WHICH, "2")
+        await answered(screen, WHICH, "4")
         await answered(screen, ADDRESS, NOWHERE)
         await screen.shows(ANYWAY)
         screen.type("y")
