@@ -141,6 +141,10 @@ class ModelKeyRejected(ModelError):
     user_message = "The model refused my API key, so I can't answer. An admin has to check the key."
 
 
+class ModelNotSetUp(ModelKeyRejected):
+    """The model is of a provider whose key or address isn't set here. The text names the setting."""
+
+
 class ModelNotFound(ModelError):
     """The model's name or the address is wrong (HTTP 404)."""
 

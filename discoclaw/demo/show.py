@@ -16,6 +16,7 @@ from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.errors import SettingsError
+from discoclaw.core.model_names import VENDOR, split
 from discoclaw.demo.introduction import introduction
 from discoclaw.demo.world import GUILD_ID, PAGES, World
 from discoclaw.memory.subjects.store import Memory
@@ -84,7 +85,8 @@ def demo_settings(*, owner: str) -> Settings:
     Extraction runs after every turn and the summary after every second one, so that you can watch them work.
     """
     base = settings_module.load()
-    without_a_model = base.api_key is None and base.base_url is None
+    provider = split(base.model)[0] or base.model_provider
+    without_a_model = provider == VENDOR and base.api_key is None and base.base_url is None
     return base.model_copy(
         update={
             "data_dir": base.data_dir / "demo",

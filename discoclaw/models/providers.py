@@ -6,7 +6,7 @@ A name without a provider is one of the usual provider's. Nothing is connected y
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from discoclaw.core.errors import ModelKeyRejected, SettingsError
+from discoclaw.core.errors import ModelNotSetUp, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Purpose
 from discoclaw.core.model_names import VENDOR, joined, split
@@ -117,11 +117,11 @@ class _Pools:
         return self._open[config.provider]
 
     def named(self, name: str) -> Model:
-        """The model with this name. Raises ModelKeyRejected for a provider that isn't set up."""
+        """The model with this name. Raises ModelNotSetUp for a provider that isn't set up."""
         try:
             return self.of(name).named(split(name)[1])
         except SettingsError as error:
-            raise ModelKeyRejected(str(error), user_message=NOT_SET_UP.format(name=name)) from None
+            raise ModelNotSetUp(str(error), user_message=NOT_SET_UP.format(name=name)) from None
 
     def aliases(self) -> tuple[str, ...]:
         found = self._reached("")

@@ -17,6 +17,7 @@ from discoclaw.core.errors import (
     ModelError,
     ModelKeyRejected,
     ModelNotFound,
+    ModelNotSetUp,
     ModelOverloaded,
     ModelRateLimited,
     ModelSpent,
@@ -170,6 +171,8 @@ class LiveSettings:
             async with asyncio.timeout(MODEL_WAIT_S), aclosing(self._model.stream(request)) as events:
                 async for _ in events:
                     break
+        except ModelNotSetUp as error:
+            raise Refused(str(error)) from None
         except _NOT_THERE as error:
             log.info("the model %s can't be used: %s", name, error)
             raise Refused(
