@@ -60,8 +60,7 @@ def topics(seen: Examined, *, quick: bool, progress: Progress, ask: Asks) -> lis
         Topic("costs", "Costs", partial(costs, settings)),
         Topic("bot", "The running bot", partial(running, settings, ask)),
     ]
-    seen.learns = not quick and settings.model_provider != "offline" and learns(settings)
-    if seen.learns:
+    if not quick and settings.model_provider != "offline" and learns(settings):
         found.insert(5, Topic("learning", "Learning", partial(learning, seen, progress), within_s=LONG_S))
     return found
 

@@ -71,6 +71,8 @@ def doctor(
         seen = Examined(settings)
         chosen = topics(seen, quick=quick, progress=shown.progress, ask=asked)
     chosen = [one for one in chosen if not only or one.name in only]
+    if seen is not None:
+        seen.learns = any(one.name == "learning" for one in chosen)
     with _tracebacks(), shown:
         found = asyncio.run(_look(chosen, seen, shown.group))
     everything = [one for looked in found for one in looked.findings]

@@ -15,12 +15,14 @@ from typer.testing import Result
 from discoclaw.cli.main import cli
 from tests.cli.shell import OURS, Runner
 from tests.process.house import KEY, TOKEN
+from tests.servers.chat_models import ListingServer
 from tests.servers.discord_server import DiscordServer
 from tests.servers.messages_api import MessagesServer, raw
 
 NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing listens
 OTHER_TOKEN = TOKEN[:-1] + "x"
 LOCAL_KEY = "local-0123456789"
+OPENROUTER = "sk-or-v1-0123456789abcdefghijklmnopqrstuvwxyz"
 MODELS = ("DISCOCLAW_MODEL", "DISCOCLAW_SUMMARY_MODEL", "DISCOCLAW_DURABLE_MODEL")
 
 
@@ -39,7 +41,7 @@ class Script:
         told = {**unset, "DISCORD_API_BASE": self.discord.rest_base, **environment}
         work = partial(Runner().invoke, cli, ["init", *flags], input=typed, env=told)
         result = await asyncio.to_thread(work)
-        assert not any(secret in result.output for secret in (TOKEN, OTHER_TOKEN, KEY, LOCAL_KEY))
+        assert not any(secret in result.output for secret in (TOKEN, OTHER_TOKEN, KEY, LOCAL_KEY, OPENROUTER))
         return result
 
     async def does(self, *flags: str, typed: str = "", **environment: str) -> str:
@@ -121,6 +123,73 @@ class TestAnswers:
         assert "prints the link once Discord can be asked" in out
         assert script.written["ANTHROPIC_BASE_URL"] == "http://localhost:11434"
         assert (script.discord.requests, script.model.requests) == ([], [])
+
+
+class TestOtherModels:
+    async def test_of_a_vendor_get_a_small_one_of_the_same_family_for_the_background(
+        self, script: Script
+    ) -> None:
+        names = {"a/gpt-4-mini": 1, "a/gpt-6": 5, "a/gpt-6-mini": 4, "a/gpt-6-mini-tts": 6, "b/embedding": 7}
+        async with ListingServer("openai", names) as vendor:
+            vendor.key = OPENROUTER
+            out = await script.does(
+                *(
+                    "--model",
+                    "openrouter:a/gpt-6",
+                    "--api-key-file",
+                    "-",
+                    "--allow-users",
+                    f"{script.ann.id}",
+                ),
+                typed=f"{OPENROUTER}\n",
+                DISCORD_TOKEN=TOKEN,
+                DISCOCLAW_MODEL_SERVERS=f"openrouter={vendor.base_url}",
+            )
+        assert "a/gpt-6 answers, in " in out
+        assert (
+            "a/gpt-6-mini learns and sums up in the background: it is small, so that this costs less." in out
+        )
+        assert script.written["DISCOCLAW_MODEL_PROVIDER"] == "openrouter"
+        assert script.written["OPENROUTER_API_KEY"] == OPENROUTER
+        assert [script.written[name] for name in MODELS] == ["a/gpt-6", "a/gpt-6-mini", "a/gpt-6-mini"]
+        assert "ANTHROPIC_API_KEY" not in script.written
+
+    async def test_of_openai_need_a_key_of_openais(self, script: Script) -> None:
+        flags = ("--model", "openai:gpt-6", "--api-key-file", "-", "--allow-users", f"{script.ann.id}")
+        why = await script.refuses(*flags, typed=OPENROUTER, DISCORD_TOKEN=TOKEN)
+        assert why.startswith("OPENAI_API_KEY=…: is a key of OpenRouter, and OpenAI is asked; use a key of")
+
+    async def test_of_a_server_on_this_machine_need_no_key(self, script: Script) -> None:
+        async with ListingServer("ollama", {"qwen3:8b": 1, "nomic-embed-text": 2}) as ollama:
+            servers = f"ollama={ollama.base_url}"
+            told = {"DISCORD_TOKEN": TOKEN, "DISCOCLAW_MODEL_SERVERS": servers}
+            await script.does("--yes", "--model", "ollama:qwen3:8b", **told)
+            why = await script.refuses("--yes", "--model", "ollama:llama9", **told)
+        assert script.written["DISCOCLAW_MODEL_PROVIDER"] == "ollama"
+        assert [script.written[name] for name in MODELS] == ["qwen3:8b"] * 3
+        assert why.endswith("has no model 'llama9'; it has qwen3:8b (name one with --model)")
+
+    async def test_of_a_server_that_speaks_only_openais_api_are_asked_that_way(self, script: Script) -> None:
+        async with ListingServer("vllm", {"Qwen/Qwen3-8B": 1}) as vllm:
+            vllm.key = LOCAL_KEY
+            await script.does(
+                *("--base-url", vllm.url, "--api-key-file", "-", "--allow-users", f"{script.ann.id}"),
+                typed=LOCAL_KEY,
+                DISCORD_TOKEN=TOKEN,
+            )
+        assert script.written["DISCOCLAW_MODEL_PROVIDER"] == "openai"
+        assert script.written["OPENAI_BASE_URL"] == vllm.base_url
+        assert script.written["OPENAI_API_KEY"] == LOCAL_KEY
+        assert script.written["DISCOCLAW_MODEL"] == "Qwen/Qwen3-8B"
+        assert "ANTHROPIC_BASE_URL" not in script.written
+
+    async def test_lose_their_names_when_anthropic_answers_again(self, script: Script) -> None:
+        script.file.write_text("DISCOCLAW_MODEL_PROVIDER=ollama\nDISCOCLAW_MODEL=qwen3:8b\n")
+        key = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_API_KEY": KEY}
+        flags = ("--no-check", "--allow-users", "1", "--api-key-file", "-")
+        await script.does(*flags, typed=KEY, **key)
+        assert script.written["ANTHROPIC_API_KEY"] == KEY
+        assert not any(script.written.get(name) for name in ("DISCOCLAW_MODEL_PROVIDER", *MODELS))
 
 
 class TestWhatIsWrong:

@@ -45,6 +45,23 @@ class TestOurTable:
         )
         assert own.of("claude-sonnet-5-5-20261101") == (dear, True)
 
+    def test_know_whose_model_it_is(self) -> None:
+        bare, whole = Price(input=1), Price(input=2)
+        own = Prices(
+            {"qwen": bare, "vllm:qwen3": whole},
+            frozenset({"qwen", "vllm:qwen3"}),
+            free_at=frozenset({"vllm"}),
+        )
+        assert own.of("vllm:qwen3-8b") == (whole, True)
+        assert own.of("vllm:qwen2") == own.of("openai:qwen3-8b") == (bare, True)
+        assert own.of("vllm:llama") == (FREE, True)
+        assert own.of("openai:gpt-9") == (whole, False)
+
+    def test_of_a_local_provider_are_nothing_beside_a_paid_one_of_the_same_name(self) -> None:
+        found = Prices(prices().table, free_at=frozenset({"ollama"}))
+        assert found.costs_nothing("ollama:claude-haiku-5-5")
+        assert not found.costs_nothing("claude-haiku-5-5")
+
 
 class TestWhatIsPutAside:
     @given(COUNTS, COUNTS, COUNTS, COUNTS, st.sampled_from(sorted(prices().table)))

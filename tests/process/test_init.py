@@ -18,10 +18,12 @@ from dotenv import dotenv_values
 
 from tests.process.house import KEY, OURS, PATIENCE, START_S, TOKEN, Bot
 from tests.process.screen import Screen
+from tests.servers.chat_models import ListingServer
 from tests.servers.discord_server import DiscordServer
 from tests.servers.discord_things import MESSAGE_CONTENT
 from tests.servers.messages_api import MessagesServer, failure, raw
 
+MODELS = ("DISCOCLAW_MODEL", "DISCOCLAW_SUMMARY_MODEL", "DISCOCLAW_DURABLE_MODEL")
 NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing listens
 OTHER_TOKEN = TOKEN[:-1] + "x"
 CLIENT_SECRET = "0123456789abcdefABCDEF0123456789"
@@ -323,6 +325,30 @@ async def test_a_server_that_is_no_models_server_is_named(newcomer: Newcomer) ->
     assert await newcomer.leaves(screen) == 0
     assert newcomer.written["ANTHROPIC_BASE_URL"] == model.base_url
     assert newcomer.written["ANTHROPIC_API_KEY"] == LOCAL_KEY
+
+
+async def test_servers_on_this_machine_are_found_and_offered(newcomer: Newcomer) -> None:
+    names = {"qwen3:8b": 1, "llama3.2:3b": 2, "nomic-embed-text": 3}
+    async with ListingServer("ollama", names) as ollama, ListingServer("vllm") as router:
+        router.key = "somebody else's"
+        servers = f"ollama={ollama.base_url},vllm={router.base_url},lmstudio={NOWHERE}/v1"
+        screen = await newcomer.begins(
+            "--token-file", newcomer.secret("token", TOKEN), DISCOCLAW_MODEL_SERVERS=servers
+        )
+        await answered(screen, IDS, "")
+        await screen.shows("   4  a server at another address, such as Ollama")
+        await screen.shows(f"   5  Ollama, found at {ollama.url}\n")
+        await answered(screen, f"{WHICH} [1]", f"Ollama, found at {ollama.url}")
+        await screen.shows("   It has 2 models:\n")
+        await screen.shows("   1  llama3.2:3b\n")
+        await answered(screen, f"{WHICH_MODEL} [1]", "qwen3:8b")
+        await screen.shows("   qwen3:8b answers, in ")
+        await screen.shows("It learns and sums up too, so that the server has to load only one model.")
+        assert await newcomer.leaves(screen) == 0
+        assert f"vLLM, found at {router.url}" in screen.text and "LM Studio, found" not in screen.text
+        assert newcomer.written["DISCOCLAW_MODEL_PROVIDER"] == "ollama"
+        assert [newcomer.written[name] for name in MODELS] == ["qwen3:8b"] * 3
+        assert {one.body["model"] for one in ollama.requests} == {"qwen3:8b"}
 
 
 class TestAgain:

@@ -28,6 +28,13 @@ class TestAnAdminsTable:
         assert prices(file).of("claude-sonnet-5-5")[0].cost(Usage(1_000_000)) == 50 * DOLLAR
         assert prices(file, free=True).of("claude-sonnet-5-5")[0].cost(Usage(1_000_000)) == 50 * DOLLAR
 
+    def test_may_name_the_provider(self, file: Path) -> None:
+        file.write_text('["openai:gpt-5"]\ninput = 3\n["anthropic:claude-sonnet-5-5"]\ninput = 4\n')
+        found = prices(file, free_at=["ollama"])
+        assert found.of("openai:gpt-5-mini")[0].cost(Usage(1_000_000)) == 3 * DOLLAR
+        assert found.of("claude-sonnet-5-5")[0].cost(Usage(1_000_000)) == 4 * DOLLAR
+        assert not found.of("openrouter:gpt-5-mini")[1]
+
     @pytest.mark.parametrize(
         ("text", "fault"),
         [
