@@ -24,6 +24,23 @@ For whoever runs the bot.
 Settings come from environment variables and from the file `.env` in the folder where the bot starts; a variable wins over the file. A wrong value stops the start and names what is allowed. A misspelled name is pointed out.
 
 `discoclaw init` asks for the first ones and writes them to `.env`. [.env.example](../.env.example) is the same list as a file to copy. [operating.md](operating.md#the-settings-that-matter-first) says which settings matter first.
+
+## Which server takes which settings
+
+| server | its name | key | address |
+|---|---|---|---|
+| Anthropic, or another with its API | `anthropic` | `ANTHROPIC_API_KEY` | `https://api.anthropic.com`, or `ANTHROPIC_BASE_URL` |
+| OpenAI, or another with its API | `openai` | `OPENAI_API_KEY` | `https://api.openai.com/v1`, or `OPENAI_BASE_URL` |
+| Ollama | `ollama` | none | `http://127.0.0.1:11434/v1` |
+| LM Studio | `lmstudio` | none | `http://127.0.0.1:1234/v1` |
+| llama.cpp | `llamacpp` | none | `http://127.0.0.1:8080/v1` |
+| vLLM | `vllm` | none | `http://127.0.0.1:8000/v1` |
+| OpenRouter | `openrouter` | `OPENROUTER_API_KEY` | `https://openrouter.ai/api/v1` |
+| Google | `gemini` | `GEMINI_API_KEY` | `https://generativelanguage.googleapis.com/v1beta/openai` |
+
+`DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like. A name without a server is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where one of the last six is, if not at its usual address.
+
+## All settings
 """  # noqa: E501
 
 _SUBJECT = re.compile(r"# --- (.+) ---")

@@ -47,7 +47,7 @@ def init(
         typer.Option("--base-url", help="A model's server, such as Ollama's.", show_default=False),
     ] = None,
     model: Annotated[
-        Flag, typer.Option("--model", help="The model that answers.", show_default=False)
+        Flag, typer.Option("--model", help="The model that answers, as ollama:qwen3:8b.", show_default=False)
     ] = None,
     no_check: Annotated[
         bool, typer.Option("--no-check", help="Don't ask Discord and the model whether it is right.")

@@ -1,22 +1,38 @@
 """Which provider the settings ask for, and what it needs."""
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, SettingsError
 from discoclaw.core.model import ModelRequest, UserTurn
+from discoclaw.core.model_names import PROVIDERS as NAMES
 from discoclaw.core.redact import PLAIN
 from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.models.providers import PROVIDERS, SERVERS, open_models
 from discoclaw.settings import ModelProvider
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
 
 
 def test_the_settings_offer_every_provider() -> None:
-    assert set(get_args(ModelProvider)) == set(PROVIDERS)
+    assert set(get_args(ModelProvider)) == set(PROVIDERS) == set(NAMES)
+
+
+def test_the_documents_table_has_each_server_with_its_settings() -> None:
+    page = (Path(__file__).parents[2] / "docs/settings.md").read_text(encoding="utf-8")
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    found = {name.strip("`"): (server, key, address) for server, name, key, address in rows[2:]}
+    assert set(found) == set(PROVIDERS) - {"offline"}
+    for name, provider in PROVIDERS.items():
+        if name != "offline":
+            server, key, address = found[name]
+            assert server.startswith(provider.title) and key.strip("`") == (provider.key or "none")
+            assert address.startswith(f"`{provider.address}`")
+            assert provider.moved == SERVERS or provider.moved in address
 
 
 def test_a_config_does_not_show_its_key() -> None:
