@@ -163,8 +163,7 @@ def _key(config: ModelConfig) -> Iterator[Finding]:
     """Whether a vendor's key goes somewhere else."""
     for own in used_by(config):
         provider, whose = PROVIDERS[own.provider], vendor_of(own.key or "")
-        astray = whose is not None and not (whose == provider.title and is_at_vendor(own))
-        if astray and not is_at_vendor(own) and not is_own(own.base_url):
+        if whose == provider.title and not is_at_vendor(own) and not is_own(own.base_url):
             text = f"a key of {whose} is sent to {address_of(own)}"
             way_out = f"take it out of {provider.key}, unless that server passes it on"
             yield Finding("key", "warning", text, way_out)

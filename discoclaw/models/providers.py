@@ -59,7 +59,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "vllm": Provider("vLLM", _openai, "http://127.0.0.1:8000/v1"),
     "openrouter": Provider("OpenRouter", _openai, "https://openrouter.ai/api/v1", key="OPENROUTER_API_KEY"),
     "gemini": Provider(
-        "Gemini", _openai, "https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
+        "Google", _openai, "https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
     ),
     "offline": Provider("the offline model", offline.open_models),
 }

@@ -81,7 +81,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Who answers people when a budget is nearly spent (`small`, a model of the same server), and when it is.
+    """Who answers people when a budget is nearly spent (`small`, by its name), and when it is.
 
     "" and None: nobody does.
     """

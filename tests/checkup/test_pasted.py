@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from discoclaw.checkup.pasted import Server, check_key, check_token, server_at
+from discoclaw.checkup.pasted import Server, check_key, check_token, server_at, vendor_of
 from discoclaw.core.errors import SettingsError
 
 TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
@@ -75,3 +75,26 @@ def test_an_empty_key_is_left_to_whoever_asks_for_it_and_a_token_is_a_key_of_nob
     check_token(f" {TOKEN}\n")
     with pytest.raises(SettingsError, match="is the token of a Discord bot"):
         check_key(TOKEN, "ANTHROPIC_API_KEY", "", "ANTHROPIC_BASE_URL")
+
+
+@pytest.mark.parametrize(
+    ("key", "vendor"),
+    [
+        ("sk-ant-api03-x", "Anthropic"),
+        ("sk-proj-x", "OpenAI"),
+        ("sk-x", "OpenAI"),
+        ("sk-or-v1-x", "OpenRouter"),
+        ("AIzaSy-x", "Google"),
+        ("of-some-other-form", "Google"),
+    ],
+)
+def test_each_vendors_key_is_taken_for_that_vendor_and_a_known_one_for_no_other(
+    key: str, vendor: str
+) -> None:
+    check_key(key, "A_KEY", vendor, "A_URL")
+    if vendor_of(key) is not None:
+        other = "Google" if vendor != "Google" else "OpenAI"
+        with pytest.raises(
+            SettingsError, match=f"^A_KEY=…: is a key of .*, and {other} is asked; use a key of"
+        ):
+            check_key(key, "A_KEY", other, "A_URL")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from discoclaw.core.errors import ModelNotSetUp, SettingsError
+from discoclaw.core.errors import ModelError, ModelNotSetUp, SettingsError
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
 from discoclaw.core.ports import Model
 from discoclaw.models.config import Access, ModelConfig
@@ -87,7 +87,7 @@ async def test_a_provider_has_one_pool_and_all_are_closed_together(servers: Serv
     assert len(servers.ollama.connections) == 1
     await models.close()
     for model in (models.chat, late):
-        with pytest.raises(Exception, match="closed"):
+        with pytest.raises(ModelError, match="closed"):
             await said(model)
     assert (len(servers.ollama.requests), len(servers.vllm.requests)) == (4, 1)
 
