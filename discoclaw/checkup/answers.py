@@ -124,6 +124,7 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
         async with asyncio.timeout(TURN_S):
             turn = await take_turn(settings, chat)
     except TimeoutError:
+        seen.can.append("answers, but too slowly")
         yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
     else:
         refused = {one.name for one in models.left_out()}
