@@ -94,8 +94,8 @@ class Failures:
 
     `status_error` and `connection_error` are its classes for an error status and for no connection. `told`
     reads the former. `kinds` has an entry for each class that says more than "it failed", and `generic` the
-    others. `rejected` is asked first about a status of 4xx, and returns None if it knows no better. `messages`
-    are for people.
+    others. `rejected` is asked first about a status of 4xx, and returns None if it knows no better.
+    `messages` are for people.
     """
 
     status_error: type[Any]
