@@ -116,6 +116,7 @@ def local(ms: int, zone: tzinfo) -> datetime:
         return datetime.max.replace(tzinfo=zone) if ms > 0 else datetime.min.replace(tzinfo=zone)
 
 
+@lru_cache(maxsize=4_096)  # each turn says the days of the same window again
 def day(ms: int, zone: tzinfo) -> str:
     """A day with its weekday: "Thu 2026-11-19"."""
     moment = local(ms, zone)
