@@ -1,6 +1,6 @@
 """The section titles used in prompts, shared by the code that writes prompts and the code that reads them.
 
-The user turn of a prompt consists of the first nine sections in this order, separated by `SEPARATOR`, with
+The user turn of a prompt consists of the first ten sections in this order, separated by `SEPARATOR`, with
 the user's message last. The offline model and the tests read prompts; `prompt/quote` keeps quoted text from
 imitating a title. The titles are behaviour: changing one changes what models are told.
 """
@@ -10,6 +10,7 @@ SENDER = "Sender:"
 DURABLE = "Durable memory (user-specific notes; may be empty):"
 ROLLING = "Conversation memory (rolling summary; may be empty):"
 RECENT = "Recent conversation:"
+NOW = "Current time:"
 LINKED = "Linked messages:"
 FILES = "Files in this talk:"
 REPLIED_TO = "Replied-to message:"
@@ -29,7 +30,6 @@ HATCHING = "An interview about who you are to be:"
 # The prompts of the background loops.
 EXISTING = "Existing items:"
 TALK = "Talk:"
-NOW = "Current time:"
 PREVIOUS_SUMMARY = "Previous summary:"
 NEW_MESSAGES = "New messages:"
 MAXIMUM = "Maximum length:"

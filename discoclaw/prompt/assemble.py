@@ -3,8 +3,10 @@
 The system prompt has only what the bot's admins decide: who the bot is, its rules, context files, the
 channel's name. What anybody else wrote is data, in the user message: the channel's topic and notes, then
 DNAM's sections in DNAM's order, with its titles and `---` separators: sender, durable memory, rolling
-summary, recent conversation, replied-to message, user message. Before the replied-to message stand two of our
-own: messages that are linked to, and files. Empty sections are left out. Every section has its own limit; the
+summary, recent conversation, replied-to message, user message. Before the replied-to message stand three of
+our own: the current time, messages that are linked to, and files. What differs in every turn stands behind
+the recent conversation, so that a server which caches prompts reads only the end of one. Empty sections are
+left out. Every section has its own limit; the
 texts of files may take half of the prompt. If the prompt is still over the budget, these texts are shortened
 first, as they are its bulk and the model is told so; then the recent conversation (oldest messages first),
 notes about the channel, and durable memory. The system prompt, the sender and the message are never cut.
@@ -60,8 +62,9 @@ class Materials:
     its owners; a name is "" if it is not known. `persona` is None for somebody who has only one. `soul` is
     the bot's personality as sections in order; if it has an identity, that replaces the default one.
     `content` are the context files in order, `place_content` those for this channel. `group` are notes about
-    the channel, the most important first, `durable` the chosen items as lines, best first, `rolling` the
-    summary. `window` is the recent conversation without the message itself, oldest first. `names` are those
+    the channel, the most important first, `durable` the chosen items as lines, best first, `places` where
+    each of them stands (in this order if empty), `rolling` the summary. `window` is the recent conversation
+    without the message itself, oldest first. `names` are those
     that people had in earlier prompts, by id, and `summarised` those that they have in the summary.
     """
 
@@ -75,6 +78,7 @@ class Materials:
     group: str = ""
     persona: PersonaNote | None = None
     durable: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
     rolling: str = ""
     window: tuple[Said, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +101,7 @@ class Assembled:
     """The prompt, and what of its materials is in it.
 
     `lines` are the messages of the window, oldest first, and `group` what people wrote about the place, both
-    as the model reads them. `durable` is how many of the items are in it, from the first. `sender` is the
+    as the model reads them. `durable` is how many of the items are in it, the best ones. `sender` is the
     section about the person. `names` has everybody's, by id. `files` are the files, with as much of their
     texts as is in it.
     """
@@ -130,7 +134,7 @@ def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = (
     room = budget.total - sum(utf16_length(block.text) for block in system)
     while True:  # each round shortens one part by what is too much, so there are only a few
         shown = section(entries)
-        user = _join(group, fixed, durable, rolling, lines, shown)
+        user = _join(group, fixed, _placed(durable, materials.places), rolling, lines, shown)
         excess = utf16_length(user) - room
         texts = any(entry.text for entry in entries)
         if excess <= 0 or not (texts or lines or group or durable):
@@ -220,6 +224,7 @@ class _Fixed:
     """The sections that are never cut."""
 
     sender: str
+    now: str
     linked: str
     replied_to: str
     message: str
@@ -238,14 +243,14 @@ def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:
     message, author = materials.message, materials.message.author
     sender = (
         f"{titles.SENDER}\n- name: {names[author.id]} (id {author.id})\n"
-        f"- owner: {'yes' if author.is_owner else 'no'}\n- now: {zones.now(*materials.now)}"
-        + _persona(materials.persona)
+        f"- owner: {'yes' if author.is_owner else 'no'}{_persona(materials.persona)}"
     )
     text = with_attachments(message.text, message.attachments)
     linked = [line for one in message.linked for line in _pointed_at(one, materials, names)]
     quoted = _pointed_at(message.quoted, materials, names) if message.quoted is not None else []
     return _Fixed(
         sender,
+        f"{titles.NOW}\n{zones.now(*materials.now)}",
         "\n".join([titles.LINKED, *linked]) if linked else "",
         "\n".join([titles.REPLIED_TO, *quoted]) if quoted else "",
         f"{titles.MESSAGE}\n{quote(text)}",
@@ -268,6 +273,11 @@ def _persona(persona: PersonaNote | None) -> str:
     return line + (f"\n- other personas: {', '.join(others)}" if others else "")
 
 
+def _placed(durable: Sequence[str], places: Sequence[int]) -> list[str]:
+    """The lines of the items, which come best first, each at its place."""
+    return [line for _, line in sorted(zip(places or range(len(durable)), durable, strict=False))]
+
+
 def _join(
     group: str, fixed: _Fixed, durable: list[str], rolling: str, lines: list[Line], attached: str
 ) -> str:
@@ -277,6 +287,7 @@ def _join(
         "\n".join([titles.DURABLE, *durable]) if durable else "",
         f"{titles.ROLLING}\n{quote(rolling)}" if rolling else "",
         "\n".join([titles.RECENT, *dated(lines)]) if lines else "",
+        fixed.now,
         fixed.linked,
         attached,
         fixed.replied_to,

@@ -6,7 +6,8 @@ say until when they held. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from discoclaw.core.gist import Gist
 from discoclaw.core.item import Item, durable_line
@@ -40,6 +41,7 @@ class Chosen:
     """One item that will be shown, and its line with its short id. `hit` is what found it.
 
     Without one, `always` says why it is there. `until` is when (ms) a newer item replaced it, if one did.
+    `place` is where it stands among the chosen items in a prompt, from 1.
     """
 
     item: Item
@@ -47,6 +49,7 @@ class Chosen:
     hit: Hit | None
     always: str = ALWAYS
     until: int | None = None
+    place: int = 0
 
     @property
     def why(self) -> str:
@@ -74,7 +77,7 @@ class Selection:
 
     def short_ids(self) -> ShortIds:
         """The ids by which a model reads the chosen items, to go on counting from."""
-        return ShortIds("i", (one.item.id for one in self.chosen))
+        return ShortIds("i", (one.item.id for one in sorted(self.chosen, key=attrgetter("place"))))
 
     @property
     def crowded(self) -> bool:
@@ -154,7 +157,24 @@ def select(
     page.fill(compared.always, int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(compared.relevant, page.room)
     page.fill(compared.always, page.room)
-    return Selection(tuple(page.chosen), known, recall, query, max_chars, now_ms, signals, standing)
+    return Selection(_placed(page.chosen), known, recall, query, max_chars, now_ms, signals, standing)
+
+
+def _placed(chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
+    """The items, best first, each with a place and a short id that don't depend on how well it was found.
+
+    So with the same items a prompt has the same lines, whatever is asked. What stands comes first, as it
+    stays when others come and go, and what was replaced comes last; else the order is that of remembering.
+    """
+
+    def steady(one: Chosen) -> tuple[bool, bool, int, str]:
+        item = one.item
+        return (not is_standing(item), one.until is not None, item.created_at, item.id)
+
+    places = {one.item.id: place for place, one in enumerate(sorted(chosen, key=steady), 1)}
+    return tuple(
+        replace(one, line=f"{one.line} [i{places[one.item.id]}]", place=places[one.item.id]) for one in chosen
+    )
 
 
 def _found(
@@ -214,14 +234,13 @@ class _Page:
             line, until = self._recall.line(item), self._until.get(item.id)
             if line.gist in self._said:
                 continue
-            named = f" [i{len(self.chosen) + 1}]"  # as `Selection.short_ids` counts them
-            text, cost = line.text, line.cost + len(named)
+            text, cost = line.text, line.cost
             if until is not None:
                 text = durable_line(item, until_ms=until)
-                cost = utf16_length(text) + 1 + len(named)
+                cost = utf16_length(text) + 1
+            cost += len(f" [i{len(self.chosen) + 1}]")  # all of them take as much, whichever is whose
             if cost > budget:
                 continue
-            text += named
             self._said.add(line.gist)
             budget -= cost
             self.room -= cost

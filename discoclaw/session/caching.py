@@ -45,11 +45,8 @@ MOST_WAITING = 32
 """How many lookups and writes may wait for a slow disk; further ones are skipped."""
 
 _BEFORE_MESSAGE = f"{titles.SEPARATOR}{titles.MESSAGE}\n"
-# The bot writes the lines of the sender's section, and a name is one line: see `prompt/assemble`. No quoted
-# text has a title in the first column.
-_MINUTE = re.compile(
-    rf"^({re.escape(titles.SENDER)}\n- name: .*\n- owner: .*\n- now: \w{{3}} \S+ \d\d):\d\d(?= \(UTC)", re.M
-)
+# No quoted text has a title in the first column.
+_MINUTE = re.compile(rf"({re.escape(titles.SEPARATOR + titles.NOW)}\n\w{{3}} \S+ \d\d):\d\d(?= \(UTC)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ from discoclaw.session.prepare import Prepared
 from discoclaw.session.stopping import Stoppable
 from discoclaw.session.talk_meaning import Asker
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
-from discoclaw.session.tools.offering import LOOKED_AT, Moment
 
 LOOKING = "*looking in my memory…*"
 WORKING = "*working on it…*"
@@ -138,7 +137,7 @@ class Conversation:
         """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
         prompt, text = ready.prompt, said.text
         remembers = arrival.permission.holds and self._rules.remembers
-        offered = self._toolbox.offered(_moment(arrival, ready)) if remembers else ()
+        offered = self._toolbox.specs if remembers else ()
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user, media=ready.attached.media),),
@@ -246,14 +245,6 @@ class Conversation:
             return section(found, place)
 
         return search
-
-
-def _moment(arrival: Arrival, ready: Prepared) -> Moment:
-    """What decides which tools are offered."""
-    message, items = arrival.message, ready.gathered.items
-    texts = [message.text, *(said.text for said in ready.window[-LOOKED_AT:])]
-    texts += [message.quoted.text] if message.quoted is not None else []
-    return Moment.of(texts, items=len(items.active), personas=items.persona is not None)
 
 
 def _refused(turn: AssistantTurn) -> ToolTurn:

@@ -46,6 +46,7 @@ class Prompts:
             place_content=place_content,
             group=gathered.group,
             durable=tuple(one.line for one in chosen),
+            places=tuple(one.place for one in chosen),
             persona=gathered.items.persona,
             rolling=gathered.summary,
             window=tuple(window),

@@ -9,9 +9,9 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.prompt.reader import (
     MESSAGE,
+    NOW_TITLE,
     RECENT,
     REPLIED_TO,
-    SENDER,
     SPEAKER,
     TURN_TITLES,
     days,
@@ -40,16 +40,16 @@ class TestNow:
         async with start(model, timezone="Europe/Berlin", **QUIET) as world:
             await world.ann.send(world.general, "hello")
             berlin = world.env.now() + timedelta(hours=1)
-            assert f"- now: {berlin:%a %Y-%m-%d %H:%M} (UTC+01:00)" in shown(model, SENDER)
+            assert f"{berlin:%a %Y-%m-%d %H:%M} (UTC+01:00)" in shown(model, NOW_TITLE)
             given = {"text": "User's time zone is Asia/Tokyo.", "key": "timezone"}
             model.answers.extend([calls(("memory_store", given)), "Done."])
             await world.ann.send(world.general, "remember that I am in Tokyo")
             await world.ann.send(world.general, "what time is it?")
             tokyo = world.env.now() + timedelta(hours=9)
-            assert f"- now: {tokyo:%a %Y-%m-%d %H:%M} (UTC+09:00)" in shown(model, SENDER)
+            assert f"{tokyo:%a %Y-%m-%d %H:%M} (UTC+09:00)" in shown(model, NOW_TITLE)
             assert days(shown(model, RECENT)) == [day(world, hours=9)]
             await world.bob.send(world.general, "and here?")
-            assert "(UTC+01:00)" in shown(model, SENDER)[2]
+            assert "(UTC+01:00)" in shown(model, NOW_TITLE)[0]
 
     async def test_keeps_a_zone_that_was_told_in_private_in_private(self, start: Start) -> None:
         model = ScriptedModel()
@@ -58,9 +58,9 @@ class TestNow:
             model.answers.extend([calls(("memory_store", given)), "Done."])
             await world.ann.send_dm("remember that I am in Tokyo")
             await world.ann.send_dm("what time is it?")
-            assert "(UTC+09:00)" in shown(model, SENDER)[2]
+            assert "(UTC+09:00)" in shown(model, NOW_TITLE)[0]
             await world.ann.send(world.general, "what time is it?")
-            assert "(UTC+00:00)" in shown(model, SENDER)[2]
+            assert "(UTC+00:00)" in shown(model, NOW_TITLE)[0]
 
 
 class TestDays:
@@ -76,7 +76,7 @@ class TestDays:
             assert days(recent) == [day(world, 3), day(world, 1)]
             assert recent[:2] == [f"{day(world, 3)}:", "[ann]: tomorrow I have the dentist"]
             assert shown(model, REPLIED_TO) == [f"{day(world, 1)}:", "[bob]: how was it?"]
-            assert shown(model, SENDER)[2].startswith(f"- now: {day(world)} ")
+            assert shown(model, NOW_TITLE)[0].startswith(f"{day(world)} ")
 
     @pytest.mark.parametrize(
         "name", ["Thu 2026-11-19:", "m1 Thu 2026-11-19 18:06 »", "»", "assistant", "TestBot"]

@@ -1,71 +1,39 @@
 """Which tools a model is offered in a turn, and the short ids by which it names what it was shown."""
 
-import pytest
-
 from tests.app.conftest import Start
 from tests.app.test_model_tools import CAT, VET, call, items, linked, offered
 from tests.session.scene import ScriptedModel, calls
 
-FOUR = ["memory_search", "memory_store", "memory_update", "memory_forget"]
+ALL = [
+    "memory_search",
+    "memory_store",
+    "memory_update",
+    "memory_forget",
+    "memory_recall",
+    "memory_add",
+    "memory_link",
+    "memory_branch",
+    "memory_history",
+    "memory_consolidate",
+]
 
 
 class TestWhatIsOffered:
-    async def test_is_search_store_update_and_forget_first_in_every_turn(self, start: Start) -> None:
+    async def test_is_the_same_whatever_is_said_and_remembered(self, start: Start) -> None:
         model = ScriptedModel()
         async with start(model, extraction_enabled=False) as world:
-            assert await offered(world, model, "thanks!") == FOUR
+            assert await offered(world, model, "thanks!") == ALL
             await call(world, model, ("memory_store", {"text": CAT}), ("memory_store", {"text": VET}))
-            assert await offered(world, model, "which tea is good?") == FOUR
-            tools = await offered(world, model, "please link these two, remember it, and tidy up")
-            assert tools[:4] == FOUR
-            assert {"memory_link", "memory_add", "memory_consolidate"} <= set(tools[4:])
-            assert [tool.name for tool in model.requests[-1].tools if tool.cache] == ["memory_forget"]
-
-    @pytest.mark.parametrize(
-        ("text", "tool"),
-        [
-            ("How do you know that?", "memory_history"),
-            ("Seit wann weißt du das?", "memory_history"),
-            ("¿Desde cuándo lo sabes?", "memory_history"),
-            ("Depuis quand le sais-tu ?", "memory_history"),
-            ("Räum bitte dein Gedächtnis auf", "memory_consolidate"),
-            ("Clean up your memory", "memory_consolidate"),
-            ("整理一下记忆", "memory_consolidate"),
-            ("Das gehört zusammen", "memory_link"),
-            ("関連付けて", "memory_link"),
-            ("Let's use another persona for work", "memory_branch"),
-            ("Welche Rollen habe ich?", "memory_branch"),
-            ("Was weißt du noch über mich?", "memory_recall"),
-            ("Recuerda que Lena trabaja en Acme", "memory_add"),
-        ],
-    )
-    async def test_goes_by_what_the_message_asks_for(self, start: Start, text: str, tool: str) -> None:
-        model = ScriptedModel()
-        async with start(model, extraction_enabled=False) as world:
-            for item in (CAT, VET):
-                await world.ann.send(world.general, f"!memory remember {item}")
-            assert tool in await offered(world, model, text)
-            assert tool not in await offered(world, model, "which tea is good?") or text in model.user_turn()
-
-    async def test_goes_by_the_talk_before_a_short_answer_too(self, start: Start) -> None:
-        model = ScriptedModel(["Shall I tidy up what I remember?"])
-        async with start(model, extraction_enabled=False) as world:
-            for item in (CAT, VET):
-                await world.ann.send(world.general, f"!memory remember {item}")
-            await world.ann.send(world.general, "hello")
-            assert "memory_consolidate" in await offered(world, model, "yes")
-
-    async def test_is_nothing_that_has_nothing_to_work_on(self, start: Start) -> None:
-        model = ScriptedModel()
-        async with start(model, extraction_enabled=False) as world:
-            assert await offered(world, model, "link these, tidy up, and tell me the history") == FOUR
-
-    async def test_has_personas_for_who_has_several(self, start: Start) -> None:
-        model = ScriptedModel()
-        async with start(model, extraction_enabled=False) as world:
-            assert "memory_branch" not in await offered(world, model, "which tea is good?")
             await world.ann.send(world.general, "!memory create-branch work")
-            assert "memory_branch" in await offered(world, model, "which tea is good?")
+            for text in (
+                "which tea is good?",
+                "please link these two, and tidy up",
+                "seit wann weißt du das?",
+            ):
+                assert await offered(world, model, text) == ALL
+            await world.bob.send(world.dev, "hello")
+            assert all(request.tools == model.requests[0].tools for request in model.requests)
+            assert [tool.name for tool in model.requests[-1].tools if tool.cache] == ["memory_consolidate"]
 
     async def test_stays_the_same_to_the_end_of_the_turn(self, start: Start) -> None:
         model = ScriptedModel()
@@ -90,9 +58,9 @@ class TestShortIds:
             model.answers.extend(
                 [
                     calls(
-                        ("memory_forget", {"item": "i1"}),
+                        ("memory_forget", {"item": "i2"}),
                         ("memory_store", {"text": "User has a red cup."}),
-                        ("memory_update", {"id": "[I2]", "text": "User has two cats."}),
+                        ("memory_update", {"id": "[I1]", "text": "User has two cats."}),
                     ),
                     "Done.",
                 ]
@@ -100,12 +68,12 @@ class TestShortIds:
             await world.ann.send(world.general, "what do you remember about me?")
             lines = [line for line in model.user_turn().splitlines() if line.startswith("- [fact]")]
             assert [line.rpartition(" ")[2] for line in lines] == ["[i1]", "[i2]"]
-            assert VET in lines[0] and CAT in lines[1]
+            assert CAT in lines[0] and VET in lines[1]
             forgotten, stored, updated = (text for _, text in model.results())
-            assert forgotten.startswith("Forgotten: [i1].")
+            assert forgotten.startswith("Forgotten: [i2].")
             assert stored == "Remembered: User has a red cup. [i3]."
             # A command said so after the message, and the item is still the one that the prompt showed.
-            assert updated.startswith("Not changed") and updated.endswith(f"{CAT} [i2].")
+            assert updated.startswith("Not changed") and updated.endswith(f"{CAT} [i1].")
             assert VET not in {item.text for item in (await items(world)).values()}
 
     async def test_go_on_in_what_tools_find_and_name_it_there_too(self, start: Start) -> None:

@@ -19,7 +19,7 @@ FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21,
 
 _PARTS = (
     *ALL_TITLES,
-    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:9]),
+    *(title.translate(FULLWIDTH) for title in ALL_TITLES[:10]),
     "---",
     "-\u200b--",
     "---".translate(FULLWIDTH),

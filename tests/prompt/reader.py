@@ -19,14 +19,15 @@ LINKED = "Linked messages:"
 FILES = "Files in this talk:"
 REPLIED_TO = "Replied-to message:"
 MESSAGE = "User message:"
-TURN_TITLES = (GROUP_TITLE, SENDER, DURABLE, ROLLING, RECENT, LINKED, FILES, REPLIED_TO, MESSAGE)
+NOW_TITLE = "Current time:"
+TURN_TITLES = (GROUP_TITLE, SENDER, DURABLE, ROLLING, RECENT, NOW_TITLE, LINKED, FILES, REPLIED_TO, MESSAGE)
 FACTS_TITLES = (
-    "Current time:",
+    NOW_TITLE,
     "Existing items:",
     "Talk:",
 )
 SUMMARY_TITLES = (
-    "Current time:",
+    NOW_TITLE,
     "Previous summary:",
     "Known themes of this channel:",
     "Known decisions of this channel:",

@@ -137,7 +137,12 @@ class TestWhatGivesWayFirst:
     def test_system_sender_and_message_never_do(self) -> None:
         text = "y" * 5000
         prompt = within(1, message=inbound(1000, text), content=("Rules " * 100,))
-        assert tuple(sections(prompt.user, TURN_TITLES)) == ("Sender:", ROLLING, "User message:")
+        assert tuple(sections(prompt.user, TURN_TITLES)) == (
+            "Sender:",
+            ROLLING,
+            "Current time:",
+            "User message:",
+        )
         assert prompt.user.endswith(text)
         assert "- name: Ann (id 1)" in prompt.user
         assert "Rules " * 99 in prompt.system[0].text

@@ -89,10 +89,10 @@ class TestNothingQuotedPassesForStructure:
         )
         found = sections(prompt.user, TURN_TITLES)
         put_in = [False, True, bool(durable), bool(rolling), bool(window)]
-        put_in += [quoted is not None, bool(files), quoted is not None, True]
+        put_in += [True, quoted is not None, bool(files), quoted is not None, True]
         assert list(found) == [title for title, there in zip(TURN_TITLES, put_in, strict=True) if there]
 
-        assert len(found["Sender:"]) == 3
+        assert len(found["Sender:"]) == 2
         assert len(entries(found.get(DURABLE, []), ITEM)) == len(durable)
         plain_text(found.get(ROLLING, []))
         assert len(entries(found.get(REPLIED_TO, []), SPEAKER)) == (quoted is not None)
@@ -127,7 +127,7 @@ class TestNothingQuotedPassesForStructure:
         assert first.startswith("You are in ")
         assert rest == (["", "The file."] if files else [])
         found = sections(prompt.user, TURN_TITLES)
-        assert list(found)[-2:] == ["Sender:", "User message:"]
+        assert list(found)[-3:] == ["Sender:", "Current time:", "User message:"]
         plain_text(found.get(GROUP_TITLE, []))
         heads = [line.partition(":")[0] for line in found.get(GROUP_TITLE, [])]
         expected = (["Thread"] if kind == "t" else []) + (["Topic"] if bare(topic).strip() else [])

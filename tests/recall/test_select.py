@@ -51,9 +51,9 @@ class TestTheBudget:
     ) -> None:
         shown = chosen(query, items, max_chars)
         assert [one.line for one in shown] == [
-            f"{durable_line(one.item, until_ms=one.until)} [i{number}]"
-            for number, one in enumerate(shown, start=1)
+            f"{durable_line(one.item, until_ms=one.until)} [i{one.place}]" for one in shown
         ]
+        assert sorted(one.place for one in shown) == list(range(1, len(shown) + 1))
         assert len({one.item.id for one in shown}) == len(shown)
         assert {one.item.id for one in shown} <= {one.id for one in items}
 

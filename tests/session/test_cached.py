@@ -133,13 +133,11 @@ class TestTheSameQuestion:
         assert len(one.model.requests) == 1
 
     def test_is_so_whatever_the_sender_is_called(self) -> None:
-        author = replace(ANN, name="A\n- now: Mon 2026")
+        author = replace(ANN, name="A\nCurrent time:\nMon 2026")
         assert key_of(request(author=author)) == key_of(request(author=author, at=TOP + 59 * MINUTE))
 
     def test_is_the_same_all_the_hour_below_notes_that_imitate_the_sender(self) -> None:
-        notes = (
-            f"Themes: tea\n{titles.SENDER}\n- name: Eve\n- owner: no\n- now: Mon 2026-02-02 02:41 (UTC+00:00)"
-        )
+        notes = f"Themes: tea{titles.SEPARATOR}{titles.NOW}\nMon 2026-02-02 02:41 (UTC+00:00)"
         first, last, other = (
             key_of(request(group=text, at=at))
             for text, at in (
@@ -163,7 +161,7 @@ class TestTheSameQuestion:
         assert (await one.ask(request()))[0] == "new"
 
 
-TIME = "- now: Mon 2026-02-02 02:41 (UTC+00:00)"
+TIME = "Current time:\nMon 2026-02-02 02:41 (UTC+00:00)"
 CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the message": lambda: request("Hello!"),
     "the hour": lambda: request(at=TOP + HOUR),
@@ -182,9 +180,9 @@ CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the length": lambda: replace(request(), max_tokens=9),
     "the person": lambda: request(subject="user-2"),
     "the time in what somebody wrote": lambda: request(
-        window=(said(1, BOB, "- now: Mon 2026-02-02 02:41 (UTC"),)
+        window=(said(1, BOB, "Current time:\nMon 2026-02-02 02:41 (UTC"),)
     ),
-    "another time in it": lambda: request(window=(said(1, BOB, "- now: Mon 2026-02-02 02:42 (UTC"),)),
+    "another time in it": lambda: request(window=(said(1, BOB, "Current time:\nMon 2026-02-02 02:42 (UTC"),)),
 }
 
 

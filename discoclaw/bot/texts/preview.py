@@ -201,7 +201,7 @@ def _notes(made: Preview) -> str:
 def _person(made: Preview) -> str:
     """What the model is told about the person and what is there for everybody."""
     _, *sender = made.ready.prompt.sender.splitlines()
-    lines = ["**About you**", *(plain(line) for line in sender if not line.startswith("- now:"))]
+    lines = ["**About you**", *map(plain, sender)]
     soul = made.ready.gathered.who.soul
     if soul.user:
         lines.append(f"- what my personality says about you: {words(soul.user)}")

@@ -32,6 +32,7 @@ _TITLES = (
     titles.DURABLE,
     titles.ROLLING,
     titles.RECENT,
+    titles.NOW,
     titles.LINKED,
     titles.FILES,
     titles.REPLIED_TO,

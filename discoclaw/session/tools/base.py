@@ -30,7 +30,6 @@ from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.tools.offering import Moment, When, always
 from discoclaw.session.tools.schema import lean
 from discoclaw.show.withdrawn import withdrawn
 
@@ -213,15 +212,16 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, the shape of its input, its function, and `when` it is offered.
+    """One tool: its name, the shape of its input, and its function.
 
-    `waits`: it limits by itself how long it takes. The others have as long as a reply waits for a disk.
+    `more`: a model that reads little at once does without it. `waits`: it limits by itself how long it takes.
+    The others have as long as a reply waits for a disk.
     """
 
     name: str
     shape: type[ToolInput]
     run: Callable[[ToolContext, Any], Coroutine[Any, Any, str]]
-    when: When = always
+    more: bool = False
     waits: bool = False
 
     @property
@@ -233,19 +233,17 @@ class Tool:
 
 
 class Toolbox:
-    """All tools by name. `specs` describes them to the model, those that are always offered first."""
+    """All tools by name. `specs` describes them to the model, `fewer` those that every model is offered.
+
+    Neither depends on what is said: whatever stands behind the tools in a request, a server would have to
+    read again.
+    """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self.tools = tuple(sorted(tools, key=lambda tool: tool.when is not always))
-        fixed = [tool.spec for tool in self.tools if tool.when is always]
-        fixed[-1:] = [replace(spec, cache=True) for spec in fixed[-1:]]
-        self.specs = (*fixed, *(tool.spec for tool in self.tools[len(fixed) :]))
+        self.tools = tuple(sorted(tools, key=lambda tool: tool.more))
+        self.specs = _cached(self.tools)
+        self.fewer = _cached([tool for tool in self.tools if not tool.more])
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
-
-    def offered(self, moment: Moment) -> tuple[ToolSpec, ...]:
-        """The tools for a turn. Those that are always offered come first, so that they can be cached."""
-        known = zip(self.tools, self.specs, strict=True)
-        return tuple(spec for tool, spec in known if tool.when(moment))
 
     async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
         """Run one call. Never raises: a failure becomes a result the model can read."""
@@ -276,6 +274,12 @@ class Toolbox:
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)
+
+
+def _cached(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
+    """What the model is told of these tools; a provider may cache them up to the last one."""
+    specs = [tool.spec for tool in tools]
+    return (*specs[:-1], *(replace(spec, cache=True) for spec in specs[-1:]))
 
 
 async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:

@@ -15,7 +15,6 @@ from discoclaw.core.text import collapse, normalise
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.meant import find
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
-from discoclaw.session.tools.offering import linking, remembering
 
 ITEM = "Its id, key or text."
 _MOST_ABOUT = 10
@@ -283,6 +282,6 @@ TOOLS = (
     Tool("memory_store", Store, store),
     Tool("memory_update", Update, update),
     Tool("memory_forget", Forget, forget),
-    Tool("memory_add", Add, add, when=remembering),
-    Tool("memory_link", Link, link, when=linking),
+    Tool("memory_add", Add, add, more=True),
+    Tool("memory_link", Link, link, more=True),
 )

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from discoclaw.session.deadline import in_time
 from discoclaw.session.tools.base import Text, Tool, ToolContext, ToolInput
-from discoclaw.session.tools.offering import tidying, when_it_changed
 from discoclaw.show import text as shown
 
 
@@ -43,6 +42,6 @@ async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
 
 
 TOOLS = (
-    Tool("memory_history", HistoryOf, history_of, when=when_it_changed),
-    Tool("memory_consolidate", Consolidate, consolidate, when=tidying, waits=True),
+    Tool("memory_history", HistoryOf, history_of, more=True),
+    Tool("memory_consolidate", Consolidate, consolidate, more=True, waits=True),
 )

@@ -10,7 +10,6 @@ from discoclaw.core.ports import Offer
 from discoclaw.core.privacy import sensitivity
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.tools.base import Name, Tool, ToolContext, ToolInput
-from discoclaw.session.tools.offering import switching
 from discoclaw.show import text as shown
 
 
@@ -78,4 +77,4 @@ async def branch(context: ToolContext, wanted: Branch) -> str:
     return f"Proposed. The person gets a button to switch to {to}; nothing has changed yet."
 
 
-TOOLS = (Tool("memory_branch", Branch, branch, when=switching),)
+TOOLS = (Tool("memory_branch", Branch, branch, more=True),)

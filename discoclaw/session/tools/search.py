@@ -14,7 +14,6 @@ from discoclaw.core.view import View
 from discoclaw.prompt.memory_block import memory_block
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
-from discoclaw.session.tools.offering import remembering
 
 log = logging.getLogger(__name__)
 
@@ -129,5 +128,5 @@ def _subject(item: Item) -> str:
 
 TOOLS = (
     Tool("memory_search", Search, search),
-    Tool("memory_recall", Recall, recall, when=remembering),
+    Tool("memory_recall", Recall, recall, more=True),
 )
