@@ -1,4 +1,4 @@
-"""How long what a model reads is in three typical turns: rules, tools, notes, talk and message.
+"""How long what a model reads is in three typical turns, an extraction and a summary.
 
 The bot is the whole one, with 40 memories, a summary, notes about the channel and a full window; only Discord
 and the model are simulated. Tokens are estimated as the bot does it (`session/compact`), since each model's
@@ -17,6 +17,7 @@ from discoclaw.app import build
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent, UserTurn
 from discoclaw.core.ports import Shape
 from discoclaw.core.subject import user_subject
+from discoclaw.loops.facts_prompt import BRIEF
 from discoclaw.session.compact import estimate
 
 TURNS = {
@@ -34,6 +35,7 @@ class Reader(EchoModel):
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[ModelRequest] = []
+        self.loops: dict[str, tuple[str, str]] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
@@ -43,6 +45,7 @@ class Reader(EchoModel):
     async def structured(
         self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
     ) -> Shape:
+        self.loops[purpose] = (system, prompt)
         dice = random.Random(11)
         answers = {
             "summary": ". ".join(sentence(dice, 12) for _ in range(8)),
@@ -67,11 +70,18 @@ async def measure() -> list[Figure]:
                 app.client._connection.parse_message_create(message_payload(number, text))
                 await app.settle()
     found = dict(zip(TURNS, model.requests[-len(TURNS) :], strict=True))
-    return [
+    figures = [
         Figure(f"{name}: what the model reads", size(all_of(one)), size(first_of(one)), unit, "cacheable")
         for name, one in found.items()
         for unit, size in (("tokens", _tokens), ("chars", _chars))
     ]
+    figures += [
+        Figure(f"{name}: what the model reads", size([*texts]), size([texts[0]]), unit, "rules")
+        for name, texts in model.loops.items()
+        for unit, size in (("tokens", _tokens), ("chars", _chars))
+    ]
+    small = [BRIEF, *model.loops["extraction"][1:]]
+    return [*figures, Figure("extraction, small", _tokens(small), _tokens(small[:1]), "tokens", "rules")]
 
 
 def first_of(request: ModelRequest) -> list[str]:

@@ -55,6 +55,7 @@ from discoclaw.settings_types import (
     Servers,
     ShardSet,
     Store,
+    Tokens,
     Zone,
     is_address,
 )
@@ -138,7 +139,7 @@ class Settings(BaseSettings):
     history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
     timezone: Zone = _env("DISCOCLAW_TIMEZONE", "UTC")
-    context_tokens: int = _env("DISCOCLAW_CONTEXT_TOKENS", 128_000, ge=4000, le=10_000_000)
+    context_tokens: Tokens = _env("DISCOCLAW_CONTEXT_TOKENS", None, ge=4000, le=10_000_000)
 
     # The model's tools
     tools_enabled: bool = _env("DISCOCLAW_TOOLS_ENABLED", True)

@@ -268,6 +268,7 @@ ShardSet = Annotated[Wanted | None, NoDecode, PlainValidator(_shards)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
 PageToken = Annotated[Secret, AfterValidator(_page_token)]
 Folder = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+Tokens = Annotated[int | None, BeforeValidator(_blank_is_none)]
 File = Annotated[Path | None, BeforeValidator(_blank_is_none), "a file"]  # else it would equal Folder
 Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]

@@ -37,6 +37,7 @@ WORDS: Mapping[object, str] = {
     types.Zone: "a name of the IANA database, such as Europe/Berlin",
 }
 """What each type takes. Numbers and choices say it themselves."""
+NUMBERS = (int, float, int | None)
 
 
 def required(fault: Any, field: FieldInfo | None) -> str:
@@ -48,14 +49,14 @@ def required(fault: Any, field: FieldInfo | None) -> str:
         return "must be true or false"
     if kind == "string_too_short":
         return "must not be empty"
-    if field is not None and field.annotation in (int, float):
+    if field is not None and field.annotation in NUMBERS:
         return f"must be {number(field)}"
     return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def number(field: FieldInfo) -> str:
     """What a numeric field takes: `a whole number from 1 to 200`, or `a number above 0, up to 600`."""
-    kind = "a whole number" if field.annotation is int else "a number"
+    kind = "a number" if field.annotation is float else "a whole number"
     limits = {
         name: getattr(one, name)
         for one in field.metadata
@@ -77,6 +78,6 @@ def allowed(kind: object, field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)
         return f"{', '.join(others)} or {last}"
-    if field.annotation in (int, float):
+    if field.annotation in NUMBERS:
         return number(field)
     raise ValueError(f"the type of {field.validation_alias} has no words in settings_words.py")

@@ -46,7 +46,6 @@ class Answering(Feature):
         "history_budget",
         "prompt_budget",
         "timezone",
-        "context_tokens",
         "tools_enabled",
         "content_dir",
         "personas",
@@ -66,9 +65,10 @@ class Answering(Feature):
     ) -> None:
         settings, storage, clock, me = basics.settings, disk.storage, basics.clock, basics.me
         consolidation = Consolidation(learning.consolidate)
+        offered = toolbox if settings.tools_enabled else tools.NONE
         self.conversation = Conversation(
             models.chat,
-            toolbox if settings.tools_enabled else tools.NONE,
+            offered,
             ToolParts(
                 storage.used, finding.items, storage.people.choices, consolidation, storage.withdrawals
             ),
@@ -87,6 +87,8 @@ class Answering(Feature):
                 clock=clock,
                 me=me,
                 zone=settings.zone,
+                rules=hearing.answers,
+                tools=offered.offered,
             ),
             hearing.attachments,
         )

@@ -84,7 +84,7 @@ def build(
     finding = Finding(basics, disk, usage)
     archive = Archived(basics, disk, finding)
     learning = Learning(basics, disk, models, archive, finding)
-    files = Files(basics, disk, client)
+    files = Files(basics, disk, models, client)
     past = history or Past(
         client, client.access, client.me, settings.owners, redactor, client.waits, client.passed
     )

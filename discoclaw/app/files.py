@@ -5,10 +5,10 @@ from typing import ClassVar
 from discoclaw.app.basics import Basics
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
+from discoclaw.app.models import Models
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.files.download import Download
 from discoclaw.bot.files.linked import Links
-from discoclaw.session.files.arranging import Room
 from discoclaw.session.files.attaching import Attachments, Bounds
 from discoclaw.session.files.reading import Limits, Reader
 from discoclaw.session.files.shelf import Shelf
@@ -27,7 +27,7 @@ class Files(Feature):
         "older_files",
     )
 
-    def __init__(self, basics: Basics, disk: OnDisk, client: DiscoClaw) -> None:
+    def __init__(self, basics: Basics, disk: OnDisk, models: Models, client: DiscoClaw) -> None:
         settings = basics.settings
         limits = Limits(settings.file_max_mb * 1_000_000, settings.file_max_chars)
         self.reader = Reader(Download(client, settings.discord_api), limits, basics.redactor)
@@ -39,7 +39,7 @@ class Files(Feature):
         self._bounds = Bounds(
             settings.files_per_message if settings.files_enabled else 0,
             settings.older_files,
-            Room(settings.context_tokens * 3 // 4),
+            models.reads,
         )
 
     def attachments(self, refill: Refill) -> Attachments:

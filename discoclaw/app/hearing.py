@@ -13,12 +13,12 @@ from discoclaw.app.models import Models
 from discoclaw.app.part import Part
 from discoclaw.app.sole import Sole
 from discoclaw.core.ports import History
-from discoclaw.session.conversation import AnswerRules
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery, HatchingRules
 from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.listen import Listener
 from discoclaw.session.personal import TalkInRam
+from discoclaw.session.prompts import AnswerRules
 from discoclaw.session.refill import Refill
 from discoclaw.session.retracted import Retractions
 from discoclaw.session.rewriting import Rewriting
@@ -52,7 +52,7 @@ class Hearing(Feature):
         self.windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=idle_ms)
         self.explained = Explained()
         rules = HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers)
-        self.answers = AnswerRules(settings.max_tokens, settings.context_tokens, remembers=storage.remembers)
+        self.answers = AnswerRules(settings.max_tokens, models.reads, remembers=storage.remembers)
         self.hatchery = Hatchery(
             rules,
             Interviewer(models.named, me=basics.me, rules=self.answers, compacted=learning.hygiene.compacted),

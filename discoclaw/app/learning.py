@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
+from functools import partial
 from typing import ClassVar
 
 from discoclaw.app.archive import Archived
@@ -99,14 +100,15 @@ class Learning(Feature):
         return await self.heartbeat.now(subject, branch, **why)
 
     def _loops(self, basics: Basics, disk: OnDisk, models: Models, nearest: Nearest) -> Loops:
-        settings, storage = basics.settings, disk.storage
+        settings, storage, me, clock = basics.settings, disk.storage, basics.me, basics.clock
         summary: SummaryLoop = NoSummary()
         facts: FactsLoop = NoFacts()
         if storage.sums_up:
-            summary = summary_loop(settings, storage, models.summary, me=basics.me, clock=basics.clock)
+            reads = partial(models.reads, settings.summary_model)
+            summary = summary_loop(settings, storage, models.summary, me=me, clock=clock, reads=reads)
         if storage.remembers and settings.extraction_enabled:
-            model = models.facts
-            facts = facts_loop(settings, storage, model, me=basics.me, clock=basics.clock, nearest=nearest)
+            about, reads = (settings, storage, models.facts), partial(models.reads, settings.durable_model)
+            facts = facts_loop(*about, me=me, clock=clock, reads=reads, nearest=nearest)
 
         def learned(user_id: str) -> None:
             for follower in self.followers:
@@ -137,6 +139,7 @@ def facts_loop(
     *,
     me: Callable[[], Me],
     clock: Clock,
+    reads: Callable[[], int],
     nearest: Nearest | None = None,
 ) -> FactsLoop:
     """The extraction, as the bot and the evals run it; the evals find what is known by its words alone."""
@@ -152,6 +155,7 @@ def facts_loop(
             choices.asks_first,
             asked_back(settings, storage, clock).may_raise,
             nearest or Nearest(),
+            reads,
         ),
         me=me,
         clock=clock,
@@ -161,7 +165,13 @@ def facts_loop(
 
 
 def summary_loop(
-    settings: Settings, storage: Storage, model: Model, *, me: Callable[[], Me], clock: Clock
+    settings: Settings,
+    storage: Storage,
+    model: Model,
+    *,
+    me: Callable[[], Me],
+    clock: Clock,
+    reads: Callable[[], int],
 ) -> SummaryLoop:
     """The rolling summary, as the bot and the evals run it."""
 
@@ -180,7 +190,7 @@ def summary_loop(
         storage.summaries,
         storage.cursors,
         me=me,
-        rules=SummaryRules(clock, settings.summary_max_chars, zone),
+        rules=SummaryRules(clock, settings.summary_max_chars, zone, reads),
         consent=storage.consent,
         taken_back=storage.withdrawals.of,
         groups=storage.people.groups,

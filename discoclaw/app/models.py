@@ -12,6 +12,7 @@ from discoclaw.app.feature import Feature
 from discoclaw.app.part import Part
 from discoclaw.app.usage import Usage, is_own
 from discoclaw.core.health import Finding
+from discoclaw.core.model import Reads
 from discoclaw.core.model_names import VENDOR
 from discoclaw.core.ports import Model
 from discoclaw.core.prices import Prices
@@ -19,6 +20,7 @@ from discoclaw.core.seen import Seen
 from discoclaw.models.by_name import ByName
 from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened
+from discoclaw.models.context import Contexts
 from discoclaw.models.offline import OfflineModel
 from discoclaw.models.providers import PROVIDERS, open_models
 from discoclaw.session.caching import CachingModel
@@ -34,7 +36,8 @@ class Models(Feature):
 
     Every call is counted. The loops' answers go to disk, so secrets are taken out of them. The chat's answers
     may come from a cache, and from another model if a budget is nearly spent; those of `named` come from the
-    model that was asked for, or there is none. `names` are models to offer.
+    model that was asked for, or there is none. `names` are models to offer. `reads` says how many tokens each
+    reads at once.
     """
 
     settings: ClassVar = (
@@ -52,6 +55,7 @@ class Models(Feature):
         "loop_timeout_s",
         "summary_model",
         "durable_model",
+        "context_tokens",
         "response_cache",
         "cache_ttl_s",
         "cache_max_entries",
@@ -79,12 +83,15 @@ class Models(Feature):
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
         self.health = (self._health, opened.left_out)
-        self.services = (Part(closing=models.close),)
+        asked = (settings.model, settings.summary_model, settings.durable_model)
+        contexts = Contexts(models.context_of, asked, fixed=settings.context_tokens)
+        self.reads: Reads = contexts.of
+        self.services = (Part(closing=models.close), contexts)
         if settings.response_cache and disk.storage.remembers:
             responses = disk.storage.conversations.responses
             cached = CachingModel(chat, settings.model, responses, clock=basics.clock)
             self.chat = cached
-            self.services = (Part(settling=cached.settle, closing=models.close),)
+            self.services = (Part(settling=cached.settle, closing=models.close), contexts)
 
     def _health(self) -> Iterator[Finding]:
         """How the last calls of the models ended. Nobody asks one only to find out."""

@@ -14,7 +14,6 @@ from PIL import Image
 from discoclaw.app.models import config_of
 from discoclaw.app.usage import is_own
 from discoclaw.checkup.asked import Asked, Exchange, Listening
-from discoclaw.checkup.context import context_of
 from discoclaw.checkup.costs import cost_of
 from discoclaw.checkup.model import QUESTION, address_of, check_key, is_at_vendor, plainly, used_by
 from discoclaw.checkup.pasted import vendor_of
@@ -22,7 +21,7 @@ from discoclaw.checkup.topic import finding
 from discoclaw.checkup.turn import Turn, take_turn
 from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelError, SettingsError
-from discoclaw.core.health import Finding
+from discoclaw.core.health import Finding, State
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
 from discoclaw.core.model_names import VENDOR, split
 from discoclaw.core.ports import Model
@@ -32,6 +31,7 @@ from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
 from discoclaw.models.anthropic.known import ends
 from discoclaw.models.config import ModelConfig, Models
+from discoclaw.models.context import usable
 from discoclaw.models.providers import PROVIDERS, open_models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -42,6 +42,8 @@ TURN_S = 300.0
 """For the turn that is tried, with its tools."""
 SLOW_RATE = 8.0
 """Tokens a second; people read about as fast."""
+LEAST_CONTEXT = 8_000
+"""With fewer tokens there is no room for memories and talk beside the bot's rules and tools."""
 NO_TOOLS = "set DISCOCLAW_TOOLS_ENABLED=0"
 DURABLE, SUMMARY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
 PICTURE_PX, PICTURE_COLOUR, COLOURS = 32, (255, 225, 0), ("yellow", "gold", "gelb")
@@ -119,10 +121,11 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
     seen.answers = True
     for one in (*_first(first, models, config), *_key(config)):
         yield one
-    context = await _context(config)
+    context = await _context(config, models)
+    reads = settings.context_tokens or usable(context)
     try:
         async with asyncio.timeout(TURN_S):
-            turn = await take_turn(settings, chat)
+            turn = await take_turn(settings.model_copy(update={"context_tokens": reads}), chat)
     except TimeoutError:
         seen.can.append("answers, but too slowly")
         yield Finding("turn", "bad", f"a turn of the bot took more than {TURN_S:.0f} s", "use a faster model")
@@ -184,12 +187,12 @@ def _ending(settings: Settings) -> Iterator[Finding]:
             yield Finding("deprecated", "warning", text, f"set {name} to sonnet, haiku or opus")
 
 
-async def _context(config: ModelConfig) -> int | None:
+async def _context(config: ModelConfig, models: Models) -> int | None:
     own = config.of(split(config.chat)[0])
     address = own.base_url or PROVIDERS[own.provider].address
     if address is None or (PROVIDERS[own.provider].key and is_at_vendor(own)):
         return None
-    return await context_of(address.removesuffix("/v1"), own.chat)
+    return await models.context_of(config.chat)
 
 
 # ---------------------------------------------------------------------- a turn and its tools
@@ -231,14 +234,16 @@ def _room(longest: int, settings: Settings, context: int | None) -> Iterator[Fin
     if context is None:
         return
     needed = longest + settings.max_tokens
-    if context < needed:
-        text = (
-            f"the server reads {context:,} tokens at once, and a long turn with its answer needs {needed:,}"
-        )
-        yield Finding("context", "bad", text, "start the server with a longer context (Ollama: num_ctx)")
-    elif context < settings.context_tokens:
+    if settings.context_tokens is not None and context < settings.context_tokens:
         text = f"the server reads {context:,} tokens at once, and DISCOCLAW_CONTEXT_TOKENS says more"
-        yield Finding("context", "warning", text, f"set DISCOCLAW_CONTEXT_TOKENS={context}")
+        yield Finding("context", "bad", text, "leave it out, and the bot asks the server")
+    elif context < needed:
+        text = (
+            f"the server reads {context:,} tokens at once, and a long turn with its answer needs {needed:,}; "
+            "the bot leaves out the oldest talk and answers more briefly"
+        )
+        level: State = "bad" if context < LEAST_CONTEXT else "warning"
+        yield Finding("context", level, text, "start the server with a longer context (Ollama: num_ctx)")
     else:
         yield Finding("context", "good", f"the server reads {context:,} tokens at once")
 

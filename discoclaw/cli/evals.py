@@ -64,10 +64,15 @@ def extraction(
     models = _open(settings)
     model = _where(settings, models.facts, settings.durable_model)
     _announce(count(len(chosen), "made-up talk"), model, runs, len(chosen) * runs)
-    work = run.extraction(
-        chosen, lambda _: models.facts, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
-    )
-    verdicts = _answered(models, work, settings, FACTS)
+    done = _progress(len(chosen) * runs)
+
+    async def work() -> list["Verdict"]:
+        reads = await _reads(settings, models, settings.durable_model)
+        return await run.extraction(
+            chosen, lambda _: models.facts, reads=reads, runs=runs, at_once=at_once, done=done
+        )
+
+    verdicts = _answered(models, work(), settings, FACTS)
     _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
 
 
@@ -96,10 +101,15 @@ def summaries(
     model = _where(settings, models.summary, settings.summary_model)
     updates = sum(one.updates for one in chosen)
     _announce(count(len(chosen), "made-up conversation"), model, runs, updates * runs)
-    work = run.summaries(
-        chosen, lambda _: models.summary, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs)
-    )
-    verdicts = _answered(models, work, settings, SUMMARIES_BY)
+    done = _progress(len(chosen) * runs)
+
+    async def work() -> list["Verdict"]:
+        reads = await _reads(settings, models, settings.summary_model)
+        return await run.summaries(
+            chosen, lambda _: models.summary, reads=reads, runs=runs, at_once=at_once, done=done
+        )
+
+    verdicts = _answered(models, work(), settings, SUMMARIES_BY)
     _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
 
 
@@ -109,6 +119,13 @@ def _open(settings: Settings) -> Models:
     from discoclaw.models.providers import open_models
 
     return open_models(config_of(settings))
+
+
+async def _reads(settings: Settings, models: Models, name: str) -> int:
+    """How many tokens a model reads at once, as the bot would find out."""
+    from discoclaw.models.context import usable  # slow imports, as above
+
+    return settings.context_tokens or usable(await models.context_of(name))
 
 
 def _where(settings: Settings, model: Model, configured: str) -> str:

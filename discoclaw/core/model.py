@@ -5,7 +5,7 @@ a turn with their results and sends the request again.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -95,6 +95,19 @@ class ToolTurn:
 
 
 Turn: TypeAlias = UserTurn | AssistantTurn | ToolTurn
+
+
+Reads: TypeAlias = Callable[[str], int]
+"""The tokens that a model reads at once, by its name; "" is the one that usually answers."""
+USUAL_READS = 128_000
+"""Of a model whose server doesn't say it; and the most that is used unless a setting allows more."""
+SMALL_READS = 16_000
+"""A model that reads fewer gets fewer tools and shorter rules, so that memory and talk have room."""
+
+
+def reads_usual(model: str) -> int:
+    """What every model reads where nobody asked its server."""
+    return USUAL_READS
 
 
 @dataclass(frozen=True, slots=True)

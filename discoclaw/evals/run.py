@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound
+from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
 from discoclaw.evals import judge, reading, talk, updates
 from discoclaw.evals.case import Case
@@ -23,15 +24,19 @@ async def extraction(
     cases: Sequence[Case],
     model_for: Callable[[Case], Model],
     *,
+    reads: int = USUAL_READS,
     runs: int = 1,
     at_once: int = 1,
     done: Done = lambda cases: None,
 ) -> list[Verdict]:
-    """A verdict about each case in each run. Raises ModelError if the model can't be reached at all."""
+    """A verdict about each case in each run, of models that read so many tokens at once.
+
+    Raises ModelError if the model can't be reached at all.
+    """
     filler = reading.filler()
 
     async def one(case: Case, run: int) -> tuple[Verdict, Sequence[Call]]:
-        outcome = await talk.run(case, model_for(case), filler)
+        outcome = await talk.run(case, model_for(case), filler, reads)
         return judge.of_case(case, outcome, run), outcome.calls
 
     return await _all([(case, run) for run in range(runs) for case in cases], one, at_once, done)
@@ -41,15 +46,19 @@ async def summaries(
     chains: Sequence[Chain],
     model_for: Callable[[Chain], Model],
     *,
+    reads: int = USUAL_READS,
     runs: int = 1,
     at_once: int = 1,
     done: Done = lambda cases: None,
 ) -> list[Verdict]:
-    """A verdict about each chain in each run. Raises ModelError if the model can't be reached at all."""
+    """A verdict about each chain in each run, of models that read so many tokens at once.
+
+    Raises ModelError if the model can't be reached at all.
+    """
     filler = reading.filler()
 
     async def one(chain: Chain, run: int) -> tuple[Verdict, Sequence[Call]]:
-        outcome = await updates.run(chain, model_for(chain), filler)
+        outcome = await updates.run(chain, model_for(chain), filler, reads)
         return judge.of_chain(chain, outcome, run), outcome.calls
 
     work = [(chain, run) for run in range(runs) for chain in chains]

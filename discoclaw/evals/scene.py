@@ -105,12 +105,12 @@ def _folder() -> Iterator[Path]:
 
 @asynccontextmanager
 async def extracting(
-    model: Model, *, place: PlaceName, who: str, names: Mapping[str, str], zone: str
+    model: Model, *, place: PlaceName, who: str, names: Mapping[str, str], zone: str, reads: int
 ) -> AsyncIterator[Scene]:
     """A scene in which a person is learned from, and nothing is summarised."""
     async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
-        facts = facts_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
+        facts = facts_loop(settings, storage, redacting, me=lambda: ME, clock=clock, reads=lambda: reads)
         loops = Loops(
             clock=clock, summary=NoSummary(), facts=facts, cadence=Cadence(), consent=storage.consent
         )
@@ -120,13 +120,13 @@ async def extracting(
 
 @asynccontextmanager
 async def summarising(
-    model: Model, *, place: PlaceName, names: Mapping[str, str], zone: str, max_chars: int
+    model: Model, *, place: PlaceName, names: Mapping[str, str], zone: str, max_chars: int, reads: int
 ) -> AsyncIterator[Scene]:
     """A scene in which a conversation is summarised at every turn, and nothing is learned of anybody."""
     given = {"timezone": zone, "summary_max_chars": max_chars}
     async with _scene(place, "A", names, **given) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
-        summary = summary_loop(settings, storage, redacting, me=lambda: ME, clock=clock)
+        summary = summary_loop(settings, storage, redacting, me=lambda: ME, clock=clock, reads=lambda: reads)
         loops = Loops(
             clock=clock,
             summary=summary,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Said
+from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
@@ -43,10 +44,12 @@ class Outcome:
     done: bool
 
 
-async def run(case: Case, model: Model, filler: SmallTalk) -> Outcome:
-    """What becomes of the person's memory."""
+async def run(case: Case, model: Model, filler: SmallTalk, reads: int = USUAL_READS) -> Outcome:
+    """What becomes of the person's memory; `reads` is how many tokens the model reads at once."""
     metered = Metered(model)
-    async with extracting(metered, place=case.place, who=case.who, names=case.names, zone=case.tz) as scene:
+    async with extracting(
+        metered, place=case.place, who=case.who, names=case.names, zone=case.tz, reads=reads
+    ) as scene:
         memory, subject = scene.storage.memory, user_subject(scene.user_id)
         items = await _remember(scene, case)
         talk = _lines(scene, case, filler)

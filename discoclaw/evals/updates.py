@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
 from discoclaw.evals.case import moment
 from discoclaw.evals.chain import Chain
@@ -21,12 +22,12 @@ class Summaries:
     calls: Sequence[Call]
 
 
-async def run(chain: Chain, model: Model, filler: SmallTalk) -> Summaries:
-    """The summaries that a model makes of a chain."""
+async def run(chain: Chain, model: Model, filler: SmallTalk, reads: int = USUAL_READS) -> Summaries:
+    """The summaries that a model makes of a chain; `reads` is how many tokens it reads at once."""
     metered, texts, number = Metered(model), list[str](), 0
     start = moment(chain.start, chain.tz)
     async with summarising(
-        metered, place=chain.place, names=chain.names, zone=chain.tz, max_chars=chain.max_chars
+        metered, place=chain.place, names=chain.names, zone=chain.tz, max_chars=chain.max_chars, reads=reads
     ) as scene:
         for update in range(1, chain.updates + 1):
             at = start + int((update - 1) * chain.hours * HOUR_MS)

@@ -14,6 +14,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches
 from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said
+from discoclaw.core.model import USUAL_READS
 from discoclaw.core.own_words import own_words
 from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.policy import Personas, PlacePersonas
@@ -23,7 +24,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.view import View
 from discoclaw.core.zones import zone_of
-from discoclaw.loops.facts_prompt import ASK, SYSTEM, Asked, Context, asked, clues_of, to_show
+from discoclaw.loops.facts_prompt import ASK, Asked, Context, asked, clues_of, rules, share, to_show
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.nearest import Nearest
 from discoclaw.loops.traits import RULE, Traits
@@ -48,7 +49,7 @@ class FactsRules:
 
     `nearest` finds which known items are to be compared with what was said.
     `asks_first` tells whether a person (user id) wants to be asked in a place before something is remembered,
-    `may_ask` whether extraction may ask them something of its own now.
+    `may_ask` whether extraction may ask them something of its own now. `reads`: tokens that its model reads.
     """
 
     dm_privacy: Callable[[], DmPrivacy] = lambda: "balanced"
@@ -57,6 +58,7 @@ class FactsRules:
     asks_first: Callable[[str, Place], bool] = lambda user_id, place: False
     may_ask: Callable[[str], Awaitable[bool]] = _never
     nearest: Nearest = field(default_factory=Nearest)
+    reads: Callable[[], int] = lambda: USUAL_READS
 
 
 class FactsLoop:
@@ -82,6 +84,11 @@ class FactsLoop:
         self._me = me
         self._clock = clock
         self._consent = consent
+
+    @property
+    def batch_chars(self) -> int:
+        """The most that a batch of messages takes, in UTF-16 units."""
+        return share(BATCH_CHARS, self._rules.reads())
 
     def hears(self, said: Said) -> bool:
         """Whether a message is to wait for extraction."""
@@ -114,7 +121,7 @@ class FactsLoop:
         erased_at = self._memory.erased_at(subject)
         if self._drop_unwanted(backlog, branches, erased_at):
             return bool(backlog.waiting)  # the next batch has a different context
-        batch = backlog.oldest(BATCH_CHARS)
+        batch = backlog.oldest(self.batch_chars)
         if not batch:
             return False
         waited = set(backlog.waiting)
@@ -134,14 +141,14 @@ class FactsLoop:
         asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest, known)
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
-        patch = Patch()
+        patch, reads = Patch(), self._rules.reads()
         if not unwanted():
             patch = await self._model.structured(
                 purpose="extraction",
-                system=SYSTEM + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
+                system=rules(reads) + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
                 prompt=asked.prompt,
                 shape=AskingPatch if may_ask else Patch,
-                max_tokens=MAX_TOKENS,
+                max_tokens=share(MAX_TOKENS, reads),
             )
         shown = self._shown(batch, asked, asks=partial(self._rules.asks_first, user_id), may_ask=may_ask)
         await self._learn(user_id, branch, patch, batch, shown, unwanted)
@@ -220,8 +227,9 @@ class FactsLoop:
         in_private = batch[0].place.private
         items = view.visible(in_dm=in_private)
         zone = zone_of(items, self._rules.zone, in_dm=in_private)
-        shown = to_show(items, nearest)
-        return asked(shown, batch, context, known, me=self._me(), now_ms=self._clock(), zone=zone)
+        reads, me, now = self._rules.reads(), self._me(), self._clock()
+        shown = to_show(items, nearest, reads)
+        return asked(shown, batch, context, known, me=me, now_ms=now, zone=zone, reads=reads)
 
     def _shown(
         self,

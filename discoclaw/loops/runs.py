@@ -21,7 +21,6 @@ from discoclaw.core.processes import Processes
 from discoclaw.core.subject import person_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.cadence import Cadence
-from discoclaw.loops.facts import BATCH_CHARS as FACTS_CHARS
 from discoclaw.loops.facts import FactsLoop
 from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
@@ -215,7 +214,7 @@ class Runs:
         Only of those: the bot's answers in a DM must not stand beside what was said in the open.
         """
         found = {}
-        for key in {heard.session_key for heard in person.backlog.oldest(FACTS_CHARS)}:
+        for key in {heard.session_key for heard in person.backlog.oldest(self._facts.batch_chars)}:
             session = self._tracks.sessions.peek(key)
             if session is not None:
                 found[key] = sorted(filter(self.may_hear, session.recent), key=lambda said: int(said.id))

@@ -26,6 +26,7 @@ from discoclaw.core.drift import settled
 from discoclaw.core.errors import MemoryFault, ModelEmpty
 from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Said
+from discoclaw.core.model import USUAL_READS
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
@@ -45,6 +46,8 @@ from discoclaw.memory.people.groups import Groups
 log = logging.getLogger(__name__)
 
 BATCH_CHARS = 16_000
+ALL_READS = 14_000
+"""A model that reads fewer tokens at once gets less of the talk, and less room for its answer."""
 
 TakenBackBy: TypeAlias = Callable[[Iterable[str]], Awaitable[Sequence[Withdrawal]]]
 """Returns what people (user ids) took back. Raises MemoryFault."""
@@ -62,7 +65,8 @@ async def in_utc(session_key: str) -> tzinfo:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRules:
-    """What summaries go by: the clock, their maximum length, and the time zone of a conversation (its key).
+    """What summaries go by: the clock, their maximum length, the time zone of a conversation (its key), and
+    how many tokens the model reads at once.
 
     The maximum (UTF-16 units) is enforced here, since models exceed it.
     """
@@ -70,6 +74,11 @@ class SummaryRules:
     clock: Clock
     max_chars: int = 2000
     zone: Callable[[str], Awaitable[tzinfo]] = in_utc
+    reads: Callable[[], int] = lambda: USUAL_READS
+
+    def share(self, most: int) -> int:
+        """How much of it there is for what the model reads at once."""
+        return most * min(self.reads(), ALL_READS) // ALL_READS
 
 
 class SummaryLoop:
@@ -138,7 +147,7 @@ class SummaryLoop:
         for heard in list(backlog.waiting.values()):
             if heard.said.sent_at <= self._consent.erased_at(heard.said.author_id):
                 backlog.forget(heard.said.id)
-        batch = backlog.oldest(BATCH_CHARS)
+        batch = backlog.oldest(self._rules.share(BATCH_CHARS))
         if not batch:
             return False
         if self._rolling.paused(session_key):
@@ -195,7 +204,7 @@ class SummaryLoop:
             system=system(known),
             prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
             shape=Summary,
-            max_tokens=max(2048, self._rules.max_chars),
+            max_tokens=self._rules.share(max(2048, self._rules.max_chars)),
         )
         return answer.model_copy(update={"summary": beginning(answer.summary, 4 * self._rules.max_chars)})
 

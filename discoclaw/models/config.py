@@ -1,6 +1,6 @@
 """A model provider's configuration, and the models it opens: plain values. Knows no provider."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -59,14 +59,20 @@ class ModelConfig:
         )
 
 
+async def nobody_says(name: str) -> int | None:
+    """How much a model reads at once, where there is no server to ask."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
     """The model that answers people, and the two small ones of the loops. They may share connections.
 
     `named` makes another model that answers people, by its name; it raises ModelError if it can't. `aliases`
     are names that the provider knows. `id_of` returns the id of a model's name, `room_of` how many tokens are
-    asked for where an answer may take so many. `left_out` says what the servers refuse of requests. `others`
-    are the models that were opened beside these, which are closed with them.
+    asked for where an answer may take so many. `left_out` says what the servers refuse of requests, and
+    `context_of` how many tokens a model reads at once, None if its server doesn't say. `others` are models
+    that were opened beside these, and are closed with them.
     """
 
     chat: Model
@@ -78,6 +84,7 @@ class Models:
     room_of: Callable[[str, Purpose, int], int] = lambda model, purpose, own: own
     left_out: Check = tuple
     others: Callable[[], Iterable["Models"]] = tuple
+    context_of: Callable[[str], Awaitable[int | None]] = nobody_says
 
     def redacting(self, redactor: Redactor) -> Self:
         """The same models, with secrets removed from what the loops get: that is written to disk.

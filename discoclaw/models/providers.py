@@ -13,6 +13,7 @@ from discoclaw.core.model_names import VENDOR, joined, split
 from discoclaw.core.ports import Model
 from discoclaw.models import offline
 from discoclaw.models.config import ModelConfig, Models
+from discoclaw.models.context import context_of
 
 SERVERS = "DISCOCLAW_MODEL_SERVERS"
 NOT_SET_UP = (
@@ -90,6 +91,7 @@ def open_models(config: ModelConfig) -> Models:
         id_of=pools.id_of,
         room_of=pools.room_of,
         left_out=pools.left_out,
+        context_of=pools.context_of,
         others=pools.all,
     )
 
@@ -136,6 +138,17 @@ class _Pools:
     def room_of(self, name: str, purpose: Purpose, own: int) -> int:
         found = self._reached(name)
         return found.room_of(split(name)[1], purpose, own) if found is not None else own
+
+    async def context_of(self, name: str) -> int | None:
+        """How many tokens a model reads at once; None if its server doesn't say."""
+        provider, plain = split(name)
+        config, found = self._config.of(provider), self._reached(name)
+        known = PROVIDERS[config.provider]
+        address = config.base_url or known.address
+        if found is None or address is None:
+            return None
+        local = config.base_url is not None or not known.key
+        return await context_of(address, found.id_of(plain), config.key, local=local)
 
     def left_out(self) -> Iterator[Finding]:
         for models in self.all():

@@ -6,11 +6,11 @@ DNAM's sections in DNAM's order, with its titles and `---` separators: sender, d
 summary, recent conversation, replied-to message, user message. Before the replied-to message stand three of
 our own: the current time, messages that are linked to, and files. What differs in every turn stands behind
 the recent conversation, so that a server which caches prompts reads only the end of one. Empty sections are
-left out. Every section has its own limit; the
-texts of files may take half of the prompt. If the prompt is still over the budget, these texts are shortened
-first, as they are its bulk and the model is told so; then the recent conversation (oldest messages first),
-notes about the channel, and durable memory. The system prompt, the sender and the message are never cut.
-All lengths are UTF-16 units. Pure: the current time is an argument.
+left out. Every section has its own limit; the texts of files may take half of the prompt. If the prompt is
+still over the budget, these texts are shortened first, as they are its bulk and the model is told so; then
+the recent conversation (oldest messages first), notes about the channel, the summary (its last lines first),
+and durable memory. The system prompt, the sender and the message are never cut. All lengths are UTF-16
+units. Pure: the current time is an argument.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.prompt import behaviour
 from discoclaw.prompt.files import Entry, fitted, section, shorter
 from discoclaw.prompt.quote import INDENT, one_line, quote, quote_entry
-from discoclaw.prompt.recent import Line, dated, display_names, recent_lines, without_oldest
+from discoclaw.prompt.recent import Line, dated, display_names, fewer_lines, recent_lines, without_oldest
 
 QUOTED_MAX = 1000
 """Longest part of a replied-to message that is quoted."""
@@ -101,9 +101,10 @@ class Assembled:
     """The prompt, and what of its materials is in it.
 
     `lines` are the messages of the window, oldest first, and `group` what people wrote about the place, both
-    as the model reads them. `durable` is how many of the items are in it, the best ones. `sender` is the
-    section about the person. `names` has everybody's, by id. `files` are the files, with as much of their
-    texts as is in it.
+    as the model reads them. `durable` is how many of the items are in it, the best ones. `rolling` is what
+    is in it of the summary. `sender` is the section about the person. `names` has everybody's, by id. `files`
+    are the files, with as much of their texts as is in it. `whole` is the prompt as it would be if the model
+    read more than `reads` tokens at once; None if that makes no difference.
     """
 
     system: tuple[SystemBlock, ...]
@@ -111,9 +112,17 @@ class Assembled:
     lines: tuple[Line, ...]
     durable: int
     group: str
+    rolling: str
     sender: str
     names: Mapping[str, str]
     files: tuple[Entry, ...] = ()
+    whole: "Assembled | None" = None
+    reads: int = 0
+
+    @property
+    def size(self) -> int:
+        """Its length in UTF-16 units."""
+        return utf16_length(self.user) + sum(utf16_length(block.text) for block in self.system)
 
     @property
     def shown(self) -> int:
@@ -137,8 +146,8 @@ def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = (
         user = _join(group, fixed, _placed(durable, materials.places), rolling, lines, shown)
         excess = utf16_length(user) - room
         texts = any(entry.text for entry in entries)
-        if excess <= 0 or not (texts or lines or group or durable):
-            found = (tuple(lines), len(durable), group, fixed.sender, names, tuple(entries))
+        if excess <= 0 or not (texts or lines or group or rolling or durable):
+            found = (tuple(lines), len(durable), group, rolling, fixed.sender, names, tuple(entries))
             return Assembled(system, user, *found)
         if texts:
             entries = shorter(entries, excess)
@@ -146,6 +155,8 @@ def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = (
             lines = without_oldest(lines, excess)
         elif group:
             group = clip(group, max(0, utf16_length(group) - excess))
+        elif rolling:
+            rolling = fewer_lines(rolling, excess)
         else:
             durable.pop()
 

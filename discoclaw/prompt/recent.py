@@ -65,6 +65,14 @@ def without_oldest(lines: Sequence[Line], excess: int) -> list[Line]:
     return []
 
 
+def fewer_lines(text: str, excess: int) -> str:
+    """A text without the last lines that together take at least `excess`; no line is cut."""
+    lines = text.splitlines()
+    while lines and excess > 0:
+        excess -= utf16_length(lines.pop()) + 1
+    return "\n".join(lines)
+
+
 def dated(lines: Iterable[Line]) -> list[str]:
     """The lines, and above the first of each day a line that names the day."""
     found: list[str] = []

@@ -17,6 +17,7 @@ from discoclaw.core.model import (
     Finished,
     ModelRequest,
     ToolResult,
+    ToolSpec,
     ToolTurn,
     Turn,
     Unseen,
@@ -37,8 +38,8 @@ KEPT = 10
 TOKENS_A_WORD = 1.3
 
 _BYTES_A_TOKEN = 6  # for text without spaces, where counting words underestimates
-_RESULTS_SHARE = 10  # the results of one round take at most this part (1/10) of the context
-_RESULT_BYTES_A_TOKEN = 3  # scripts other than Latin, and JSON, come near this
+RESULTS_SHARE = 10  # the results of one round take at most this part (1/10) of the context
+_DENSE = 3  # bytes a token: scripts other than Latin, and JSON, come near this
 _CALLS_SHOWN = 10
 _OUTCOME_MAX = 80
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -69,6 +70,16 @@ def word_tokens(text: str) -> float:
 def estimate(text: str) -> float:
     """Estimated tokens of a text: by its words, or by its bytes if it has few spaces."""
     return max(word_tokens(text), len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """The tokens that texts hardly exceed, whatever their script."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _DENSE
+
+
+def tokens_of(tools: Iterable[ToolSpec]) -> int:
+    """The same of what a model is told about tools."""
+    return most_tokens(f"{one.name} {one.description} {json.dumps(one.schema, default=str)}" for one in tools)
 
 
 def estimate_turns(turns: Iterable[Turn]) -> float:
@@ -120,7 +131,7 @@ def left_out(turns: Sequence[Turn]) -> LeftOut:
 
 def clipped(turn: ToolTurn, context_tokens: int) -> ToolTurn:
     """The results, each cut to its share of what one round may take, with a note about the cut."""
-    room = context_tokens * _RESULT_BYTES_A_TOKEN // (_RESULTS_SHARE * max(1, len(turn.results)))
+    room = context_tokens * _DENSE // (RESULTS_SHARE * max(1, len(turn.results)))
     return ToolTurn(tuple(_clipped(result, room) for result in turn.results))
 
 

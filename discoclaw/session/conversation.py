@@ -31,6 +31,7 @@ from discoclaw.session.compact import Transcript
 from discoclaw.session.meaning import Question
 from discoclaw.session.noted import CallLog
 from discoclaw.session.prepare import Prepared
+from discoclaw.session.prompts import USUAL_RULES, AnswerRules
 from discoclaw.session.stopping import Stoppable
 from discoclaw.session.talk_meaning import Asker
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
@@ -41,18 +42,6 @@ WORKING = "*working on it…*"
 LOOKS = ("memory_search", "memory_recall", "memory_history")
 NO_TOOLS = "there are no tools here; answer without"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRules:
-    """The most tokens of one answer and of the model's whole context.
-
-    `remembers`: an answer may be stored and reused for the person who got it.
-    """
-
-    answer_tokens: int = 4096
-    context_tokens: int = 128_000
-    remembers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,7 @@ class Conversation:
         archive: Archiving,
         calls: CallLog,
         *,
-        rules: AnswerRules = AnswerRules(),
+        rules: AnswerRules = USUAL_RULES,
         redactor: Redactor = PLAIN,
         compacted: Callable[[str], None] = lambda subject: None,
     ) -> None:
@@ -137,19 +126,20 @@ class Conversation:
         """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
         prompt, text = ready.prompt, said.text
         remembers = arrival.permission.holds and self._rules.remembers
-        offered = self._toolbox.specs if remembers else ()
+        model, reads = arrival.policy.model, self._rules.reads(arrival.policy.model)
+        offered = self._toolbox.offered(reads) if remembers else ()
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user, media=ready.attached.media),),
             offered,
-            self._rules.answer_tokens,
+            self._rules.answer(model),
             # Without one the answer is neither taken from a cache nor put into it.
             subject=arrival.subject if remembers and not arrival.replaces else None,
-            model=arrival.policy.model,
+            model=model,
         )
-        transcript = Transcript(request, self._rules.context_tokens)
+        transcript = Transcript(request, reads)
         loop = asyncio.get_running_loop()
-        allowance = Allowance(self._rules.answer_tokens, loop.time)
+        allowance = Allowance(request.max_tokens, loop.time)
         refused = False
         while True:
             if transcript.compact() and offered:

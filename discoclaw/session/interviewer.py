@@ -10,7 +10,7 @@ from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import user_subject
 from discoclaw.session.compact import Transcript
-from discoclaw.session.conversation import AnswerRules
+from discoclaw.session.prompts import AnswerRules
 from discoclaw.soul import interview as interviews
 from discoclaw.soul.interview import Interview
 
@@ -40,10 +40,10 @@ class Interviewer:
         request = ModelRequest(
             interviews.system(asked, self.me().name),
             interviews.turns(asked),
-            max_tokens=self._rules.answer_tokens,
+            max_tokens=self._rules.answer(model),
             model=model,
         )
-        transcript = Transcript(request, self._rules.context_tokens)
+        transcript = Transcript(request, self._rules.reads(model))
         if transcript.compact():
             asyncio.get_running_loop().call_soon(self._compacted, user_subject(asked.human))
         text: list[str] = []

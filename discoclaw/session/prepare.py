@@ -72,7 +72,8 @@ class Preparation:
             window = tuple(now[said.id] for said in window if said.id in now)
         else:
             attached = self._attachments.named(arrival, window)
-        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen, attached.entries)
+        entries, media = attached.entries, attached.media
+        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen, entries, media)
         return Prepared(gathered, window, selection, prompt, attached)
 
     def note_use(self, arrival: Arrival, ready: Prepared) -> None:

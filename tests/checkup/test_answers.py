@@ -204,6 +204,7 @@ async def test_a_context_that_is_too_short(desk: Desk, route: str, answer: Any) 
     async with pages(desk, route, answer) as address:
         found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_MODEL="llama-test")
     bad = found.only("model", "bad")
+    assert "the bot leaves out the oldest talk" in bad
     assert bad.startswith(
         "context: the server reads 2,048 tokens at once, and a long turn with its answer needs"
     )
@@ -211,10 +212,17 @@ async def test_a_context_that_is_too_short(desk: Desk, route: str, answer: Any) 
 
 async def test_a_context_that_the_bot_was_told_wrong(desk: Desk) -> None:
     async with pages(desk, "/props", {"n_ctx": 32_768}) as address:
-        found = await asked(desk, ANTHROPIC_BASE_URL=address)
-        assert "; set DISCOCLAW_CONTEXT_TOKENS=32768" in found.only("model", "warning")
-        found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_CONTEXT_TOKENS="32768")
-    assert "context: the server reads 32,768 tokens at once" in found.lines("model", "good")
+        found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_CONTEXT_TOKENS="32769")
+        assert "DISCOCLAW_CONTEXT_TOKENS says more; leave it out" in found.only("model", "bad")
+        for told in ("32768", ""):
+            found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_CONTEXT_TOKENS=told)
+            assert "context: the server reads 32,768 tokens at once" in found.lines("model", "good")
+
+
+async def test_a_context_that_is_short(desk: Desk) -> None:
+    async with pages(desk, "/props", {"n_ctx": 8200}) as address:
+        found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_MAX_TOKENS="8000")
+    assert "the bot leaves out the oldest talk and answers more briefly" in found.only("model", "warning")
 
 
 async def test_a_model_that_learns_badly(desk: Desk) -> None:

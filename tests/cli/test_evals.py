@@ -12,9 +12,10 @@ from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.evals import reading
+from discoclaw.loops.facts_prompt import BRIEF, SYSTEM
 from tests.cli.shell import Runner, Shell
 from tests.evals.answers import Summariser, keeps_all, perfect
-from tests.servers.messages_api import Behaviour, MessagesServer, Received, failure, text
+from tests.servers.messages_api import Behaviour, MessagesServer, Raw, Received, failure, text
 
 NOTE = "Nothing of your own data is sent, and nothing is written into your data folder.\n"
 
@@ -74,6 +75,22 @@ class TestExtraction:
         assert figures["requests"]["mean"] * 2 == asked == 2 * len(cases)
         assert figures["tokens_in"]["mean"] == 10 * len(cases)
         assert figures["tokens_out"]["mean"] == 5 * len(cases)
+
+    def test_gives_a_model_that_reads_little_the_shorter_rules_as_the_bot_does(self, empty: Shell) -> None:
+        listed = json.dumps({"data": [{"id": "tiny", "max_model_len": 8192}]}).encode()
+        with serving(lambda asked: text(perfect(asked.prompt))) as server:
+            server.models = Raw(listed, 200, {"content-type": "application/json"})
+            for told, rules in ((None, BRIEF), ("32768", SYSTEM)):
+                server.requests.clear()
+                result = run(
+                    empty,
+                    *("extraction", "--group", "plain", "--group", "updates", "--runs", "1"),
+                    ANTHROPIC_BASE_URL=server.base_url,
+                    DISCOCLAW_DURABLE_MODEL="tiny",
+                    **({"DISCOCLAW_CONTEXT_TOKENS": told} if told else {}),
+                )
+                assert result.exit_code == 0, result.output
+                assert server.requests and all(one.system.startswith(rules) for one in server.requests)
 
     def test_leaves_the_data_folder_alone(self, empty: Shell) -> None:
         with serving(lambda asked: text("{}")) as server:

@@ -9,7 +9,7 @@ import pytest
 
 from discoclaw.core.errors import Refused
 from discoclaw.evals import reading
-from discoclaw.loops.facts_prompt import SYSTEM
+from discoclaw.loops.facts_prompt import BRIEF, SYSTEM
 
 LINE = {"by": "A", "at": "2026-11-19T18:06:00+01:00", "text": "I prefer tabs"}
 MUST = {"op": "add", "all": ["tabs"], "source": 0, "example": "User prefers tabs."}
@@ -58,7 +58,7 @@ class TestTheBuiltInCases:
         }
 
     def test_repeat_no_example_of_the_prompt(self) -> None:
-        shown = re.sub(r"\W+", " ", SYSTEM).casefold()
+        shown = re.sub(r"\W+", " ", SYSTEM + BRIEF).casefold()
         lines = [line.text for one in reading.cases() for line in one.talk if line.by != "bot"]
         words = [re.sub(r"\W+", " ", line).strip().casefold() for line in lines]
         assert [line for line in words if line.count(" ") >= 2 and line in shown] == []

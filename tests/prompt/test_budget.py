@@ -128,21 +128,24 @@ class TestWhatGivesWayFirst:
         assert NOTES.startswith(notes(prompt)[:-1])
         assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
 
+    def test_then_the_summary_by_whole_lines_from_its_end(self) -> None:
+        summary = "Now:\n- moves the bot\nOpen:\n- which server?"
+        bare = within(100_000, window=(), group="", rolling=summary)
+        prompt = within(size(bare) - 10, rolling=summary)
+        assert prompt.rolling == "Now:\n- moves the bot\nOpen:"
+        assert sections(prompt.user, TURN_TITLES)[ROLLING] == prompt.rolling.splitlines()
+        assert len(sections(prompt.user, TURN_TITLES)[DURABLE]) == 8
+
     def test_then_notes_about_the_sender_the_least_important_first(self) -> None:
-        bare = within(100_000, window=(), group="")
+        bare = within(100_000, window=(), group="", rolling="")
         prompt = within(size(bare) - 10)
-        assert notes(prompt) == ""
+        assert notes(prompt) == prompt.rolling == ""
         assert sections(prompt.user, TURN_TITLES)[DURABLE] == list(LINES[:-1])
 
     def test_system_sender_and_message_never_do(self) -> None:
         text = "y" * 5000
         prompt = within(1, message=inbound(1000, text), content=("Rules " * 100,))
-        assert tuple(sections(prompt.user, TURN_TITLES)) == (
-            "Sender:",
-            ROLLING,
-            "Current time:",
-            "User message:",
-        )
+        assert tuple(sections(prompt.user, TURN_TITLES)) == ("Sender:", "Current time:", "User message:")
         assert prompt.user.endswith(text)
         assert "- name: Ann (id 1)" in prompt.user
         assert "Rules " * 99 in prompt.system[0].text

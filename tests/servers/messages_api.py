@@ -224,6 +224,8 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
         self.default = default or (lambda _: text("ok"))
         self.models: Sequence[str] | Raw = ()
         self.key: str | None = None
+        self.listing: Held | None = None
+        """What the list of models waits for."""
         self.connections: set[int] = set()
         """The client's port of each TCP connection that brought a request."""
         self.left = asyncio.Event()
@@ -243,6 +245,8 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
     async def _list(self, request: web.Request) -> web.Response:
         if not self._knows(request):
             return failure(401, "authentication_error").response
+        if self.listing is not None:
+            await self.listing.wait()
         if isinstance(self.models, Raw):
             return self.models.response
         # Ollama lists none as null

@@ -67,7 +67,7 @@ from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.content import Content
-from discoclaw.session.conversation import AnswerRules, Conversation
+from discoclaw.session.conversation import Conversation
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
@@ -83,7 +83,7 @@ from discoclaw.session.meaning import NoMeaning
 from discoclaw.session.noted import CallLog
 from discoclaw.session.personal import TalkInRam
 from discoclaw.session.prepare import Preparation
-from discoclaw.session.prompts import Prompts
+from discoclaw.session.prompts import AnswerRules, Prompts
 from discoclaw.session.record import Record
 from discoclaw.session.refill import Refill
 from discoclaw.session.sources import (

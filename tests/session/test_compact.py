@@ -42,7 +42,7 @@ from discoclaw.session.compact import (
     left_out,
     word_tokens,
 )
-from discoclaw.session.conversation import AnswerRules
+from discoclaw.session.prompts import AnswerRules
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Answer, MessagesServer, Received
 from tests.servers.messages_rules import fault
@@ -345,7 +345,7 @@ class TestInATurn:
             raise RuntimeError(subject)
 
         scripted = ScriptedModel([*searches(6), "Enough."])
-        home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10), compacted=broken)
+        home = house(tmp_path, scripted, rules=AnswerRules(reads=lambda model: 10), compacted=broken)
         heard: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
         reply = Recorder()
@@ -355,7 +355,7 @@ class TestInATurn:
 
     async def test_the_tools_offered_stay_the_same(self, tmp_path: Path) -> None:
         scripted = ScriptedModel([*searches(6), "Enough."])
-        home = house(tmp_path, scripted, rules=AnswerRules(context_tokens=10))
+        home = house(tmp_path, scripted, rules=AnswerRules(reads=lambda model: 10))
         home.answer(inbound(1000, "cats?", ANN, DM), Recorder())
         await home.settle()
         (offered,) = {tuple(tool.name for tool in request.tools) for request in home.model.requests}

@@ -294,7 +294,7 @@ class TestMemoryThatFails:
     async def test_memory_switched_off(self, tmp_path: Path) -> None:
         home = house(tmp_path, use_memory=NoMemory(), use_rolling=NoSummaries())
         assert (await ask(home)).text == "All right."
-        assert tuple(prompt(home)) == ("Sender:", "User message:")
+        assert tuple(prompt(home)) == ("Sender:", "Current time:", "User message:")
 
 
 ERRORS = [

@@ -86,6 +86,7 @@ def parts(made: Preview, facts: Facts, line: Line) -> list[str]:
         _recent(made),
         _files(made),
         _notes(made),
+        _shortened(made),
         _person(made),
         _left_out(left_out, facts, line),
     ]
@@ -167,9 +168,11 @@ def _why(made: Preview, one: Chosen) -> str:
 
 
 def _summary(made: Preview, facts: Facts) -> str:
-    title, text = "**Summary of the conversation**", made.ready.gathered.summary
+    title, text = "**Summary of the conversation**", made.ready.prompt.rolling
     if text:
         return f"{title}\n{text}"
+    if made.ready.gathered.summary:
+        return f"{title}: no room"
     return f"{title}: {'switched off' if 'summaries' in facts.off else 'none yet'}"
 
 
@@ -196,6 +199,22 @@ def _notes(made: Preview) -> str:
     whole = notes_about(made.arrival.place, made.ready.gathered.group)
     cut = ["(shortened: no room)"] if notes != whole else []
     return "\n".join(["**Notes about the channel**", *lines, *cut])
+
+
+def _shortened(made: Preview) -> str:
+    """What is left out because the model there reads little at once."""
+    prompt, whole = made.ready.prompt, made.ready.prompt.whole
+    if whole is None:
+        return ""
+    lost = [
+        (whole.shown > prompt.shown, f"{count(whole.shown - prompt.shown, 'older message')}"),
+        (whole.group != prompt.group, "a part of the notes about the channel"),
+        (whole.rolling != prompt.rolling, "a part of the summary" if prompt.rolling else "the summary"),
+        (whole.durable > prompt.durable, f"{count(whole.durable - prompt.durable, 'memory')}"),
+    ]
+    lines = [f"- {what}" for is_lost, what in lost if is_lost]
+    head = f"**Left out because the model here reads {prompt.reads:,} tokens at once**"
+    return "\n".join([head, *lines]) if lines else ""
 
 
 def _person(made: Preview) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.attached import TOKENS_A_PAGE, Encoded, FileRef, TextFile, Unreadable
-from discoclaw.core.model import Unseen
+from discoclaw.core.model import SMALL_READS, Unseen
 from discoclaw.prompt.files import Entry
 from discoclaw.session.files.choosing import Wanted
 from discoclaw.session.files.refused import refused
@@ -27,6 +27,11 @@ class Room:
 
     tokens: int = 64_000
     older_tokens: int = 8_000
+
+    @classmethod
+    def of(cls, reads: int) -> "Room":
+        """The room in what a model reads at once; of little, the text needs more."""
+        return cls(reads // 4 if reads < SMALL_READS else reads * 3 // 4)
 
 
 @dataclass(frozen=True, slots=True)

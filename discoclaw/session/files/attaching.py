@@ -8,12 +8,13 @@ next turn.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from discoclaw.core.attached import Encoded, Unreadable
 from discoclaw.core.consent import Consent
 from discoclaw.core.message import Said
+from discoclaw.core.model import Reads, reads_usual
 from discoclaw.core.ports import Linked
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.files.arranging import (
@@ -44,13 +45,13 @@ Messages: TypeAlias = "Sequence[Said | Unreadable]"
 class Bounds:
     """How many files of one message are read, and how many older ones a prompt has; 0 of each reads none.
 
-    A reply waits up to `own_s` seconds for the files that its message has or points at, and up to `older_s`
-    for older ones.
+    `reads` is how much each model reads at once. A reply waits up to `own_s` seconds for the files that its
+    message has or points at, and up to `older_s` for older ones.
     """
 
     each: int = 5
     older: int = 4
-    room: Room = field(default=Room())
+    reads: Reads = reads_usual
     own_s: float = 10.0
     older_s: float = 2.0
 
@@ -113,7 +114,7 @@ class Attachments:
         read = [(one, _content(one, reading[_key(one)])) for one in left]
         whys = [(one, beyond.get(_key(one))) for one in wanted]
         read += [(one, refused(one.file.name, why)) for one, why in whys if why is not None]
-        return arrival, arranged(read, self._bounds.room, notices)
+        return arrival, arranged(read, Room.of(self._bounds.reads(arrival.policy.model)), notices)
 
     def named(self, arrival: Arrival, window: Sequence[Said]) -> Attached:
         """The files that the prompt of a message would have. Nothing is read for that."""

@@ -18,7 +18,7 @@ from discoclaw.core.consent import Permission
 from discoclaw.core.draft import Draft, Origin, find
 from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
-from discoclaw.core.model import ToolCall, ToolResult, ToolSpec
+from discoclaw.core.model import SMALL_READS, ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import ChoiceOffer, Offer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
@@ -233,7 +233,7 @@ class Tool:
 
 
 class Toolbox:
-    """All tools by name. `specs` describes them to the model, `fewer` those that every model is offered.
+    """All tools by name. `specs` describes them to the model, `fewer` those that each model is offered.
 
     Neither depends on what is said: whatever stands behind the tools in a request, a server would have to
     read again.
@@ -244,6 +244,10 @@ class Toolbox:
         self.specs = _cached(self.tools)
         self.fewer = _cached([tool for tool in self.tools if not tool.more])
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+
+    def offered(self, reads: int) -> tuple[ToolSpec, ...]:
+        """The tools for a model that reads so many tokens at once."""
+        return self.fewer if reads < SMALL_READS else self.specs
 
     async def call(self, context: ToolContext, call: ToolCall) -> ToolResult:
         """Run one call. Never raises: a failure becomes a result the model can read."""
