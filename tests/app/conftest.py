@@ -91,7 +91,7 @@ class World:
         added = {name: changes.pop(name) for name in ("catalogue", "toolbox") if name in changes}
         settings = settings_for(self.folder, **changes)
         # Where the settings name a server, its models answer.
-        named = settings.base_url is not None or settings.model_servers
+        named = settings.base_url or settings.openai_url or settings.model_servers
         model = self._model or (None if named else OfflineModel())
         self.app = build(settings, model=model, clock=self._now, **added)
         await self._running.enter_async_context(self.app)
