@@ -24,6 +24,7 @@ from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.outgoing.mirror import Pace
 from discoclaw.settings import Settings
 from tests.app.carding import said
+from tests.app.providers import PROVIDERS, Provider, served
 from tests.servers.messages_api import MessagesServer
 
 GUILD_ID = 100_000_000_000_000_001
@@ -41,6 +42,15 @@ def _newest(channel: Any) -> discord.Message | None:
 
 
 simcord.ChannelHandle.last_message = property(_newest)
+
+
+@pytest.fixture(params=PROVIDERS)
+async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Provider]:
+    """Each provider in turn, with its server."""
+    found = served(request.param)
+    async with found.server:
+        found.server.default = found.answer
+        yield found
 
 
 @pytest.fixture

@@ -1,68 +1,10 @@
 """The whole bot with each provider of models: what people rely on holds with all of them."""
 
-import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
-
-import pytest
-
 from discoclaw.app.usage import Usage
 from discoclaw.core.budgets import limits_of
 from tests.app.conftest import Start, World
+from tests.app.providers import SUMMARY, Provider
 from tests.attaching import picture
-from tests.servers import chat_api, messages_api
-from tests.servers.chat_api import DIALECTS, ChatServer
-from tests.servers.messages_api import MessagesServer
-
-PROVIDERS = ("anthropic", *DIALECTS)
-SUMMARY = {"summary": "They talk of indentation.", "themes": [], "decisions": []}
-
-
-@dataclass
-class Provider:
-    """A provider, and the server that stands for it. `loops`: what it was asked by the loops."""
-
-    name: str
-    server: Any
-    api: ModuleType
-
-    def settings(self, address: str = "", **more: Any) -> dict[str, Any]:
-        """The settings of a bot whose only provider it is."""
-        at = address or self.server.base_url
-        chosen = {
-            "DISCOCLAW_MODEL": f"{self.name}:some-model",
-            "DISCOCLAW_SUMMARY_MODEL": f"{self.name}:small-model",
-            "DISCOCLAW_DURABLE_MODEL": f"{self.name}:small-model",
-        }
-        own: dict[str, Any] = {"anthropic": {"base_url": at}, "openai": {"openai_url": at}}
-        return {**chosen, **own.get(self.name, {"model_servers": {self.name: at}}), **more}
-
-    def answer(self, request: Any) -> Any:
-        """What a sensible model says: to people, and to the loops."""
-        asked = str(request.body)
-        if "deprecations" in asked and not request.tools:
-            line = re.search(r"(m\d+) [^\n]*?I prefer tabs", request.prompt)
-            said = {"kind": "preference", "text": "User prefers tabs.", "tags": []}
-            learned = [{**said, "source": line[1], "quote": "I prefer tabs"}] if line else []
-            return self.api.json_answer({"upserts": learned, "deprecations": []})
-        if "decisions" in asked and not request.tools:
-            return self.api.json_answer(SUMMARY)
-        if "have a cat" in request.prompt and not any(one[0] == "result" for one in request.talk):
-            call = ("call12345", "memory_store", {"kind": "fact", "text": "User has a cat."})
-            return self.api.tool_use(call)
-        return self.api.text("All", " right.")
-
-
-@pytest.fixture(params=PROVIDERS)
-async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Provider]:
-    server: Any = MessagesServer() if request.param == "anthropic" else ChatServer(request.param)
-    async with server:
-        api = messages_api if request.param == "anthropic" else chat_api
-        found = Provider(request.param, server, api)
-        server.default = found.answer
-        yield found
 
 
 def on_disk(world: World) -> str:

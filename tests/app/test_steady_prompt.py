@@ -5,7 +5,12 @@ from itertools import takewhile
 
 from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app.conftest import Start, World
-from tests.servers.messages_api import MessagesServer, Received, text
+from tests.app.providers import Provider
+from tests.servers import chat_api
+from tests.servers.messages_api import MessagesServer
+from tests.servers.messages_api import Received as OfMessages
+
+Received = OfMessages | chat_api.Received
 
 QUIET = {"summary_enabled": False, "extraction_enabled": False}
 MEMORIES = ("Tom is a cat who eats fish", "Rex is a dog who sleeps", "I sail the boat Argo")
@@ -13,7 +18,7 @@ MEMORIES = ("Tom is a cat who eats fish", "Rex is a dog who sleeps", "I sail the
 
 def beginning(received: Received) -> str:
     """What a request begins with: the system prompt and the tools, in the order of most templates."""
-    return f"{received.system}\n{json.dumps(received.body['tools'], ensure_ascii=False)}\n"
+    return f"{received.system}\n{json.dumps(received.tools, ensure_ascii=False)}\n"
 
 
 def prompt(received: Received) -> str:
@@ -28,19 +33,19 @@ def shared(before: Received, after: Received) -> float:
     return len(list(same)) / len(other)
 
 
-async def asked(world: World, server: MessagesServer, words: str) -> Received:
+async def asked(world: World, server: MessagesServer | chat_api.ChatServer, words: str) -> Received:
     """Ann writes in the channel. Returns the request of her turn."""
     await world.ann.send(world.general, words)
     await world.settle()
-    return server.requests[-1]
+    last: Received = server.requests[-1]
+    return last
 
 
 class TestTheBeginning:
-    async def test_is_nine_tenths_of_the_next_turns_prompt(
-        self, start: Start, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.default = lambda _: text("He is well, and has eaten all the fish that was there.")
-        async with start(model, **QUIET) as world:
+    async def test_is_nine_tenths_of_the_next_turns_prompt(self, start: Start, provider: Provider) -> None:
+        server = provider.server
+        server.default = lambda _: provider.api.text("He is well, and has eaten all the fish that was there.")
+        async with start(**provider.settings(**QUIET)) as world:
             for one in MEMORIES:
                 await world.ann.send(world.general, f"!memory remember {one}")
             for number in range(5):
