@@ -55,6 +55,11 @@ def session_name(session_key: str) -> str:
     return f"{name.replace(':', '-') if os.name == 'nt' else name}.json"
 
 
+def session_file(folder: Path, session_key: str) -> Path:
+    """The file of a session in `folder`."""
+    return folder / session_name(session_key)
+
+
 def render_json(value: object) -> bytes:
     """JSON in the format of all files: indented by two spaces, non-ASCII unescaped, a newline at the end."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
