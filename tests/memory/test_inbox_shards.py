@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
-from discoclaw.memory.conversations.inbox_shards import moved_in
+from discoclaw.memory.conversations.inbox_shards import moved_in, recent
+from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.port import CURSORS, Documents
 from discoclaw.memory.exchange.everybody import write_everybody
 from tests.memory.together import Together
@@ -94,6 +97,27 @@ def test_whoever_begins_again_in_the_middle_of_a_move_finds_the_same() -> None:
     assert {value["floor"] for value in again.values()} == {"3"}
     _, others = moved_in(documents(store), Shards((0, 2), 3))
     assert {**again, **others}.keys() == everything(0).keys()
+
+
+def test_a_text_that_another_process_removes_meanwhile_had_nothing_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Together()
+    alone(store, 1)
+    names, _ = moved_in(documents(store), every(2))
+    low, high, ours = Shards((0, 1), 4), Shards((2, 3), 4), documents(store)
+    documents(store).write(session_name(recent(names[0])), b"{}")  # as after everything was written
+    listed = type(ours).names
+
+    def names_before_the_other_moves(self: Any) -> list[str]:
+        found = list(listed(self))
+        monkeypatch.undo()
+        moved_in(documents(store), low)
+        return found
+
+    monkeypatch.setattr(type(ours), "names", names_before_the_other_moves)
+    _, found = moved_in(ours, high)
+    assert found.keys() == {key for key, guild in ROOMS.items() if high.have(guild)}
 
 
 def test_no_older_text_names_a_person_once_their_shard_is_taken() -> None:

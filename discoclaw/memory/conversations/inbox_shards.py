@@ -12,6 +12,7 @@ these shards, so nobody else writes their texts. Blocking.
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from discoclaw.core.shards import Shards, shard_of
@@ -46,9 +47,10 @@ def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict
         if not here:
             missing[shard] = {}
     for text in older:
-        for key, value in _decoded(documents.read(text)).items():
-            if (shard := _shard(value, shards)) in missing:
-                missing[shard][key] = value
+        with suppress(FileNotFoundError):  # another process took the last of it, so nothing in it was ours
+            for key, value in _decoded(documents.read(text)).items():
+                if (shard := _shard(value, shards)) in missing:
+                    missing[shard][key] = value
     for shard, conversations in missing.items():
         documents.write(session_name(names[shard]), render_json(conversations))
         found.update(conversations)
