@@ -79,7 +79,7 @@ def most_tokens(texts: Iterable[str]) -> int:
 
 def tokens_of(tools: Iterable[ToolSpec]) -> int:
     """The same of what a model is told about tools."""
-    return most_tokens(f"{one.name} {one.description} {json.dumps(one.schema, default=str)}" for one in tools)
+    return most_tokens(map(tool_text, tools))
 
 
 def estimate_turns(turns: Iterable[Turn]) -> float:
