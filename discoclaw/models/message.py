@@ -40,6 +40,11 @@ class Message:
         self._open: dict[object, int] = {}  # the place of a block, by the server's index
 
     @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self._blocks)
+
+    @property
     def blocks(self) -> list[dict[str, Any]]:
         """The content as it came. If the input of one call can't be read, that of all is None."""
         try:

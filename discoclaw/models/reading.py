@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -30,11 +30,17 @@ MOST_INPUT = 50_000
 MOST_ANSWER = 500_000
 """Longest answer, in characters, with its thoughts: more than any server may be asked for."""
 
+MOST_BLOCKS = 1_000
+"""Most blocks of one answer, of which each call is one, however short."""
+MOST_HELD = 4_000_000
+"""Longest event of a stream that is read, or body of another kind, in bytes."""
+
 BROKE_OFF = "The model's answer broke off before its end. Please try again in a minute."
 
 BYTES_A_TOKEN = 5
 """More than a token of Claude's has in any usual text, so that only what is clearly too long is cut off."""
 
+_HELD = "held"  # by a response: bytes since its last event
 _DRAIN_S = 0.2
 """How long to wait for the end of a body that is already complete, in seconds."""
 
@@ -90,7 +96,7 @@ class Answer:
         """
         while not (self._over or self._cut):
             event = await self._next()
-            self._cut = self._message.size > MOST_ANSWER
+            self._cut = self._message.size > MOST_ANSWER or self._message.count > MOST_BLOCKS
             if event is None or self._cut or self._message.input_size > MOST_INPUT:
                 self._over = True
                 piece = self._hearing.end() if self._hearing is not None else ""
@@ -169,6 +175,21 @@ class Answer:
         return text
 
 
+async def bounded(response: httpx2.Response) -> None:
+    """A hook of an SDK's HTTP client, for each response: no more of it is held in RAM than `MOST_HELD`."""
+    read, response.extensions[_HELD] = response.aiter_bytes, 0
+
+    async def chunks(size: int | None = None) -> AsyncIterator[bytes]:
+        async with aclosing(read(size)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                response.extensions[_HELD] += len(piece)
+                if response.extensions[_HELD] > MOST_HELD:
+                    raise ValueError(f"the server sends more than {MOST_HELD:,} bytes at once")
+                yield piece
+
+    response.aiter_bytes = chunks  # type: ignore[method-assign]
+
+
 async def parsed(response: httpx2.Response, split: AsyncIterator[Any]) -> AsyncIterator[tuple[str, Json]]:
     """What a server sends, each with its name: events, "done" at a mark of the end, or "whole", one JSON.
 
@@ -180,6 +201,7 @@ async def parsed(response: httpx2.Response, split: AsyncIterator[Any]) -> AsyncI
         return
     silent = "event-stream" not in kind
     async for sent in split:
+        response.extensions[_HELD] = 0
         if (data := sent.data.strip()) and sent.event != "ping":
             yield ("done", {}) if data == "[DONE]" else (sent.event or "message", _object(json.loads(data)))
             silent = False

@@ -121,6 +121,11 @@ class TestEnds:
         _, last = await answer_to(model)
         assert (last.turn.text, last.stop) == ("Cats sleep.", "end")
 
+    async def test_that_go_on_and_on_end_the_answer_too(self, server: ChatServer, model: ServedModel) -> None:
+        server.script(api.chunks(SAID, *[part(id=str(at), name="clock") for at in range(1500)]))
+        _, last = await answer_to(model)
+        assert (last.turn.calls, last.stop) == ((), "length")
+
     async def test_without_any_mark_are_none(self, server: ChatServer, model: ServedModel) -> None:
         server.script(api.chunks(SAID, finish=None, done=False))
         with pytest.raises(ModelUnreachable):
@@ -133,6 +138,14 @@ class TestEnds:
         server.script(api.chunks(SAID, finish=finish))
         with pytest.raises(ModelRefused):
             await answer_to(model)
+
+    async def test_with_an_endless_reason_say_its_beginning(
+        self, server: ChatServer, model: ServedModel
+    ) -> None:
+        server.script(api.chunks(*[{"refusal": "No. " * 100}] * 10))
+        with pytest.raises(ModelRefused) as refused:
+            await answer_to(model)
+        assert len(str(refused.value)) < 1_100
 
     @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
     async def test_at_a_limit_say_so(self, server: ChatServer, model: ServedModel, finish: str) -> None:

@@ -337,6 +337,23 @@ class TestAnswers:
         with pytest.raises(ModelBadOutput):
             await answer_to(model)
 
+    @pytest.mark.parametrize(
+        ("status", "kind"), [(200, "text/event-stream"), (200, "application/json"), (400, "application/json")]
+    )
+    async def test_what_never_ends_is_not_held_in_ram(
+        self, server: AnyServer, model: ServedModel, api: Any, status: int, kind: str
+    ) -> None:
+        server.script(*[api.raw(b"data: " + b"x" * 5_000_000, status=status, content_type=kind)] * 3)
+        with pytest.raises(ModelBadOutput, match="more than 4,000,000 bytes at once"):
+            await answer_to(model)
+
+    async def test_a_stream_of_short_events_may_be_longer(
+        self, server: AnyServer, model: ServedModel, api: Any
+    ) -> None:
+        server.script(api.text(*["🐈" * 10_000] * 40))  # 4.8 MB, as twelve bytes for each
+        pieces, last = await answer_to(model)
+        assert (len("".join(pieces)), last.stop) == (400_000, "end")
+
     async def test_a_web_page_is_not_found(self, server: AnyServer, model: ServedModel, api: Any) -> None:
         server.script(api.raw(b"<html>Please sign in</html>", content_type="text/html"))
         with pytest.raises(ModelNotFound):

@@ -23,7 +23,7 @@ from discoclaw.models.anthropic.errors import FAILURES
 from discoclaw.models.anthropic.known import Known, known, resolve
 from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
 from discoclaw.models.body import in_pieces
-from discoclaw.models.reading import parsed
+from discoclaw.models.reading import bounded, parsed
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,9 @@ class AnthropicProvider(Server):
             base_url=base_url,
             max_retries=max_retries,
             # A server that sends us elsewhere would have our key go there, and what people said.
-            http_client=DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False),
+            http_client=DefaultAsyncHttpxClient(
+                verify=trusted(), follow_redirects=False, event_hooks={"response": [bounded]}
+            ),
             # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
             default_headers={"Authorization": f"Bearer {key}"},
             # Off, because environment variables could otherwise make the SDK export prompts.

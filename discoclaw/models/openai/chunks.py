@@ -17,6 +17,8 @@ Json: TypeAlias = dict[str, Any]
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _LENGTH: Final = re.compile(r"length|max_.*tokens|model_length")
 _REFUSED: Final = re.compile(r"content_filter|safety|recitation|blocklist|prohibited_content|spii|refusal")
+_MOST_SAID: Final = 1_000
+"""Longest reason of a refusal, in characters."""
 _FAILED: Final = ("error", "abort")
 _OWN: Final = ("id", "index", "type", "function")
 """The fields of a call that we read. Others go back as they came: Gemini refuses its calls without."""
@@ -66,7 +68,7 @@ class Chunks:
             elif part["type"] == "thinking":  # Mistral's
                 yield from self._piece("thinking", "".join(one["text"] for one in part["thinking"]))
         if isinstance(refusal := delta.get("refusal"), str):
-            self._refusal += refusal
+            self._refusal = (self._refusal + refusal)[:_MOST_SAID]
         for given in delta.get("tool_calls") or ():
             yield from self._called(given)
 

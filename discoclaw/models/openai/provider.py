@@ -23,7 +23,7 @@ from discoclaw.models.body import in_pieces
 from discoclaw.models.openai import wire
 from discoclaw.models.openai.chunks import Chunks, fault
 from discoclaw.models.openai.errors import FAILURES, sent
-from discoclaw.models.reading import parsed
+from discoclaw.models.reading import bounded, parsed
 
 OPENAI_URL = "https://api.openai.com/v1"
 _THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
@@ -57,7 +57,8 @@ class OpenAIProvider(Server):
         return OPENAI_URL
 
     def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
-        http = DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False)
+        hooks = {"response": [bounded]}
+        http = DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False, event_hooks=hooks)
         return _Client(key=key, base_url=base_url, max_retries=max_retries, http_client=http)
 
     def model(
