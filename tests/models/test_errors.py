@@ -288,6 +288,16 @@ class TestTheKey:
         logged = "".join(traceback.format_exception(caught.value))
         assert KEY not in logged and KEY[:20] not in str(caught.value)
 
+    @pytest.mark.parametrize("more", ["\n", "\t", "\r\nX-Other: yes"])
+    async def test_one_that_no_header_can_hold_does_not_get_into_the_log_either(
+        self, server: AnyServer, adapter: Adapter, more: str
+    ) -> None:
+        provider = adapter.open(api_key=f"my-proxy-password{more}", base_url=server.base_url, max_retries=0)
+        with pytest.raises(ModelError, match="Illegal header value") as caught:
+            await text_of(provider.model("haiku"))
+        await provider.close()
+        assert "my-proxy-password" not in str(caught.value)
+
 
 def test_a_key_of_any_form_is_taken_out() -> None:
     error = FAILURES.translate(
