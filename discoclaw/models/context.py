@@ -30,7 +30,7 @@ MOST = 8_000_000
 SOON_S = 30.0
 LATER_S = 600.0
 """A server is asked again after so long: Ollama says what it really reads only once a model is loaded."""
-_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d{1,12})\b", re.MULTILINE)
 _VERSION = re.compile(r"/v\d\w*(?:/openai)?$")
 _LISTED = (
     "max_model_len",

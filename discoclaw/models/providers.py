@@ -147,7 +147,7 @@ class _Pools:
         address = config.base_url or known.address
         if found is None or address is None:
             return None
-        local = config.base_url is not None or not known.key
+        local = not known.key or config.base_url not in (None, known.address)
         return await context_of(address, found.id_of(plain), config.key, local=local)
 
     def left_out(self) -> Iterator[Finding]:

@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from discoclaw.core.model_names import VENDOR
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.context import Contexts
-from discoclaw.models.providers import open_models
+from discoclaw.models.providers import PROVIDERS, open_models
 
 
 @asynccontextmanager
@@ -74,6 +76,7 @@ LOADED = {"models": [{"name": "other", "context_length": 1}, {"name": "qwen3:8b"
         ),
         ("m", {"/v1/models": {"data": [{"id": ["m"], "max_model_len": True}]}, "/props": [1]}, None),
         ("m", {"/v1/models": "no", "/api/ps": {"models": {"m": 1}}, "/api/show": {"model_info": 3}}, None),
+        ("m", {"/api/show": {"parameters": f"num_ctx {'9' * 5000}"}}, None),
         ("m", {}, None),
     ],
 )
@@ -90,6 +93,13 @@ async def test_is_asked_for_with_the_key_that_the_server_wants() -> None:
     ):
         assert await said(where, "m") is None
         assert await said(where, "m", key="sk-1") == 8192
+
+
+async def test_is_asked_of_a_vendor_on_the_page_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with server({}) as (address, seen):
+        monkeypatch.setitem(PROVIDERS, VENDOR, replace(PROVIDERS[VENDOR], address=address))
+        assert await said(address, "m", key="sk-1") is None
+        assert seen == ["/v1/models"]
 
 
 async def test_is_looked_for_below_the_address_of_a_gateway() -> None:
