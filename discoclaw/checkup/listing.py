@@ -20,8 +20,8 @@ from discoclaw.core.errors import (
 from discoclaw.core.redact import without_login
 from discoclaw.http import Client, Failed, within
 
-MOST_BYTES: Final = 1 << 20
-"""The longest list that is read."""
+MOST_BYTES: Final = 8_000_000
+"""The longest list that is read: OpenRouter's has hundreds of models, each with its description."""
 WITHIN_S: Final = 10.0
 """So long a server may take: a list needs no model to be loaded."""
 SOON_S: Final = 1.0

@@ -58,10 +58,10 @@ def ask_model(setup: Setup) -> dict[str, str]:
 
 def _kind(setup: Setup) -> str:
     """One of `KINDS`, of `HERE`, or "offline"."""
-    if (named := split(setup.flags.get("DISCOCLAW_MODEL", ""))[0]) in (*KEYS, *HERE):
-        return named
     if "ANTHROPIC_BASE_URL" in setup.flags:
         return "server"
+    if (named := split(setup.flags.get("DISCOCLAW_MODEL", ""))[0]) in (*KEYS, *HERE):
+        return named
     if "ANTHROPIC_API_KEY" in setup.flags:
         return VENDOR
     now = _now(setup)

@@ -169,6 +169,28 @@ class TestOtherModels:
         assert [script.written[name] for name in MODELS] == ["qwen3:8b"] * 3
         assert why.endswith("has no model 'llama9'; it has qwen3:8b (name one with --model)")
 
+    async def test_are_found_in_a_list_as_long_as_a_gateways(self, script: Script) -> None:
+        listed = {"qwen3:8b": 1} | {f"vendor/{number:0200}": 1 for number in range(6_000)}
+        async with ListingServer("ollama", listed) as ollama:
+            servers = f"ollama={ollama.base_url}"
+            told = {"DISCORD_TOKEN": TOKEN, "DISCOCLAW_MODEL_SERVERS": servers}
+            await script.does("--yes", "--model", "ollama:qwen3:8b", **told)
+        assert script.written["DISCOCLAW_MODEL"] == "qwen3:8b"
+
+    async def test_with_a_provider_are_asked_for_at_the_address_that_is_named_too(
+        self, script: Script
+    ) -> None:
+        async with ListingServer("vllm", {"Qwen/Qwen3-8B": 1}) as vllm:
+            vllm.key = LOCAL_KEY
+            await script.does(
+                *("--base-url", vllm.url, "--model", "vllm:Qwen/Qwen3-8B"),
+                *("--api-key-file", "-", "--allow-users", f"{script.ann.id}"),
+                typed=LOCAL_KEY,
+                DISCORD_TOKEN=TOKEN,
+            )
+        assert script.written["OPENAI_BASE_URL"] == vllm.base_url
+        assert script.written["DISCOCLAW_MODEL"] == "Qwen/Qwen3-8B"
+
     async def test_of_a_server_that_speaks_only_openais_api_are_asked_that_way(self, script: Script) -> None:
         async with ListingServer("vllm", {"Qwen/Qwen3-8B": 1}) as vllm:
             vllm.key = LOCAL_KEY
