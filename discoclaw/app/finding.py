@@ -14,6 +14,7 @@ from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.nearest import Nearest
+from discoclaw.models.providers import PROVIDERS
 from discoclaw.recall.rank import Ranker
 from discoclaw.session.finding import Finder
 from discoclaw.session.item_search import ItemSearch
@@ -99,13 +100,16 @@ def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | No
 
 
 def config_of(settings: Settings) -> EmbeddingConfig:
-    """What the settings say about vectors."""
+    """What the settings say about vectors. A key of another server stays there."""
+    here = settings.embedding_url or PROVIDERS["openai"].address or ""
+    is_there = settings.openai_url is None or settings.openai_url.rstrip("/") == here.rstrip("/")
+    openai_key = settings.openai_key if is_there else None
     return EmbeddingConfig(
         provider=settings.embedding_provider,
         model=settings.embedding_model,
         base_url=settings.embedding_url,
         key=settings.embedding_key.get_secret_value() if settings.embedding_key is not None else None,
-        openai_key=settings.openai_key.get_secret_value() if settings.openai_key is not None else None,
+        openai_key=openai_key.get_secret_value() if openai_key is not None else None,
         auto=settings.embedding_auto,
     )
 

@@ -7,6 +7,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 
 from discoclaw import __version__
+from discoclaw.app.finding import config_of
 from discoclaw.core.health import Finding
 from discoclaw.memory.stores import POSTGRES
 from discoclaw.settings import Settings
@@ -62,7 +63,7 @@ def _extras(settings: Settings) -> frozenset[str]:
     provider = settings.embedding_provider.strip().lower()
     if provider == "local":
         wanted.add("local-vectors")
-    elif provider or (settings.embedding_auto and settings.openai_key is not None):
+    elif provider or (settings.embedding_auto and config_of(settings).openai_key is not None):
         wanted.add("vectors")
     return frozenset(wanted)
 

@@ -78,7 +78,10 @@ def _over_http(default: _Defaults, config: EmbeddingConfig) -> Embedder:
     openai = default.api is OPENAI
     key = config.key or (config.openai_key if openai else None)
     if openai and key is None and config.base_url is None:
-        raise EmbeddingError("provider openai needs a key; set EMBEDDING_API_KEY or OPENAI_API_KEY")
+        raise EmbeddingError(
+            "provider openai needs a key; set EMBEDDING_API_KEY or OPENAI_API_KEY (which is another server's "
+            "with OPENAI_BASE_URL)"
+        )
     is_default = config.base_url is None and config.model in ("", default.model)
     try:
         return HttpEmbedder(

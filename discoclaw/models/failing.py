@@ -154,7 +154,7 @@ class Failures:
         elif isinstance(error, self.connection_error) and error.__cause__ is not None:
             words = f"{type(error.__cause__).__name__}: {error.__cause__}"
         # Redacted before it is clipped: half a key would no longer be recognised.
-        for one in filter(None, (secret, repr(secret)[1:-1])):  # as HTTP libraries quote one that is no header
+        for one in filter(None, (secret, repr(secret)[1:-1])):  # as an error quotes a bad header
             words = words.replace(one, "[key]")
         words = clip(collapse(redact(words).text), _MAX_SHOWN)
         return f"{name}: {words}" if words else name

@@ -328,6 +328,9 @@ class TestErasing:
         assert subject.encode() not in b"".join(path.read_bytes() for path in cache.glob("vectors*"))
 
 
+ELSEWHERE = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "the-key-of-that-server"}
+
+
 class TestSettings:
     @pytest.mark.design(168, 169, 171, 173, 174)
     @pytest.mark.parametrize(
@@ -339,6 +342,16 @@ class TestSettings:
             ({"OPENAI_API_KEY": "sk-chat", "EMBEDDING_AUTO": "1"}, "openai/text-embedding-3-small"),
             ({"EMBEDDING_AUTO": "1"}, None),
             ({"EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "k"}, "openai/text-embedding-3-small"),
+            (ELSEWHERE | {"EMBEDDING_AUTO": "1"}, None),  # the key is another server's
+            (ELSEWHERE | {"EMBEDDING_PROVIDER": "openai"}, None),
+            (
+                ELSEWHERE | {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_BASE_URL": "http://127.0.0.1:9/v1/"},
+                "openai/text-embedding-3-small",
+            ),
+            (
+                ELSEWHERE | {"EMBEDDING_AUTO": "1", "OPENAI_BASE_URL": "https://api.openai.com/v1"},
+                "openai/text-embedding-3-small",
+            ),
             ({"EMBEDDING_PROVIDER": "ollama"}, "ollama/nomic-embed-text"),
             ({"EMBEDDING_PROVIDER": "ollama", "EMBEDDING_MODEL": "bge"}, "ollama/bge"),
             ({"EMBEDDING_PROVIDER": "cohere", "EMBEDDING_API_KEY": "k"}, None),
