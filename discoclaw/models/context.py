@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 10.0
 MOST = 8_000_000
 """Longest answer that is read, in bytes: OpenRouter lists hundreds of models."""
+LEAST_READS = 1_000
+"""A server that says less is wrong, since no model of this time reads so little."""
 SOON_S = 30.0
 LATER_S = 600.0
 """A server is asked again after so long: Ollama says what it really reads only once a model is loaded."""
@@ -42,8 +44,8 @@ _LISTED = (
 
 
 def usable(said: int | None) -> int:
-    """How many tokens count where a server says this: a prompt of a million is not for it to order."""
-    return min(said or USUAL_READS, USUAL_READS)
+    """How many tokens count where a server says this: neither a prompt of a million, nor one of a word."""
+    return min(said, USUAL_READS) if said is not None and said >= LEAST_READS else USUAL_READS
 
 
 class Contexts:

@@ -6,7 +6,7 @@ An adapter's `Events` are what its server sends, as events of the Messages API (
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -179,8 +179,8 @@ async def bounded(response: httpx2.Response) -> None:
     """A hook of an SDK's HTTP client, for each response: no more of it is held in RAM than `MOST_HELD`."""
     read, response.extensions[_HELD] = response.aiter_bytes, 0
 
-    async def chunks(size: int | None = None) -> AsyncIterator[bytes]:
-        async with aclosing(read(size)) as pieces:  # type: ignore[type-var]
+    async def chunks(size: int | None = None) -> AsyncGenerator[bytes, None]:
+        async with aclosing(read(size)) as pieces:
             async for piece in pieces:
                 response.extensions[_HELD] += len(piece)
                 if response.extensions[_HELD] > MOST_HELD:

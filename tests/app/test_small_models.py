@@ -127,6 +127,19 @@ class TestASmallWindow:
             await world.ann.send(world.general, "and now?")
             assert server.requests[-1].body["max_tokens"] == READS // 4
 
+    async def test_of_hardly_a_token_is_a_mistake_of_the_server(
+        self, start: Start, server: MessagesServer
+    ) -> None:
+        small(server, reads=1_000_000)
+        listed = {"data": [{"id": one, "max_model_len": 1} for one in (USUAL, LOOPS)]}
+        server.models = Raw(json.dumps(listed).encode(), 200, {"content-type": "application/json"})
+        async with start(base_url=server.base_url, **LONG) as world:
+            await world.ann.send(world.general, "hello")
+            await world.settle()
+            await talked(world, server)
+            loops = [one for one in server.requests if one.system.startswith(SYSTEM)]
+            assert loops and all(one.body["max_tokens"] > 1_000 for one in server.requests)
+
 
 class TestLearning:
     async def test_keeps_within_what_the_small_models_read(
