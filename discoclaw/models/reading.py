@@ -179,8 +179,8 @@ async def bounded(response: httpx2.Response) -> None:
     """A hook of an SDK's HTTP client, for each response: no more of it is held in RAM than `MOST_HELD`."""
     read, response.extensions[_HELD] = response.aiter_bytes, 0
 
-    async def chunks(size: int | None = None) -> AsyncGenerator[bytes, None]:
-        async with aclosing(read(size)) as pieces:
+    async def chunks(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+        async with aclosing(read(chunk_size)) as pieces:
             async for piece in pieces:
                 response.extensions[_HELD] += len(piece)
                 if response.extensions[_HELD] > MOST_HELD:

@@ -162,7 +162,8 @@ class Metered:
         try:
             async with aclosing(_tallied(self._model.stream(request), tally)) as events:
                 async for event in events:
-                    said += len(event.text) if isinstance(event, TextDelta) else 0
+                    calls = event.turn.calls if isinstance(event, Finished) else ()
+                    said += len(event.text if isinstance(event, TextDelta) else "".join(map(str, calls)))
                     yield event
         except (asyncio.CancelledError, GeneratorExit):
             given_up = True

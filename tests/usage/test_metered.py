@@ -79,6 +79,13 @@ class Counting:
         pass
 
 
+class Calling(Counting):
+    """A model that looks something up, and says nothing before it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        yield Finished(AssistantTurn("", (ToolCall("1", "look_up", {"words": "tea " * 20}),)), "tools")
+
+
 class Silent(Counting):
     """A model whose server reads the prompt and says nothing."""
 
@@ -132,6 +139,12 @@ class TestACall:
         await heard(metered(Counting(), books))
         usage = books.ended["answer", MODEL].usage
         assert usage.output_tokens == 3 and usage.input_tokens > 10
+
+    async def test_is_estimated_too_where_the_model_only_calls_a_tool(self) -> None:
+        books = accounts()
+        await heard(metered(Calling(), books))
+        usage = books.ended["answer", MODEL].usage
+        assert usage.input_tokens > 10 and 20 < usage.output_tokens < 60
 
     async def test_counts_what_was_reported_before_it_failed(self) -> None:
         books = accounts(Limit("all", "day", DOLLAR))
