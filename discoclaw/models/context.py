@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 10.0
 MOST = 8_000_000
 """Longest answer that is read, in bytes: OpenRouter lists hundreds of models."""
-LEAST_READS = 1_000
-"""A server that says less is wrong, since no model of this time reads so little."""
+LEAST_READS = 1_000  # a server that says less is wrong
 SOON_S = 30.0
 LATER_S = 600.0
 """A server is asked again after so long: Ollama says what it really reads only once a model is loaded."""

@@ -17,8 +17,7 @@ Json: TypeAlias = dict[str, Any]
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _LENGTH: Final = re.compile(r"length|max_.*tokens|model_length")
 _REFUSED: Final = re.compile(r"content_filter|safety|recitation|blocklist|prohibited_content|spii|refusal")
-_MOST_SAID: Final = 1_000
-"""Longest reason of a refusal, in characters."""
+_MOST_SAID: Final = 1_000  # characters of a refusal
 _FAILED: Final = ("error", "abort")
 _OWN: Final = ("id", "index", "type", "function")
 """The fields of a call that we read. Others go back as they came: Gemini refuses its calls without."""
