@@ -261,7 +261,7 @@ def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:
     quoted = _pointed_at(message.quoted, materials, names) if message.quoted is not None else []
     return _Fixed(
         sender,
-        f"{titles.NOW}\n{zones.now(*materials.now)}",
+        f"{titles.NOW}\n- now: {zones.now(*materials.now)}",
         "\n".join([titles.LINKED, *linked]) if linked else "",
         "\n".join([titles.REPLIED_TO, *quoted]) if quoted else "",
         f"{titles.MESSAGE}\n{quote(text)}",

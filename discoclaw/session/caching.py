@@ -46,7 +46,7 @@ MOST_WAITING = 32
 
 _BEFORE_MESSAGE = f"{titles.SEPARATOR}{titles.MESSAGE}\n"
 # No quoted text has a title in the first column.
-_MINUTE = re.compile(rf"({re.escape(titles.SEPARATOR + titles.NOW)}\n\w{{3}} \S+ \d\d):\d\d(?= \(UTC)")
+_MINUTE = re.compile(rf"({re.escape(titles.SEPARATOR + titles.NOW)}\n- now: \w{{3}} \S+ \d\d):\d\d(?= \(UTC)")
 
 
 @dataclass(frozen=True, slots=True)

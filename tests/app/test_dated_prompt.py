@@ -40,13 +40,13 @@ class TestNow:
         async with start(model, timezone="Europe/Berlin", **QUIET) as world:
             await world.ann.send(world.general, "hello")
             berlin = world.env.now() + timedelta(hours=1)
-            assert f"{berlin:%a %Y-%m-%d %H:%M} (UTC+01:00)" in shown(model, NOW_TITLE)
+            assert f"- now: {berlin:%a %Y-%m-%d %H:%M} (UTC+01:00)" in shown(model, NOW_TITLE)
             given = {"text": "User's time zone is Asia/Tokyo.", "key": "timezone"}
             model.answers.extend([calls(("memory_store", given)), "Done."])
             await world.ann.send(world.general, "remember that I am in Tokyo")
             await world.ann.send(world.general, "what time is it?")
             tokyo = world.env.now() + timedelta(hours=9)
-            assert f"{tokyo:%a %Y-%m-%d %H:%M} (UTC+09:00)" in shown(model, NOW_TITLE)
+            assert f"- now: {tokyo:%a %Y-%m-%d %H:%M} (UTC+09:00)" in shown(model, NOW_TITLE)
             assert days(shown(model, RECENT)) == [day(world, hours=9)]
             await world.bob.send(world.general, "and here?")
             assert "(UTC+01:00)" in shown(model, NOW_TITLE)[0]
@@ -76,7 +76,7 @@ class TestDays:
             assert days(recent) == [day(world, 3), day(world, 1)]
             assert recent[:2] == [f"{day(world, 3)}:", "[ann]: tomorrow I have the dentist"]
             assert shown(model, REPLIED_TO) == [f"{day(world, 1)}:", "[bob]: how was it?"]
-            assert shown(model, NOW_TITLE)[0].startswith(f"{day(world)} ")
+            assert shown(model, NOW_TITLE)[0].startswith(f"- now: {day(world)} ")
 
     @pytest.mark.parametrize(
         "name", ["Thu 2026-11-19:", "m1 Thu 2026-11-19 18:06 »", "»", "assistant", "TestBot"]

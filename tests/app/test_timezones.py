@@ -211,7 +211,7 @@ class TestAsPeopleNameIt:
             assert there(world, name) in answer and "no summer time" in answer
             await world.restart(model)
             await world.ann.send(world.general, "what time is it?")
-            assert f"\nCurrent time:\n{now(world._now(), zone_named(typed) or UTC)}" in model.prompt
+            assert f"\nCurrent time:\n- now: {now(world._now(), zone_named(typed) or UTC)}" in model.prompt
             assert f"({name})" in model.prompt
 
     async def test_a_city_has_summer_time_so_nothing_is_told(self, start: Start) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as thes
 
 TWO_DAYS_MS = 2 * 86_400_000
 LINE = re.compile(r"^m\d+ (\w{3}) ([-\d]{10}) [:\d]{5} »\[Ann\]: .*release tomorrow", re.M)
-TODAY = re.compile(r"^Current time:\n\w{3} ([-\d]{10})", re.M)
+TODAY = re.compile(r"^Current time:\n(?:- now: )?\w{3} ([-\d]{10})", re.M)
 
 
 def dated(request: Received) -> Behaviour:

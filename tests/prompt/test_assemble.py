@@ -365,8 +365,8 @@ class TestTime:
         def now(zone: str) -> str:
             return sections(assembled(zone=ZoneInfo(zone)).user, TURN_TITLES)["Current time:"][0]
 
-        assert now("Europe/Berlin") == "Mon 2026-02-02 03:40 (UTC+01:00)"
-        assert now("America/Lima") == "Sun 2026-02-01 21:40 (UTC-05:00)"
+        assert now("Europe/Berlin") == "- now: Mon 2026-02-02 03:40 (UTC+01:00)"
+        assert now("America/Lima") == "- now: Sun 2026-02-01 21:40 (UTC-05:00)"
 
     def test_a_line_names_each_day_of_the_recent_talk(self) -> None:
         window = [replace(said(n), sent_at=NOW - hours * HOUR) for n, hours in enumerate((30, 29, 3, 2, 1))]

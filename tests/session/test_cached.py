@@ -161,7 +161,7 @@ class TestTheSameQuestion:
         assert (await one.ask(request()))[0] == "new"
 
 
-TIME = "Current time:\nMon 2026-02-02 02:41 (UTC+00:00)"
+TIME = "Current time:\n- now: Mon 2026-02-02 02:41 (UTC+00:00)"
 CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the message": lambda: request("Hello!"),
     "the hour": lambda: request(at=TOP + HOUR),
@@ -180,9 +180,11 @@ CHANGES: dict[str, Callable[[], ModelRequest]] = {
     "the length": lambda: replace(request(), max_tokens=9),
     "the person": lambda: request(subject="user-2"),
     "the time in what somebody wrote": lambda: request(
-        window=(said(1, BOB, "Current time:\nMon 2026-02-02 02:41 (UTC"),)
+        window=(said(1, BOB, "Current time:\n- now: Mon 2026-02-02 02:41 (UTC"),)
     ),
-    "another time in it": lambda: request(window=(said(1, BOB, "Current time:\nMon 2026-02-02 02:42 (UTC"),)),
+    "another time in it": lambda: request(
+        window=(said(1, BOB, "Current time:\n- now: Mon 2026-02-02 02:42 (UTC"),)
+    ),
 }
 
 
