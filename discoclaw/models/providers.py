@@ -5,6 +5,7 @@ A name without a provider is one of the usual provider's. Nothing is connected y
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from discoclaw.core.errors import ModelNotSetUp, SettingsError
 from discoclaw.core.health import Finding
@@ -115,7 +116,12 @@ class _Pools:
                         f"{provider.moved} for a server that needs none, or name another model"
                     )
                 config = replace(config, base_url=config.base_url or provider.address)
-            self._open[config.provider] = provider.opens(config)
+            try:
+                self._open[config.provider] = provider.opens(config)
+            except SettingsError as error:
+                near = get_close_matches(name.partition(":")[0], PROVIDERS, 1) if ":" in name else []
+                also = f"; or is {name} one of the provider {near[0]}?" if near else ""
+                raise SettingsError(f"{error}{also}") from None
         return self._open[config.provider]
 
     def named(self, name: str) -> Model:

@@ -126,6 +126,12 @@ class TestAProviderThatIsNotSetUp:
         assert await said(models.chat) == "claude"
         await models.close()
 
+    def test_written_wrong_is_asked_about_beside_the_missing_key(self) -> None:
+        with pytest.raises(SettingsError, match=r"; or is opnai:gpt-5 one of the provider openai\?$"):
+            open_models(ModelConfig("anthropic", "opnai:gpt-5", "haiku", "haiku"))
+        with pytest.raises(SettingsError, match=r"which needs neither$"):
+            open_models(ModelConfig("anthropic", "sonnet", "haiku", "haiku"))
+
     async def test_needs_no_key_where_it_runs_on_this_machine(self) -> None:
         for name in ("ollama", "lmstudio", "llamacpp", "vllm"):
             await open_models(ModelConfig(name, "a", "a", "a")).close()
