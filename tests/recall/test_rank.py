@@ -2,10 +2,7 @@
 
 import math
 import random
-import sys
 from collections.abc import Sequence
-from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +15,7 @@ from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Fade, Ranker
 from discoclaw.recall.select import select
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.counting import Counts, counted, grown
 
 HOBBIES = [
     "climbing",
@@ -355,28 +353,18 @@ class TestIdleKnowledge:
 
 class TestWhatAQuestionCosts:
     def test_as_many_steps_among_two_thousand_as_among_two_hundred_where_the_same_few_are_met(self) -> None:
-        more = abs(steps_among(2_000) - steps_among(200))
-        assert more < 180  # of 1,800 more items not one in ten is looked at
+        few, many = choosing_among(200), choosing_among(2_000)
+        assert few.steps["recall/rank.py Ranker._by_words"] > 10  # the ten that are met
+        assert not grown(few, many, most_steps=2)
 
 
-def steps_among(count: int) -> int:
-    """The interpreter's steps of a choice among so many items, ten of which are met."""
+def choosing_among(count: int) -> Counts:
+    """What a choice among so many items takes, ten of which are met."""
     about = [item(f"User's zebra eats hay number{n}", updated_at=NOW + n) for n in range(10)]
     others = [item(f"Likes tea of sort number{n}", updated_at=NOW) for n in range(count - len(about))]
-    items, ranker, asked, steps = VisibleItems([*about, *others]), Ranker(), parse("eats the zebra hya?"), 0
+    items, ranker, asked = VisibleItems([*about, *others]), Ranker(), parse("eats the zebra hya?")
     select(ranker, asked, items, max_chars=2000, now_ms=NOW)
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal steps
-        frame.f_trace_opcodes = True
-        steps += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
+    with counted() as counts:
         selection = select(ranker, asked, items, max_chars=2000, now_ms=NOW)
-    finally:
-        sys.settrace(before)
     assert len(selection.chosen) == len(about)
-    return steps
+    return counts
