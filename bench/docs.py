@@ -1,4 +1,4 @@
-"""The table in docs/measurements.md: `python -m bench --docs [names]` replaces the rows that it measured.
+"""The table in docs/dev/measurements.md: `python -m bench --docs [names]` replaces the rows that it measured.
 
 Each row says on which commit and machine it was measured, because rows may be of different runs.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.figure import Figure
 
-PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
+PAGE = Path(__file__).parent.parent / "docs" / "dev" / "measurements.md"
 BEGIN = "<!-- What `python -m bench --docs` measured; it replaces the rows of the parts that it ran. -->\n"
 END = "<!-- the end of what it measured -->\n"
 HEAD = "| part | figure | ours | baseline | ratio | target | measured on |\n|---|---|---|---|---|---|---|\n"

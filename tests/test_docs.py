@@ -13,7 +13,7 @@ from discoclaw.cli.main import ABOUT, cli, whole
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data/README.md", ROOT / "content/README.md"]
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "data/README.md", ROOT / "content/README.md"]
 )
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 PROGRAM: Any = typer.main.get_command(cli)
@@ -134,6 +134,6 @@ class TestCommands:
 
 @pytest.mark.design(311)
 def test_the_paper_behind_the_ledger_is_cited() -> None:
-    page = text_of(ROOT / "docs/decisions.md")
+    page = text_of(ROOT / "docs/dev/decisions.md")
     assert "“Git Context Controller: Manage the Context of LLM-based Agents like Git”" in page
     assert "[arXiv:2508.00031](https://arxiv.org/abs/2508.00031)" in page

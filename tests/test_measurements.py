@@ -1,4 +1,4 @@
-"""docs/measurements.md: the rows that `python -m bench --docs` writes, and the README beside them."""
+"""docs/dev/measurements.md: the rows that `python -m bench --docs` writes, and the README beside them."""
 
 import re
 from pathlib import Path

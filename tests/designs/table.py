@@ -1,4 +1,4 @@
-"""The statements of the published designs, and the tests that exercise them, as docs/designs.md.
+"""The statements of the published designs, and the tests that exercise them, as docs/dev/designs.md.
 
     @pytest.mark.design(79, 84)     on a test that starts where people or programs do, and asserts the value
 
@@ -85,7 +85,7 @@ def _numbers(decorators: Sequence[ast.expr]) -> Iterator[int]:
 
 
 def document() -> str:
-    """The whole of docs/designs.md."""
+    """The whole of docs/dev/designs.md."""
     known = marked()
     return "\n".join([_HEAD, *(_section(one, known) for one in designs())])
 
@@ -102,7 +102,7 @@ def _section(design: Design, known: Tests) -> str:
 
 def _link(test: str) -> str:
     file, _, name = test.partition("::")
-    return f"[{name.removeprefix('test_').replace('_', ' ')}](../tests/{file})"
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../../tests/{file})"
 
 
 if __name__ == "__main__":

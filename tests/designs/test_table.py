@@ -1,4 +1,4 @@
-"""docs/designs.md says what the tests exercise, and nothing else."""
+"""docs/dev/designs.md says what the tests exercise, and nothing else."""
 
 from tests.designs.table import TESTS, designs, document, marked
 
@@ -15,4 +15,4 @@ def test_every_statement_has_a_test() -> None:
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert (TESTS.parent / "docs" / "designs.md").read_text(encoding="utf-8") == document(), "run `make docs`"
+    assert (TESTS.parent / "docs" / "dev" / "designs.md").read_text(encoding="utf-8") == document(), "run `make docs`"

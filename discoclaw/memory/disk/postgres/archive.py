@@ -12,7 +12,7 @@
     archive_vectors  the vectors, with a byte for each number
     archive_unembedded  the messages that still need one
 
-Why a table of terms, and no full-text index of PostgreSQL's, is in docs/decisions.md.
+Why a table of terms, and no full-text index of PostgreSQL's, is in docs/dev/decisions.md.
 """
 
 ARCHIVE = (
