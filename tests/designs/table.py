@@ -20,11 +20,10 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 _HEAD = """\
 # The designs, statement by statement
 
-For people who know one of the public designs that DiscoClaw implements, and want to know what holds here.
+If you know one of the public designs that DiscoClaw implements, look up here what holds, where you see it, and which tests show it.
 
-Each row is one statement of a design: how you reach it, and the test that exercises it from there.
-A deviation says what is different here, with a link to the decision behind it.
-The numbers are those of `@pytest.mark.design(…)` in the tests. `make docs` renews these tables.
+A line starting with *Here* says what differs, and links to the reason.
+The test carries the row's number: `@pytest.mark.design(12)`. `make docs` renews these tables.
 """
 _MARKER = "pytest.mark.design"
 Tests = Mapping[int, Sequence[str]]
@@ -91,18 +90,19 @@ def document() -> str:
 
 
 def _section(design: Design, known: Tests) -> str:
-    links = {number: "<br>".join(map(_link, tests)) for number, tests in known.items()}
-    rows = [
-        f"| {one.number} | {one.says} | {one.reached} | {links.get(one.number, '')} | {one.deviation} |"
-        for one in design.statements
-    ]
-    head = ["| | statement | reached by | test | deviation |", "|---|---|---|---|---|"]
+    head = ["| | statement | seen in | tests |", "|---|---|---|---|"]
+    rows = [_row(one, known.get(one.number, ())) for one in design.statements]
     return "\n".join([f"## {design.name}", "", design.about.strip(), "", *head, *rows, ""])
 
 
+def _row(one: Statement, tests: Sequence[str]) -> str:
+    says = f"{one.says}<br>*Here:* {one.deviation}" if one.deviation else one.says
+    return f"|{one.number}|{says}|{one.reached}|{'<br>'.join(dict.fromkeys(map(_link, tests)))}|"
+
+
 def _link(test: str) -> str:
-    file, _, name = test.partition("::")
-    return f"[{name.removeprefix('test_').replace('_', ' ')}](../../tests/{file})"
+    file = test.partition("::")[0]
+    return f"[{file.removesuffix('.py').replace('/test_', '/')}](../../tests/{file})"
 
 
 if __name__ == "__main__":
