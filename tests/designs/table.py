@@ -20,7 +20,8 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 _HEAD = """\
 # The designs, statement by statement
 
-If you know one of the public designs that DiscoClaw implements, look up here what holds, where you see it, and which tests show it.
+If you know one of the public designs that DiscoClaw implements, look up here what holds, where you see it,
+and which tests show it.
 
 A line starting with *Here* says what differs, and links to the reason.
 The test carries the row's number: `@pytest.mark.design(12)`. `make docs` renews these tables.

@@ -15,4 +15,5 @@ def test_every_statement_has_a_test() -> None:
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert (TESTS.parent / "docs" / "dev" / "designs.md").read_text(encoding="utf-8") == document(), "run `make docs`"
+    page = TESTS.parent / "docs/dev/designs.md"
+    assert page.read_text(encoding="utf-8") == document(), "run `make docs`"
