@@ -57,9 +57,9 @@ nostr-client: $(DEV)  ## Let a Nostr client by others read the events we publish
 	npm install --prefix tests/nostr/client --no-package-lock --silent
 	$(BIN)/python -m pytest tests/nostr/test_other_client.py -q
 
-docs: $(DEV)  ## Renew docs/settings.md, and the tables in docs/commands.md and docs/dev/designs.md
-	$(BIN)/python -m discoclaw.settings_reference docs/settings.md .env.example
-	$(BIN)/python -m discoclaw.bot.commands.reference docs/commands.md
+docs: $(DEV)  ## Renew docs/admins/settings.md, and the tables in docs/members/commands.md and docs/dev/designs.md
+	$(BIN)/python -m discoclaw.settings_reference docs/admins/settings.md .env.example
+	$(BIN)/python -m discoclaw.bot.commands.reference docs/members/commands.md
 	$(BIN)/python -m tests.designs.table docs/dev/designs.md
 
 cities: $(DEV)  ## Renew discoclaw/core/cities.xz, the names of large cities, from GeoNames

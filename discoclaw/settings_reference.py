@@ -1,4 +1,4 @@
-"""docs/settings.md: each setting with its meaning, default and what is allowed. `make docs` writes it.
+"""docs/admins/settings.md: each setting with its meaning, default and what is allowed. `make docs` writes it.
 
 Explanations, defaults and subjects are those of `.env.example`; what is allowed comes from the fields of
 `Settings`. Knows nothing about values that are set.
@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_type_hints
 
+from pydantic.fields import FieldInfo
+
 from discoclaw import settings
 from discoclaw.core.live_fields import TABLE
 from discoclaw.settings import Settings
+from discoclaw.settings_types import Secret
 from discoclaw.settings_words import allowed
 
 INTRODUCTION = """\
 # Settings
 
-For whoever runs the bot.
+After reading this page, you know what every setting does, its default, and what is allowed. [Operating](operating.md#the-settings-that-matter-first) says which ones matter first.
 
-Settings come from environment variables and from the file `.env` in the folder where the bot starts; a variable wins over the file. A wrong value stops the start and names what is allowed. A misspelled name is pointed out.
-
-`discoclaw init` asks for the first ones and writes them to `.env`. [.env.example](../.env.example) is the same list as a file to copy. [operating.md](operating.md#the-settings-that-matter-first) says which settings matter first.
+Settings come from environment variables and from the file `.env` in the folder where the bot starts; a variable wins over the file. `discoclaw init` asks for the first ones and writes them to `.env`. [.env.example](../../.env.example) is this list as a file to copy. A wrong value stops the start and names what is allowed; a misspelled name is pointed out. Where no default is named, nothing is set. 1 means yes, 0 no. Secrets are never shown. *Live* names the [field](../members/discord.md#settings) that changes a setting while the bot runs, for example with `/settings`.
 
 ## Which server takes which settings
 
@@ -38,15 +39,15 @@ Settings come from environment variables and from the file `.env` in the folder 
 | OpenRouter | `openrouter` | `OPENROUTER_API_KEY` | `https://openrouter.ai/api/v1` |
 | Google | `gemini` | `GEMINI_API_KEY` | `https://generativelanguage.googleapis.com/v1beta/openai` |
 
-`DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like. A name without a server is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where one of the last six is, if not at its usual address.
-
-## All settings
+`DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like; without a server, it is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where one of the last six is, if not at its usual address.
 """  # noqa: E501
 
 _SUBJECT = re.compile(r"# --- (.+) ---")
 _SETTING = re.compile(r"#?([A-Z][A-Z0-9_]*)=(.*)")
 _NAMED = re.compile(rf"\b(?:{'|'.join(sorted(settings.names(), key=len, reverse=True))})\b")
 _CODE = re.compile(r"(`[^`]*`)")
+SAID = {allowed(kind, FieldInfo()) for kind in (bool, str, Secret)}
+"""What needs no line of its own: the introduction says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +94,20 @@ def page(example: str, names: Mapping[str, str] | None = None) -> str:
     missing = set(fields) - {one.name for found in subjects.values() for one in found}
     if missing:
         raise ValueError(f".env.example does not have {', '.join(sorted(missing))}")
-    parts = [INTRODUCTION, *(_linked(subject, found) for subject, found in subjects.items()), ""]
+    parts = [INTRODUCTION]
     for subject, found in subjects.items():
         parts += [f"## {subject}\n", *(_entry(one, allowed(*fields[one.name])) for one in found)]
     return "\n".join(parts)
 
 
-def _linked(subject: str, found: list[Explained]) -> str:
-    links = ", ".join(f"[`{one.name}`](#{one.name.lower()})" for one in found)
-    return f"- **{subject}**: {links}"
-
-
 def _entry(one: Explained, takes: str) -> str:
-    default = f"Default: `{one.default}`." if one.default else "Default: not set."
+    default = f"Default: `{one.default}`." if one.default else ""
     live = [row.name for row in TABLE if row.variable == one.name]
-    changes = f" Can be changed while the bot runs: `{live[0]}`." if live else ""
-    facts = f"{default} Allowed: {_prose(takes)}.{changes}"
-    return f"### `{one.name}`\n\n{_prose(one.meaning)}\n\n{facts}\n"
+    changes = f"Live: `{live[0]}`." if live else ""
+    said = takes in SAID or all(choice in one.meaning for choice in re.split(", | or ", takes))
+    limits = "" if said else f"Allowed: {_prose(takes.removeprefix('a whole number from '))}."
+    facts = " ".join(part for part in (default, limits, changes) if part)
+    return "\n\n".join(part for part in (f"### `{one.name}`", _prose(one.meaning), facts) if part) + "\n"
 
 
 def _prose(text: str) -> str:

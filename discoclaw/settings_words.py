@@ -1,4 +1,4 @@
-"""What a setting takes, in words: for the line about a wrong value, and for docs/settings.md.
+"""What a setting takes, in words: for the line about a wrong value, and for docs/admins/settings.md.
 
 Knows nothing about which settings there are.
 """
@@ -13,7 +13,7 @@ from discoclaw import settings_types as types
 
 WORDS: Mapping[object, str] = {
     Path: "a folder",
-    bool: "1 (yes) or 0 (no)",
+    bool: "1 or 0",
     str: "a text",
     types.Address: "an address that starts with http:// or https://",
     types.Budget: "dollars for each day or month, such as 5/day, 60/month, person 0.50/day",
@@ -26,13 +26,13 @@ WORDS: Mapping[object, str] = {
     types.Ids: "Discord ids, separated by commas or spaces",
     types.ListenAt: "an address and a port, such as 127.0.0.1:9464",
     types.ListenHere: "an address of this machine and a port, such as 127.0.0.1:8765",
-    types.PageToken: "a secret of at least 16 characters, which is never shown",
+    types.PageToken: "a secret of at least 16 characters",
     types.PublicKey: "a public key: npub1…, or 64 hex digits",
     types.Relays: "addresses that start with ws:// or wss://, separated by commas or spaces; or embedded",
     types.Saved: "0, all, or server ids and dm, separated by commas",
-    types.Secret: "a secret, which is never shown",
+    types.Secret: "a secret",
     types.Servers: "provider=address, separated by commas, such as ollama=http://192.168.1.5:11434/v1",
-    types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/operating.md",
+    types.ShardSet: "auto, 0-3/8, or 2:4/16; see docs/admins/postgresql.md",
     types.Store: "files, sqlite, none, or postgresql://user:password@host/database",
     types.Zone: "a name of the IANA database, such as Europe/Berlin",
 }

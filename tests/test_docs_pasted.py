@@ -88,22 +88,22 @@ def test_the_unit_the_cron_line_the_upgrade_and_make_run_use_one_folder(machine:
     data = machine.home / "data"
     own = f"note: data folder: {data}"
     assert "Annie" in machine.paste(f".venv/bin/discoclaw memory show {ANN}")  # as `make run` would find it
-    (line,) = [one for one in block("docs/operating.md", "15 4 * * *").splitlines() if one]
+    (line,) = [one for one in block("docs/admins/operating.md", "15 4 * * *").splitlines() if one]
     told = machine.paste(line.split(None, 5)[5].replace(r"\%", "%"))  # in a crontab, % is a line break
     (nightly,) = (machine.root / "mnt" / "backups").iterdir()
     assert f"memory/ledger/user-{ANN}.jsonl" in members(nightly)
     assert f"from {data}: " in told and own in told and "too; let" not in told
-    machine.paste(block("docs/operating.md", "# the way back"))
+    machine.paste(block("docs/admins/operating.md", "# the way back"))
     (before,) = machine.home.glob("discoclaw-*.tar.gz")
     assert f"memory/ledger/user-{ANN}.jsonl" in members(before)
-    assert f"Data folder: {data}" in machine.paste(block("docs/operating.md", "discoclaw status\n"))
+    assert f"Data folder: {data}" in machine.paste(block("docs/admins/operating.md", "discoclaw status\n"))
     assert not (machine.root / "var").exists()
 
 
 def test_the_other_page_installs_the_same(machine: Machine) -> None:
     unit = machine.root / "etc/systemd/system/discoclaw.service"
     unit.unlink()
-    machine.paste(block("docs/operating.md", "useradd"))
+    machine.paste(block("docs/admins/operating.md", "useradd"))
     assert "Annie" in machine.as_the_unit(f"memory show {ANN}")
 
 
@@ -112,5 +112,5 @@ def test_the_data_of_an_earlier_unit_is_brought_over(machine: Machine) -> None:
     state.mkdir(parents=True)
     (machine.home / "data").rename(state / "discoclaw")
     (machine.home / "data").mkdir()
-    machine.paste(block("docs/operating.md", "/var/lib/discoclaw.old"))
+    machine.paste(block("docs/admins/operating.md", "/var/lib/discoclaw.old"))
     assert "Annie" in machine.as_the_unit(f"memory show {ANN}")

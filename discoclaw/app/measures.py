@@ -1,4 +1,4 @@
-"""What `/metrics` shows, read from the parts at the moment of the question. docs/monitoring.md explains each.
+"""What `/metrics` shows, read from the parts when somebody asks. docs/admins/monitoring.md explains each.
 
 Every label comes from a list in the program or in the settings: a name that somebody else chose is "other".
 """

@@ -110,7 +110,8 @@ def _file_system(data: Path) -> Iterator[Finding]:
     kind = kind_of(data)
     if kind in NETWORK:
         text = f"{data} is on a network drive ({kind}), where locks and SQLite files aren't reliable"
-        yield Finding("file system", "warning", text, "use a local disk, or PostgreSQL (docs/postgresql.md)")
+        way_out = "use a local disk, or PostgreSQL (docs/admins/postgresql.md)"
+        yield Finding("file system", "warning", text, way_out)
     elif kind in ODD:
         text = f"{data} is on {kind}, which keeps no permissions and doesn't lock reliably"
         yield Finding("file system", "warning", text, "use a local disk of this system")
@@ -119,7 +120,7 @@ def _file_system(data: Path) -> Iterator[Finding]:
         yield Finding("file system", "warning", text, "set DISCOCLAW_DATA_DIR to a folder on a disk")
     elif kind == "overlay" and any(one.exists() for one in CONTAINERS):
         text = f"{data} is inside the container: everything is gone when that is removed"
-        yield Finding("file system", "warning", text, "mount a volume there (docs/operating.md)")
+        yield Finding("file system", "warning", text, "mount a volume there (docs/admins/operating.md)")
     elif kind:
         yield Finding("file system", "good", kind)
 
@@ -188,7 +189,7 @@ def _leftovers(settings: Settings) -> Iterator[Finding]:
         try:
             unfinished = status_of(stores).erasings
         except MemoryFault as fault:
-            yield Finding("leftovers", "bad", str(fault), "see docs/operating.md, Troubleshooting")
+            yield Finding("leftovers", "bad", str(fault), "see docs/admins/operating.md, Troubleshooting")
             return
     if unfinished:
         text = f"the erasing of {count(len(unfinished), 'memory')} is unfinished"

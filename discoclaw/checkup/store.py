@@ -34,7 +34,7 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
         seen = await read_in_thread(look, settings.store.get_secret_value())
     except (MemoryFault, OSError) as error:
         text, _, way_out = str(error).partition("; ")
-        yield Finding("PostgreSQL", "bad", text, way_out or "see docs/postgresql.md")
+        yield Finding("PostgreSQL", "bad", text, way_out or "see docs/admins/postgresql.md")
         return
     yield Finding("PostgreSQL", "good", f"{seen.where}: PostgreSQL {seen.server}, {seen.size / 1e6:.0f} MB")
     if seen.read_only:
@@ -65,7 +65,7 @@ def _processes(settings: Settings) -> list[Finding]:
         try:
             status = status_of(stores)
         except MemoryFault as fault:
-            return [Finding("processes", "bad", str(fault), "see docs/postgresql.md")]
+            return [Finding("processes", "bad", str(fault), "see docs/admins/postgresql.md")]
     wrong = [Finding("processes", "bad", one, "see `discoclaw status`") for one in status.wrong()]
     return [*wrong, *_unfinished(status)] or [_living(status)]
 

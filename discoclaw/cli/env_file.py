@@ -20,7 +20,7 @@ from discoclaw.memory.disk.new_file import check_place, new_file
 
 HEADER = """\
 # The settings of DiscoClaw, written by `discoclaw init`. The token and the key in here are secret.
-# docs/settings.md lists every setting there is.
+# docs/admins/settings.md lists every setting there is.
 """
 """The beginning of a new file."""
 

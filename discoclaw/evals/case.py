@@ -1,6 +1,6 @@
 """What a file of extraction cases says: a talk, what was remembered before it, and what is to be after it.
 
-The format is described in docs/evals.md. A file is checked as a whole before anything is sent.
+The format is described in docs/admins/evals.md. A file is checked as a whole before anything is sent.
 """
 
 import re

@@ -1,6 +1,6 @@
 """What a file of summary chains says: a long talk in many updates, with planted facts and lies.
 
-Between the planted lines stands small talk. The format is described in docs/evals.md.
+Between the planted lines stands small talk. The format is described in docs/admins/evals.md.
 """
 
 from pydantic import Field, model_validator

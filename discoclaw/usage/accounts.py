@@ -160,7 +160,7 @@ class Accounts(PersonalData):
             self._unpriced.add(call.model)
             log.warning(
                 "there is no price for the model %s, so it counts as the dearest one; "
-                "write its price into a file that DISCOCLAW_PRICES names (see docs/usage.md)",
+                "write its price into a file that DISCOCLAW_PRICES names (see docs/admins/usage.md)",
                 call.model,
             )
         if call.requests:

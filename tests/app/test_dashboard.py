@@ -11,7 +11,7 @@ from tests.app.test_health import ANYWHERE, get
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"\b(?:discoclaw|process)_[a-z_]+")
-DASHBOARD, PAGE = ROOT / "deploy/grafana.json", ROOT / "docs/monitoring.md"
+DASHBOARD, PAGE = ROOT / "deploy/grafana.json", ROOT / "docs/admins/monitoring.md"
 
 
 async def exported(start: Start) -> tuple[dict[str, str], set[str]]:

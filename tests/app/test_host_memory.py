@@ -503,7 +503,7 @@ class TestTheDisk:
 
     @pytest.mark.design(262)
     async def test_has_no_file_that_is_not_documented(self, start: Start) -> None:
-        page = (Path(__file__).parents[2] / "docs" / "files-on-disk.md").read_text(encoding="utf-8")
+        page = (Path(__file__).parents[2] / "docs/admins/files-on-disk.md").read_text(encoding="utf-8")
         named = set(re.findall(r"`([\w.]+)[^`]*`", page))
         model = Summing()
         model.facts = [proposal({"kind": "fact", "text": "User likes boats"})]

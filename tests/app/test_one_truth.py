@@ -118,7 +118,7 @@ class TestADayInThePast:
             await world.env.advance_time(100 * DAY_S)
             for words in ("persona create coding", "persona switch coding", "remember I write Rust"):
                 await says(world, words)
-            examples = self.examples("personas-and-history.md")
+            examples = self.examples("members/memory.md")
             assert examples
             for at in examples:
                 told = await says(world, f"view --at {at}")
@@ -129,7 +129,7 @@ class TestADayInThePast:
             await world.restart(meanwhile=lambda: self.check(Shell(world.folder), str(world.ann.id)))
 
     def check(self, shell: Shell, user: str) -> None:
-        examples = self.examples("command-line.md")
+        examples = self.examples("admins/command-line.md")
         assert examples
         for at in examples:
             assert shell.says("view", user, "--at", at).endswith("[fact] I like tea\n")

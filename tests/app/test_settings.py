@@ -11,7 +11,7 @@ from discoclaw.settings import Settings
 from discoclaw.settings_reference import page
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
-REFERENCE = EXAMPLE.parent / "docs/settings.md"
+REFERENCE = EXAMPLE.parent / "docs/admins/settings.md"
 FEW = {"DISCOCLAW_MAX_TOKENS": "max_tokens"}
 
 
@@ -39,7 +39,7 @@ class TestTheReference:
         )
         assert one.endswith(
             "## Model\n\n### `DISCOCLAW_MAX_TOKENS`\n\nSays &lt;much>, as `ANTHROPIC_API_KEY` does.\n\n"
-            "Default: `4096`. Allowed: a whole number from 64 to 32,000.\n"
+            "Default: `4096`. Allowed: 64 to 32,000.\n"
         )
 
     @pytest.mark.parametrize(

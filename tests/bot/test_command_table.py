@@ -23,7 +23,7 @@ NAME = re.compile(r"^[-_\w]{1,32}$")
 COMMAND, GROUP = 1, 2
 """The types of options that are commands and groups of commands."""
 SLASH_ONLY = ("search", "usage", "ask", "settings", "model")
-DOCUMENT = Path(__file__).parents[2] / "docs" / "commands.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/members/commands.md"
 
 
 def made() -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ def test_the_settings_offer_every_provider() -> None:
 
 
 def test_the_documents_table_has_each_server_with_its_settings() -> None:
-    page = (Path(__file__).parents[2] / "docs/settings.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/admins/settings.md").read_text(encoding="utf-8")
     table = [line for line in page.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     found = {name.strip("`"): (server, key, address) for server, name, key, address in rows[2:]}

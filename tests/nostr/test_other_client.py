@@ -61,7 +61,7 @@ SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     str(CLEAR): {"history_key": str, "sender_id": (str, type(None)), "created_at": int},
     str(TOPICS): {"history_key": str, "topics": list, "updated_at": int},
 }
-"""The fields of each payload, as docs/nostr.md has them; others begin with "x_"."""
+"""The fields of each payload, as docs/admins/nostr.md has them; others begin with "x_"."""
 
 
 def read(events: list[Event], keys: Keys = KEYS) -> list[dict[str, Any]]:

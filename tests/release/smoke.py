@@ -128,7 +128,7 @@ def imports_without_extras(there: Installed) -> None:
 def has_its_documents(there: Installed) -> None:
     """What a person without a checkout reads and copies."""
     documents = there.venv / "share" / "doc" / "discoclaw"
-    for name in (".env.example", "docs/operating.md", "deploy/discoclaw.service"):
+    for name in (".env.example", "docs/admins/operating.md", "deploy/discoclaw.service"):
         if not (documents / name).is_file():
             raise Failed(f"{documents / name} is missing")
 

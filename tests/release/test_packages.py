@@ -42,18 +42,18 @@ def test_built_from_the_sdist_both_are_the_same_to_the_byte(built: Built, tmp_pa
 
 
 def test_a_file_that_is_missing_or_too_much_is_named(built: Built, known: list[str]) -> None:
-    changed = [*(name for name in known if name != "docs/memory.md"), "discoclaw/new.py"]
+    changed = [*(name for name in known if name != "docs/members/memory.md"), "discoclaw/new.py"]
     assert packages.faults(built, changed, "9.9") == [
         "the sdist lacks discoclaw/new.py",
-        "the sdist has docs/memory.md, which doesn't belong there",
+        "the sdist has docs/members/memory.md, which doesn't belong there",
         "the wheel lacks discoclaw/new.py",
-        f"the wheel has {packages.SHARE}/docs/memory.md, which doesn't belong there",
+        f"the wheel has {packages.SHARE}/docs/members/memory.md, which doesn't belong there",
         f"the wheel's version is {__version__}",
     ]
 
 
 def test_each_extra_is_documented(built: Built) -> None:
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/admins/operating.md").read_text(encoding="utf-8")
     extras = set(packages.metadata_of(built.wheel).provides_extra or [])
     assert {"demo", "postgres"} <= extras
     assert extras - set(re.findall(r"`([a-z-]+)`", page)) == {"bench"}  # for maintainers

@@ -1,7 +1,7 @@
-"""The tables of docs/commands.md, from the table of commands. `make docs` writes them, a test compares."""
+"""The tables of docs/members/commands.md, from the table of commands. `make docs` writes them."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from discoclaw.bot.commands.spec import Catalogue, Command, Group
@@ -19,16 +19,17 @@ MENUS = (
 
 def tables(catalogue: Catalogue) -> str:
     """One table for each group of commands, in Markdown, and those of what is in no group."""
-    parts = ["\n".join(_table(catalogue, group)) for group in catalogue.groups]
+    parts = [_table(catalogue, group) for group in catalogue.groups]
     runs = {one.run for one in catalogue.commands if " " in one.path}
     alone = [one for one in catalogue.commands if " " not in one.path and one.run not in runs]
-    parts += [_alone(ALONE, [(f"`/{_written(one)}`", one) for one in alone])] if alone else []
-    parts += [_alone(MENUS, [(one.path, one) for one in catalogue.menus])] if catalogue.menus else []
+    parts += [_rows(ALONE, [(f"`/{_written(one)}`", one) for one in alone])] if alone else []
+    parts += [_rows(MENUS, [(one.path, one) for one in catalogue.menus])] if catalogue.menus else []
     return "\n\n".join(parts)
 
 
-def _alone(head: str, named: Sequence[tuple[str, Command]]) -> str:
-    lines = [f"| {name} | {_described(command)} |" for name, command in named]
+def _rows(head: str, named: Sequence[tuple[str, Command]]) -> str:
+    cells = [(name.replace("|", _BAR), _described(command).replace("|", _BAR)) for name, command in named]
+    lines = [f"| {name} | {what} |" for name, what in cells]
     return "\n".join([head, "", "| Command | What it does |", "|---|---|", *lines])
 
 
@@ -41,17 +42,15 @@ def renewed(document: str, catalogue: Catalogue = CATALOGUE) -> str:
     return f"{before}{BEGIN}\n\n{tables(catalogue)}\n\n{END}{after}"
 
 
-def _table(catalogue: Catalogue, group: Group) -> Iterator[str]:
-    yield f"## {group.title}\n"
+def _table(catalogue: Catalogue, group: Group) -> str:
     other = (
         f" As text, `{group.aliases[0]}` is the same as `{group.path.split()[-1]}`." if group.aliases else ""
     )
-    yield f"{group.help}.{other}\n"
-    yield "| Command | What it does | Other names |"
-    yield "|---|---|---|"
+    rows = []
     for command in catalogue.below(group):
-        cells = (f"`/{_written(command)}`", _described(command), _others(catalogue, command))
-        yield f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |"
+        also = _others(catalogue, command)
+        rows.append((f"`/{_written(command)}`" + (f"<br>{also}" if also else ""), command))
+    return _rows(f"## {group.title}\n\n{group.help}.{other}", rows)
 
 
 def _written(command: Command) -> str:

@@ -1,4 +1,4 @@
-"""The table of all commands: slash commands, text commands, the help and docs/commands.md come from it.
+"""The table of all commands. Slash and text commands, the help and docs/members/commands.md come from it.
 
 At the top of `/memory` is what people do every day; the rest is in groups by what it is about, each with room
 for more (Discord takes 25 at each level). `aliases` are the names that commands had before, or have in git;

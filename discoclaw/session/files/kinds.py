@@ -1,7 +1,7 @@
 """What each kind of file is recognised by, what is read of it, how much, and what its sender is told. Pure.
 
-`KINDS` is the one list of them; docs/discord.md shows it as a table. Only bytes decide: neither the name of a
-file nor its stated type is asked.
+`KINDS` is the one list of them; docs/members/discord.md shows it as a table. Only bytes decide: neither the
+name of a file nor its stated type is asked.
 """
 
 import re

@@ -1,5 +1,5 @@
 // Reads {secret, events} on standard input: the bot's secret key in hex, and signed events. Writes what a client
-// that knows nothing of DiscoClaw but docs/nostr.md makes of each: {kind, d, body, hash}, or {error}. Signatures
+// that knows nothing of DiscoClaw but docs/admins/nostr.md makes of each: {kind, d, body, hash}, or {error}. Signatures
 // and NIP-44 are nostr-tools', the secretbox is tweetnacl's, the derived key and `hash` (SHA-256 of the plaintext)
 // are node's. Packages come from node_modules beside it.
 import { createHash, hkdfSync } from "node:crypto";

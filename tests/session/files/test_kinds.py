@@ -1,4 +1,4 @@
-"""Each kind of file that people have: made by a program of its kind, and read as docs/discord.md says."""
+"""Each kind of file that people have: made by its program, and read as docs/members/discord.md says."""
 
 import gzip
 import re
@@ -58,7 +58,7 @@ OF_EACH: dict[str, list[bytes]] = {
 
 class TestTheTable:
     def test_in_the_docs_says_what_the_program_does(self) -> None:
-        docs = Path("docs/discord.md").read_text("utf-8").partition("## Files and pictures")[2]
+        docs = Path("docs/members/discord.md").read_text("utf-8").partition("## Files and pictures")[2]
         rows = re.findall(r"^\| (.+) \| (.+) \|$", docs.partition("\n## ")[0], re.M)[1:]
         assert rows == [(k.name, k.told if k.opener else f"answers that it {k.told}") for k in KINDS]
 

@@ -2,7 +2,7 @@
 
 There is no durable file to edit by hand, and snapshots stay beside (`data/cache`), since they can be lost.
 What was acknowledged outlives a crash of the server; of a server that fails over to another one, only where
-that one is synchronous (docs/postgresql.md). Blocking. Knows nothing about what the bytes mean.
+that one is synchronous (docs/admins/postgresql.md). Blocking. Knows nothing about what the bytes mean.
 """
 
 import logging
@@ -109,7 +109,7 @@ class PostgresDisk:
     def wipe(self) -> None:
         """Remove the names of removed texts from the list of changes.
 
-        PostgreSQL reuses the space of removed rows in its own time (docs/postgresql.md).
+        PostgreSQL reuses the space of removed rows in its own time (docs/admins/postgresql.md).
         """
         self.tables.write(changes.hide)
 
