@@ -78,6 +78,11 @@ class VisibleItems(tuple[Item, ...]):
         return sorted(filter(is_standing, self), key=_by_weight)
 
     @cached_property
+    def standing_ids(self) -> frozenset[str]:
+        """Their ids."""
+        return frozenset(item.id for item in self.standing)
+
+    @cached_property
     def harmful(self) -> Sequence[Item]:
         """Those of the standing items that name what could do harm."""
         return [item for item in self.standing if says_harm(gist_of(item.text))]

@@ -210,8 +210,12 @@ class Matches:
         for number, (concept, part) in enumerate(here):
             weight, least, bit = concept.weight, concept.least, 1 << number
             for position, best in self._entries(part):
-                scores[position] = scores.get(position, 0.0) + weight * best
-                bits[position] = bits.get(position, 0) | (bit if best > least else 0)
+                has = bit if best > least else 0
+                if position in scores:
+                    scores[position] += weight * best
+                    bits[position] |= has
+                else:
+                    scores[position], bits[position] = weight * best, has
         whole, names = sum(concept.share for concept, _ in here) or 1.0, self._asked.names
         for terms in set(bits.values()):
             covered, specific, named = 0.0, False, False
@@ -238,8 +242,8 @@ class Matches:
         """
         terms, telling, rare = set[str](), set[str](), set[str]()
         few = max(RARE, RARE_SHARE * self._asked.total)
-        for concept, part in here:
-            spellings = {term for term, _ in concept.spellings}
+        asked = [({term for term, _ in concept.spellings}, concept, part) for concept, part in here]
+        for spellings, concept, part in asked:
             terms |= spellings
             telling |= spellings if concept.share else set()
             rare |= spellings if concept.share and len(part) <= few else set()
@@ -247,31 +251,20 @@ class Matches:
         for name, positions in self._names.items():
             if not name <= terms or name.isdisjoint(telling):
                 continue
-            having = [position for position in positions if position in found.terms]
+            having = found.terms.keys() & positions
             given = {one for one in having if (known := self._documents[one]) and name in known.given}
             if 0 < len(given) <= few or (len(given) < len(having) and not name.isdisjoint(rare)):
                 complete[name] = given
         meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
         for name in [name for name in meant if not any(name < other for other in meant)]:
-            for position in self._having_all(name, here, found.terms):
-                document = self._documents[position]
-                assert document is not None  # it has a term
-                if position in complete[name]:
-                    found.given.add(position)
-                elif not document.bag.keys() >= name:
-                    continue
+            found.given |= complete[name]
+            # What has all terms of the name has its rarest.
+            rarest = min([part for spellings, _, part in asked if not name.isdisjoint(spellings)], key=len)
+            others = (found.terms.keys() & rarest) - complete[name]
+            written = [one for one in others if (known := self._documents[one]) and known.bag.keys() >= name]
+            for position in chain(complete[name], written):
                 before = found.named.get(position)
                 found.named[position] = name if before is None else before | name
-
-    def _having_all(
-        self,
-        name: frozenset[str],
-        here: Sequence[tuple[Concept, Mapping[int, float]]],
-        found: Mapping[int, int],
-    ) -> Iterable[int]:
-        """The positions of those found that may have all terms of a name: those that have its rarest."""
-        parts = [part for concept, part in here if any(term in name for term, _ in concept.spellings)]
-        return [position for position in min(parts, key=len) if position in found]
 
     def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:
@@ -320,12 +313,17 @@ def _lifts(
     `named` has the terms of the names by the position of the document.
     """
     lifts = dict.fromkeys(named, 0.0)
+    alike: dict[frozenset[str], list[int]] = {}
+    for position, names in named.items():
+        alike.setdefault(names, []).append(position)
     for concept, part in here if named else ():
-        for position in part.keys() & named.keys():
-            names, has = named[position], part[position]
-            full = MARK * max([count for term, count in concept.spellings if term in names], default=0.0)
-            if has < full:
-                lifts[position] += concept.weight * (full - has)
+        counts = dict(concept.spellings)
+        for names, positions in alike.items():
+            if not names.isdisjoint(counts):
+                full = MARK * max([count for term, count in concept.spellings if term in names])
+                for position in positions:
+                    if (has := part.get(position, full)) < full:
+                        lifts[position] += concept.weight * (full - has)
     return lifts
 
 
@@ -344,7 +342,7 @@ def _undone(evident: Collection[int], found: _Sentence) -> set[int]:
     if not named:
         return undone
     least = NEARLY * max([scores[position] for position in named])
-    by_name = max([found.has[terms[position]].covered for position in named]) + ROUNDING
+    by_name = max([found.has[one].covered for one in {terms[position] for position in named}]) + ROUNDING
     return {
         one
         for one in undone

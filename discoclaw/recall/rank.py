@@ -199,5 +199,5 @@ def _once(kept: OrderedDict[str, tuple[Item, T]], item: Item, make: Callable[[It
 
 def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
     """Best first; ties are newer first, then by id."""
-    keyed = [(-round(one.score, 9), -one.item.updated_at, one.item.id, one) for one in found]
+    keyed = [(-round(one.score * 1e9), -one.item.updated_at, one.item.id, one) for one in found]
     return [one for *_, one in sorted(keyed)]

@@ -72,7 +72,7 @@ def asked_of(
         query.sentences,
         corpus.total,
         names,
-        frozenset(strangers.difference(terms(own_name or ""))),
+        frozenset(strangers.difference(terms(own_name or ""))) if strangers else frozenset(),
     )
 
 

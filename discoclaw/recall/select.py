@@ -6,8 +6,9 @@ say until when they held. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
+from typing import NamedTuple
 
 from discoclaw.core.gist import Gist
 from discoclaw.core.item import Item, durable_line
@@ -36,8 +37,7 @@ A standing item `WAITS` where there are too many to have all of them in every pr
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """One item that will be shown, and its line with its short id. `hit` is what found it.
 
     Without one, `always` says why it is there. `until` is when (ms) a newer item replaced it, if one did.
@@ -148,7 +148,7 @@ def select(
 
     always = standing.all()
     ranked = known.newest if query.everything else [hit.item for hit in found.values()]
-    relevant = [item for item in ranked if not is_standing(item)]
+    relevant = [item for item in ranked if item.id not in known.standing_ids]
     compared = compare(recall, known, always, relevant, found=found, max_chars=max_chars)
     why = dict.fromkeys(compared.brought, NEWER)
     if query.everything:
@@ -157,10 +157,10 @@ def select(
     page.fill(compared.always, int(max_chars * STANDING_SHARE) if relevant else max_chars)
     page.fill(compared.relevant, page.room)
     page.fill(compared.always, page.room)
-    return Selection(_placed(page.chosen), known, recall, query, max_chars, now_ms, signals, standing)
+    return Selection(_placed(page.chosen, known), known, recall, query, max_chars, now_ms, signals, standing)
 
 
-def _placed(chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
+def _placed(chosen: Sequence[Chosen], known: VisibleItems) -> tuple[Chosen, ...]:
     """The items, best first, each with a place and a short id that don't depend on how well it was found.
 
     So with the same items a prompt has the same lines, whatever is asked. What stands comes first, as it
@@ -169,12 +169,11 @@ def _placed(chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
 
     def steady(one: Chosen) -> tuple[bool, bool, int, str]:
         item = one.item
-        return (not is_standing(item), one.until is not None, item.created_at, item.id)
+        return (item.id not in known.standing_ids, one.until is not None, item.created_at, item.id)
 
     places = {one.item.id: place for place, one in enumerate(sorted(chosen, key=steady), 1)}
-    return tuple(
-        replace(one, line=f"{one.line} [i{places[one.item.id]}]", place=places[one.item.id]) for one in chosen
-    )
+    placed = [(one, places[one.item.id]) for one in chosen]
+    return tuple([one._replace(line=f"{one.line} [i{place}]", place=place) for one, place in placed])
 
 
 def _found(

@@ -12,7 +12,7 @@ from operator import itemgetter
 from discoclaw.core.decay import last_use
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Hit, Recall
-from discoclaw.core.visible import Line, VisibleItems, is_standing
+from discoclaw.core.visible import Line, VisibleItems
 
 MOST_STANDING = 200
 """Standing items that are considered beside those found and harmful; far more than a prompt has room for."""
@@ -41,7 +41,7 @@ class Standing:
     def waiting(self, known: VisibleItems) -> frozenset[str]:
         """The ids of those of all items that wait for their topic."""
         here = {item.id for item in self.all()}
-        return frozenset(item.id for item in known.standing if self.many and item.id not in here)
+        return known.standing_ids - here if self.many else frozenset()
 
 
 NONE_STANDING = Standing((), (), (), many=False)
@@ -83,7 +83,9 @@ def arrange(
     bound = [item for item in standing if lines[item.id].bound]
     bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for
     placed = {item.id for item in bound}
-    called = [hit.item for hit in found.values() if hit.item.id not in placed and is_standing(hit.item)]
+    called = [
+        hit.item for hit in found.values() if hit.item.id in known.standing_ids and hit.item.id not in placed
+    ]
     placed.update(item.id for item in called)
     rest = [item for item in standing if item.id not in placed]
     usual = list(rest) if room is None else _fitting(_by_use(rest, lines, accessed), lines, room)
