@@ -7,7 +7,7 @@ a turn with their results and sends the request again.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from discoclaw.core import titles
@@ -26,7 +26,7 @@ class SystemBlock:
     cache: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """A tool the model may call. `description` says when to use it, `schema` is its input's JSON schema.
 
@@ -38,11 +38,10 @@ class ToolSpec:
     schema: Mapping[str, object] = field(hash=False)
     cache: bool = False
 
-
-@lru_cache(maxsize=256)
-def tool_text(tool: ToolSpec) -> str:
-    """What a model reads of a tool, to estimate its length."""
-    return f"{tool.name} {tool.description} {json.dumps(tool.schema, default=str)}"
+    @cached_property
+    def text(self) -> str:
+        """What a model reads of it, to estimate its length."""
+        return f"{self.name} {self.description} {json.dumps(self.schema, default=str)}"
 
 
 @dataclass(frozen=True, slots=True)

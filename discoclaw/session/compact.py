@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from discoclaw.core.model import (
     AssistantTurn,
@@ -23,7 +24,6 @@ from discoclaw.core.model import (
     Unseen,
     Usage,
     UserTurn,
-    tool_text,
     without,
 )
 from discoclaw.core.text import clip, scrub
@@ -72,6 +72,9 @@ def estimate(text: str) -> float:
     return max(word_tokens(text), len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
 
 
+_of_tool = lru_cache(maxsize=256)(estimate)
+
+
 def most_tokens(texts: Iterable[str]) -> int:
     """The tokens that texts hardly exceed, whatever their script."""
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _DENSE
@@ -79,7 +82,7 @@ def most_tokens(texts: Iterable[str]) -> int:
 
 def tokens_of(tools: Iterable[ToolSpec]) -> int:
     """The same of what a model is told about tools."""
-    return most_tokens(map(tool_text, tools))
+    return most_tokens(tool.text for tool in tools)
 
 
 def estimate_turns(turns: Iterable[Turn]) -> float:
@@ -149,8 +152,9 @@ class Transcript:
         """Its length: the provider's count plus an estimate of the rest, or an estimate of all."""
         if self._counted is not None:
             return self._counted + estimate_turns(self._since)
-        fixed = (*(block.text for block in self._request.system), *map(tool_text, self._request.tools))
-        return sum(map(estimate, fixed)) + estimate_turns(self._request.turns)
+        system = sum(estimate(block.text) for block in self._request.system)
+        tools = sum(_of_tool(tool.text) for tool in self._request.tools)
+        return system + tools + estimate_turns(self._request.turns)
 
     def request(self, *, may_call: bool) -> ModelRequest:
         """The next request to the model."""

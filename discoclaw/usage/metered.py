@@ -25,7 +25,6 @@ from discoclaw.core.model import (
     ToolTurn,
     Usage,
     UserTurn,
-    tool_text,
 )
 from discoclaw.core.model_names import joined, split
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
@@ -311,7 +310,7 @@ def _size(request: ModelRequest) -> tuple[int, int]:
                 texts += [text, *(str(call.input) for call in calls)]
             case ToolTurn(results):
                 texts += [result.text for result in results]
-    texts += map(tool_text, request.tools)
+    texts += [tool.text for tool in request.tools]
     return _bytes(*texts), media
 
 
