@@ -199,11 +199,12 @@ class DiscoClaw(commands.Bot):
         if message.author.id == self.user.id or not wire.is_talk(message):
             return None
         await self.access.refresh()
-        if not self.listens(message.channel):
+        place, owners = wire.place_of(message.channel, self.redactor), self.settings.owners
+        if not self.access.listens(place):
             return None
         may_talk = await self.access.may_say(message, strict=strict)
         heard = wire.inbound(
-            message, self.user, owners=self.settings.owners, may_talk=may_talk, redactor=self.redactor
+            message, self.user, place, owners=owners, may_talk=may_talk, redactor=self.redactor
         )
         if may_talk:
             for hook in self.heard_hooks:

@@ -132,13 +132,13 @@ def author_id(message: discord.Message) -> str:
 def inbound(
     message: discord.Message,
     me: discord.ClientUser,
+    place: Place,
     *,
     owners: frozenset[str],
     may_talk: bool,
     redactor: Redactor = PLAIN,
 ) -> Inbound:
     """A message as the rooms inside know it."""
-    place = place_of(message.channel, redactor)
     whose = author_id(message)
     ours = Me(str(me.id), me.display_name)
     original = message.reference.resolved if message.reference is not None else None

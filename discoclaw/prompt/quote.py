@@ -82,7 +82,7 @@ _LONGEST = 200
 
 def _letters(text: str) -> str:
     """The letters and digits of a folded text, without anything between them."""
-    return "".join(char for char in text if char.isalnum())
+    return "".join(filter(str.isalnum, text))
 
 
 def as_seen(text: str) -> str:
@@ -107,7 +107,7 @@ def quote(text: str) -> str:
 
 def quote_entry(text: str) -> str:
     """The text as the rest of an entry's line. Further lines are indented, so that none starts an entry."""
-    return f"\n{INDENT}".join(scrub(text).splitlines())
+    return text if text.isprintable() else f"\n{INDENT}".join(scrub(text).splitlines())
 
 
 def one_line(text: str) -> str:
