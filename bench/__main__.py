@@ -1,7 +1,7 @@
 """`python -m bench [--json] [--docs] [names …]`: measures, and prints a table or JSON.
 
 Nothing is asserted about times: a slow or busy machine is no fault of the program. A target that is missed is
-marked, for a person to look at. With --docs it also stands in docs/dev/measurements.md.
+marked, for a person to look at. With --docs it also stands in the page of `bench/docs`.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def main() -> None:
     """Measure what was asked for, each in an event loop of its own."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=sys.modules[__name__].__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
-    parser.add_argument("--docs", action="store_true", help="replace these rows in docs/dev/measurements.md")
+    parser.add_argument("--docs", action="store_true", help=f"replace these rows in {docs.PAGE.name}")
     parser.add_argument("names", nargs="*", metavar="name", help=f"which ones: {', '.join(NAMES)}")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(NAMES):

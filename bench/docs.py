@@ -1,4 +1,4 @@
-"""The table in docs/dev/measurements.md: `python -m bench --docs [names]` replaces the rows that it measured.
+"""The table in `PAGE`: `python -m bench --docs [names]` replaces the rows that it measured.
 
 Each row says on which commit and machine it was measured, because rows may be of different runs.
 """
