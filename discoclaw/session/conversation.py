@@ -62,11 +62,12 @@ class Answered:
 
 @dataclass(slots=True)
 class _Said:
-    """What came of a model so far, as `Answered` has it."""
+    """What came of a model so far, as `Answered` has it, and the context of its tools, if it called one."""
 
     text: list[str] = field(default_factory=list)
     unseen: list[Unseen] = field(default_factory=list)
     less: Less | None = None
+    context: ToolContext | None = None
 
 
 class Conversation:
@@ -102,27 +103,20 @@ class Conversation:
         If the author wants no memory, there are none. If the turn is stopped, this is what was said until
         then; a tool that works goes on by itself.
         """
-        context, said, cut = self._context(arrival, ready), _Said(), False
+        said, cut = _Said(), False
         failure: ModelError | None = None
         try:
             async with turn.part():
-                cut = await self._talk(arrival, ready, reply, context, said)
+                cut = await self._talk(arrival, ready, reply, said)
         except ModelError as error:
             if not "".join(said.text).strip():
                 raise
             failure = error
-        offers = () if turn.stopped else tuple(context.offers)
+        offers = () if turn.stopped or said.context is None else tuple(said.context.offers)
         text = "".join(said.text)
         return Answered(text, offers, cut or turn.stopped, tuple(said.unseen), said.less, failure)
 
-    async def _talk(
-        self,
-        arrival: Arrival,
-        ready: Prepared,
-        reply: Reply,
-        context: ToolContext,
-        said: _Said,
-    ) -> bool:
+    async def _talk(self, arrival: Arrival, ready: Prepared, reply: Reply, said: _Said) -> bool:
         """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
         prompt, text = ready.prompt, said.text
         remembers = arrival.permission.holds and self._rules.remembers
@@ -165,6 +159,7 @@ class Conversation:
                 await reply.push("\n\n")
             if may_call:
                 calls = finished.turn.calls
+                context = said.context = said.context or self._context(arrival, ready)
                 if not "".join(text[before:]).strip():
                     looks = all(call.name in LOOKS for call in calls)
                     await reply.doing(LOOKING if looks else WORKING)
