@@ -38,7 +38,7 @@ _FRAMES = (
 )
 """How memories are worded in some languages: what many have in common tells none of them."""
 FRAME = frozenset[str]().union(
-    *((*tokens.terms(), *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
+    *((*tokens.terms, *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
 )
 _COMMON = re.compile(r"[\w ]*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
@@ -67,7 +67,7 @@ class TakenBack:
 def terms_of(text: str) -> frozenset[str]:
     """The terms by which texts are compared: stemmed, also as English, and with numbers in one form."""
     tokens = tokenise(_THOUSANDS.sub("", text))
-    return frozenset(tokens.terms()) | frozenset(tokens.in_english().values())
+    return frozenset(tokens.terms) | frozenset(tokens.in_english().values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -75,13 +75,14 @@ for _language, _words in STOP_WORDS.items():
         _SPOKEN[_word] = (*_SPOKEN.get(_word, ()), _language)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tokens:
     """A text cut into folded runs of letters and digits, and the language it seems to be in."""
 
     runs: Sequence[str]
     language: str
 
+    @cached_property
     def terms(self) -> list[str]:
         """The terms in order, with repetitions. Function words and single letters are left out."""
         found: list[str] = []
@@ -129,12 +130,12 @@ def _runs(folded: str) -> list[str]:
 
 def terms_in(text: str, language: str) -> list[str]:
     """The terms of a text that is known to be in a language, or is a part of a longer text in it."""
-    return Tokens(_runs(fold(text)), language).terms()
+    return Tokens(_runs(fold(text)), language).terms
 
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, with repetitions. Function words and single letters are left out."""
-    return tokenise(text).terms()
+    return tokenise(text).terms
 
 
 def is_common(term: str) -> bool:

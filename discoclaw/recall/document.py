@@ -82,7 +82,7 @@ def _document(
     parts: Iterable[str] = (),
     names: tuple[Names, Names] = ((), ()),
 ) -> Document:
-    bag = Counter(tokens.terms())
+    bag = Counter(tokens.terms)
     length = max(1, bag.total())
     bag.update(sorted(dates_in(text)))  # in the order in which an index on disk has them at the next start
     return Document(

@@ -210,12 +210,8 @@ class Matches:
         for number, (concept, part) in enumerate(here):
             weight, least, bit = concept.weight, concept.least, 1 << number
             for position, best in self._entries(part):
-                has = bit if best > least else 0
-                if position in scores:
-                    scores[position] += weight * best
-                    bits[position] |= has
-                else:
-                    scores[position], bits[position] = weight * best, has
+                scores[position] = scores.get(position, 0.0) + weight * best
+                bits[position] = bits.get(position, 0) | (bit if best > least else 0)
         whole, names = sum(concept.share for concept, _ in here) or 1.0, self._asked.names
         for terms in set(bits.values()):
             covered, specific, named = 0.0, False, False
@@ -333,18 +329,19 @@ def _undone(evident: Collection[int], found: _Sentence) -> set[int]:
     having = [found.has[one] for one in {terms[position] for position in evident}]
     most = max([has.covered for has in having if has.terms.bit_count() > 1], default=0.0)
     best = [has.terms for has in having if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
-    as_much = {
-        has.terms
-        for has in having
-        if has.covered >= CLEARLY_LESS * most or all(has.terms & ~one for one in best)
-    }
-    undone = {position for position in evident if terms[position] in as_much or position in found.given}
+    undone = set(evident)
+    if best:
+        less = {
+            has.terms
+            for has in having
+            if has.covered < CLEARLY_LESS * most and not all(has.terms & ~one for one in best)
+        }
+        undone -= {one for one in evident if terms[one] in less and one not in found.given}
     if not named:
         return undone
     least = NEARLY * max([scores[position] for position in named])
     by_name = max([found.has[one].covered for one in {terms[position] for position in named}]) + ROUNDING
-    return {
-        one
-        for one in undone
-        if one in named or scores[one] >= least or found.has[terms[one]].covered > by_name
+    others = undone - named.keys()
+    return undone - {
+        one for one in others if scores[one] < least and found.has[terms[one]].covered <= by_name
     }

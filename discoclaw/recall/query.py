@@ -46,14 +46,13 @@ def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool 
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST
     tokens = tokenise(text[:LONGEST_REQUEST])
-    found = tokens.terms()
+    found = tokens.terms
     everything = brief and _wants_everything(text, found)
     if recent and not _says_something(found):
         text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    known = {text: (tokens, found)} if brief else {}
-    return _query(text, everything=everything, search=search, known=known)
+    return _query(text, everything=everything, search=search, known={text: tokens} if brief else {})
 
 
 def in_context(message: str, recent: str) -> str:
@@ -62,20 +61,18 @@ def in_context(message: str, recent: str) -> str:
     return message if says_something else f"{message}\n{recent}"
 
 
-def _query(
-    text: str, *, everything: bool, search: bool, known: Mapping[str, tuple[Tokens, list[str]]]
-) -> Query:
+def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tokens]) -> Query:
     asked: dict[str, None] = {}
     in_english: dict[str, str] = {}
     dates: set[str] = set()
     names: dict[frozenset[str], None] = {}
     sentences: list[set[str]] = []
     for sentence in filter(None, _BREAK.split(text)):
-        tokens, words = known.get(sentence) or _read(sentence)
-        named = dates_in(sentence)
+        tokens, named = known.get(sentence) or tokenise(sentence), dates_in(sentence)
         if tokens.asks_nothing and not search:
             continue
         left_out = _spoken(named)
+        words = tokens.terms
         if search and not words:
             words = terms_in(sentence, "english")  # "go" alone looks Polish
         found = dict.fromkeys(term for term in words if term not in left_out)
@@ -98,11 +95,6 @@ def _query(
         everything,
         tuple(dict.fromkeys(frozenset(one) for one in sentences if one)),
     )
-
-
-def _read(sentence: str) -> tuple[Tokens, list[str]]:
-    tokens = tokenise(sentence)
-    return tokens, tokens.terms()
 
 
 def _most_telling(asked: Collection[str]) -> tuple[str, ...]:

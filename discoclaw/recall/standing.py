@@ -83,9 +83,8 @@ def arrange(
     bound = [item for item in standing if lines[item.id].bound]
     bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for
     placed = {item.id for item in bound}
-    called = [
-        hit.item for hit in found.values() if hit.item.id in known.standing_ids and hit.item.id not in placed
-    ]
+    waiting = known.standing_ids - placed
+    called = [hit.item for one, hit in found.items() if one in waiting]
     placed.update(item.id for item in called)
     rest = [item for item in standing if item.id not in placed]
     usual = list(rest) if room is None else _fitting(_by_use(rest, lines, accessed), lines, room)
