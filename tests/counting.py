@@ -3,7 +3,8 @@
     with counted() as counts:
         …
     counts.done   directory entries, files opened to read and to write, bytes written, fsyncs, hops (to
-                  threads), tasks, statements (SQL), documents (rendered as JSON)
+                  threads), tasks, statements (SQL), scans (a thousand steps of SQLite's), documents
+                  (rendered as JSON)
     counts.steps  for each function of DiscoClaw, how many of its lines ran, each turn of a loop anew
 
 What C does inside one call (a copy of a dict, `sorted` without a key) is one step, however much there is.
@@ -31,6 +32,7 @@ from discoclaw.memory.disk import threads
 OURS = f"{Path(discoclaw.__file__).parent}{os.sep}"
 ENTRIES, READ, WRITTEN, BYTES = "directory entries", "files read", "files written", "bytes written"
 SYNCS, HOPS, TASKS, STATEMENTS, DOCUMENTS = "fsyncs", "hops", "tasks", "statements", "documents"
+SCANS, STEPS_A_SCAN = "scans", 1_000
 _SQL = frozenset({"execute", "executemany", "executescript"})
 
 
@@ -151,6 +153,12 @@ class _Watch:
                 self.done[SYNCS] += 1
             elif arg.__name__ in _SQL and type(getattr(arg, "__self__", None)).__module__ == "sqlite3":
                 self.done[STATEMENTS] += 1
+                run_by = arg.__self__
+                connection = getattr(run_by, "connection", run_by)
+                connection.set_progress_handler(self._scanned, STEPS_A_SCAN)
+
+    def _scanned(self) -> None:
+        self.done[SCANS] += 1
 
     def _called(self, frame: FrameType, code: CodeType) -> None:
         match code.co_name:

@@ -5,12 +5,14 @@ import pytest
 from discoclaw.app.learning import Learning
 from discoclaw.memory.subjects import changed
 from tests.app.conftest import Start, World
-from tests.counting import ENTRIES, Counts, counted, grown
+from tests.app.test_nostr import mirrored
+from tests.counting import ENTRIES, SCANS, STATEMENTS, Counts, counted, grown, least
 from tests.memory.kit import remember
+from tests.servers.nostr_relay import LyingRelay
 
 FEW, MANY = 10, 100
-A_PERSON, A_FUNCTION = 9, 12
-"""The most directory entries a start reads for each person, and the most lines that each function runs."""
+A_PERSON, A_FUNCTION, A_SCAN = 9, 12, 1
+"""The most directory entries a start reads for each person, lines that each function runs, and scans."""
 FIRST = 9 * 10**17
 
 
@@ -37,7 +39,8 @@ async def test_a_start_lists_everybody_once_and_opens_nothing_of_theirs(start: S
             found.append(counts)
     few, many = found
     more = grown(few, many, most_steps=A_FUNCTION * (MANY - FEW), **{"bytes written": 100})
-    assert more.keys() <= {ENTRIES}
+    assert more.keys() <= {ENTRIES, SCANS}
+    assert many.done[SCANS] - few.done[SCANS] <= A_SCAN * (MANY - FEW)
     assert many.done[ENTRIES] - few.done[ENTRIES] <= A_PERSON * (MANY - FEW)
 
 
@@ -62,3 +65,22 @@ async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
             found["hour"].append(counts)
     assert grown(*found["commit"], most_steps=20, **{"bytes written": 400}) == {}
     assert grown(*found["hour"], most_steps=20) == {}
+
+
+async def test_a_look_at_a_mirror_that_has_nothing_to_send_costs_the_same(start: Start) -> None:
+    found = list[Counts]()
+    async with LyingRelay() as relay, start(**mirrored(relay)) as world:
+        for people in (FEW, MANY):
+            await known(world, people)
+            await world.mirror.flush(60)
+            looks = list[Counts]()
+            for _ in range(3):
+                with counted() as counts:
+                    await world.mirror.settle()
+                    await world.mirror.drain(10)
+                    await world.mirror.status()
+                looks.append(counts)
+            found.append(least(*looks))
+    few, many = found
+    assert few.done[STATEMENTS] > 0
+    assert grown(few, many, most_steps=20) == {}
