@@ -28,6 +28,7 @@ from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.in_order import InOrder
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
+from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.sessions import Sessions
 from discoclaw.bot.settings import controls as settings_controls
@@ -94,6 +95,7 @@ class DiscoClaw(commands.Bot):
         self.sessions.hearers.append(self.elsewhere)
         self.heard_hooks: list[Callable[[Inbound], None]] = []
         self.anew = Anew(self)
+        self.pairing = Pairing(settings.token.get_secret_value() if settings.token is not None else "")
 
     def me(self) -> Me:
         """Ourselves. Raises RuntimeError before we are logged in."""
@@ -149,7 +151,7 @@ class DiscoClaw(commands.Bot):
         if self.access.allowlist.closed:
             log.warning(
                 "the allowlist is empty, so nobody is answered: "
-                "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS"
+                "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS, or run `discoclaw pair`"
             )
         self.talk.listener.reopen()  # a later READY means a gap that Discord does not fill
         for hook in self.ready_hooks:
@@ -171,6 +173,8 @@ class DiscoClaw(commands.Bot):
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
         if (heard := await self.in_order.taken(message)) is None:
             return
+        if self.access.allowlist.closed and heard.mentions_us:
+            await self.pairing.answer(message)
         # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
         spoken = await self.voices.listen(message, heard)
         try:

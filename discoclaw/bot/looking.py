@@ -133,7 +133,7 @@ async def logged_in(token: str, *, api: str | None, within_s: float = PATIENCE_S
     """
     dates = _Dates()
     client = discord.Client(intents=discord.Intents(guilds=True), http_trace=dates.trace())
-    with _at(api):
+    with at(api):
         try:
             async with asyncio.timeout(within_s):
                 with understood(api):
@@ -166,7 +166,7 @@ def understood(api: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def _at(api: str | None) -> Iterator[None]:
+def at(api: str | None) -> Iterator[None]:
     """Point discord.py to another REST API, and back after the block."""
     usual = discord.http.Route.BASE
     discord.http.Route.BASE = api or usual

@@ -4,6 +4,7 @@ Those take half a second to import, and `discoclaw init` does without them.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import discord
@@ -34,3 +35,16 @@ async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str
     """Who has each of these ids; None where nobody has. Raises as `looking.look` does."""
     async with logged_in(token, api=api) as session:
         return {one: await person(session, one) for one in ids}
+
+
+async def described(token: str, user_id: str, *, api: str | None) -> str:
+    """An account: names, id, and on which of the bot's first servers it is. Raises as `looking.look` does."""
+    async with logged_in(token, api=api) as session:
+        on = list[str]()
+        with understood(api):
+            user = await session.client.fetch_user(int(user_id))
+        for guild in (await session.bot()).guilds[:10]:
+            with understood(api), suppress(discord.NotFound):
+                await session.client.http.get_member(int(guild.id), int(user_id))
+                on.append(guild.name)
+        return f"{user.display_name} (@{user.name}, {user_id}), on {', '.join(on) or 'no server of the bot'}"

@@ -90,7 +90,7 @@ def init(
     env_file.write(FILE, env_file.changed(text or env_file.HEADER, values))
     say(f"\nWrote {clean(str(FILE.absolute()))}, which only its owner can read.")
     say(f"Memories will be in {clean(data)}.")
-    _note_others(values)
+    note_others(values)
     _say_what_is_next(bot, again=bool(text))
 
 
@@ -131,7 +131,7 @@ def _say_what_is_next(bot: "Bot | None", *, again: bool) -> None:
     say(f"3. Start the bot{' again' if again else ''}: {program()} run")
 
 
-def _note_others(values: dict[str, str]) -> None:
+def note_others(values: dict[str, str]) -> None:
     """Note what keeps the settings from being used: the environment, and others that are wrong."""
     for name, value in settings_module.given(in_file=False).items():
         if name in values and values[name] != value:

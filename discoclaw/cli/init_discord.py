@@ -4,16 +4,29 @@ Knows nothing about models or files.
 """
 
 import asyncio
-from collections.abc import Iterable
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
 
-from discoclaw.bot.looking import Bot, look
-from discoclaw.bot.looking_people import Person, people
+import typer
+
+from discoclaw import settings as settings_module
+from discoclaw.bot.looking import Bot, invite_link, look
+from discoclaw.bot.looking_people import Person, described, people
+from discoclaw.bot.pairing import listen, user_of
 from discoclaw.checkup import pasted
+from discoclaw.cli import env_file
 from discoclaw.cli.asking import WRONG, Terminal, clean, right, wrong
 from discoclaw.cli.common import say
+from discoclaw.cli.init import FILE, note_others
 from discoclaw.cli.setup import Setup
-from discoclaw.core.errors import SettingsError
+from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.settings_types import ids_in
+
+ALLOWED, OWNERS = "DISCORD_ALLOW_USER_IDS", "DISCOCLAW_OWNER_IDS"
+RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {"owner": (OWNERS, ALLOWED), "allow": (ALLOWED,), "refuse": ()}
+"""What somebody may be, and the settings that then name them."""
 
 
 def ask_token(setup: Setup) -> tuple[str, Bot | None]:
@@ -66,13 +79,21 @@ def ask_people(setup: Setup, token: str, bot: Bot | None) -> tuple[list[str], li
     if "DISCORD_ALLOW_USER_IDS" not in setup.flags:
         setup.tell("   People are named by their ids. To copy one: in Discord, open Settings > Advanced,")
         setup.tell("   switch on “Developer Mode”, then right-click a person and choose “Copy User ID”.")
+        setup.tell("   Or type `pair`: then they write to the bot, and you see here who it was.")
         if bot is not None:
             setup.tell(f"   {_whose(setup, token, bot)}")
 
     def ask(terminal: Terminal | None) -> str:
         if (given := setup.flag("DISCORD_ALLOW_USER_IDS")) or terminal is None:
             return given or offered
-        return terminal.words("   Ids, separated by commas", offered=offered)
+        typed = terminal.words("   Ids, separated by commas", offered=offered)
+        if typed.lower() != "pair":
+            return typed
+        if bot is not None and not bot.guilds:
+            say(f"   First invite the bot to a server: {invite_link(bot.application_id)}")
+        values = _named_by_code(setup, terminal, token)
+        setup.flags |= {OWNERS: values[OWNERS]} if OWNERS in values else {}
+        return values.get(ALLOWED, "")
 
     def check(text: str) -> str:
         found = _ids("DISCORD_ALLOW_USER_IDS", text)
@@ -85,6 +106,39 @@ def ask_people(setup: Setup, token: str, bot: Bot | None) -> tuple[list[str], li
     if names:
         say(f"   They may talk to it: {names}.")
     return allowed, _owners(setup, owners, allowed)
+
+
+def _named_by_code(setup: Setup, terminal: Terminal, token: str, code: str = "") -> dict[str, str]:
+    """The settings that name whoever wrote to the bot, as somebody at the terminal decides; none at a no."""
+    if not code:
+        say("   Write to the bot now: a direct message, or a mention. Ctrl-C ends this.")
+        code = asyncio.run(listen(token, api=setup.api, gateway=setup.written.get("DISCORD_GATEWAY")))
+    if (one := user_of(token, code, time.time())) is None:
+        raise Refused("this is no code of this bot, or it is too old; write to the bot again for a new one")
+    say(clean(f"   {code.upper()} is {asyncio.run(described(token, one, api=setup.api))}."))
+    may = list(RIGHTS)[terminal.one_of("   They may be", list(RIGHTS), offered=2)]
+    return {name: f"{setup.written.get(name, '')},{one}".lstrip(",") for name in RIGHTS[may]}
+
+
+def pair(
+    code: Annotated[str, typer.Argument(help="What the bot answered; or wait for a message.")] = "",
+) -> None:
+    """Name somebody in `.env` who wrote to the bot, as its owner or as somebody who may talk to it.
+
+    As long as nobody may talk to the bot, it answers whoever writes to it with a code. This shows whose code
+    it is, and asks what they may do. Without a code, it waits until somebody writes to the bot.
+
+    Example: discoclaw pair BWGQ-CWNY-AAEX-DGA2
+    """
+    setup = Setup({}, settings_module.given(), Terminal() if sys.stdin.isatty() else None)
+    token = setup.written.get("DISCORD_TOKEN", "")
+    if setup.terminal is None or not token:
+        raise Refused("this needs a terminal to ask in, and DISCORD_TOKEN; see `discoclaw init --help`")
+    env_file.check_writable(FILE)
+    if values := _named_by_code(setup, setup.terminal, token, code):
+        env_file.write(FILE, env_file.changed(env_file.read(FILE) or env_file.HEADER, values))
+        note_others(values)
+        say("Wrote .env. Start the bot again, so that it knows.")
 
 
 def _owners(setup: Setup, offered: list[str], allowed: list[str]) -> list[str]:

@@ -24,6 +24,7 @@ LEASE_LOST = 75
 """The exit code when another process does our work by now: EX_TEMPFAIL. A supervisor then starts us again."""
 ABOUT: Final = {
     "init": "Set up the bot: asks for a token, who may talk to it, and a model, and writes them to `.env`.",
+    "pair": "Name somebody in `.env` who wrote to the bot, as its owner or as somebody who may talk to it.",
     "recall": "Show which items about a person the bot would use to answer a message.",
     "status": "Show which processes use the store, what each of them has, and what is unfinished.",
     "doctor": "Look for everything that can be wrong, and say how to put it right. Works while the bot runs.",
@@ -42,6 +43,7 @@ ABOUT: Final = {
 }
 """What the list of commands says about each: the whole help of a group, and how that of a command begins."""
 PLACES: Final = {name: f"{name}:{name}" for name in ABOUT} | {
+    "pair": "init_discord:pair",
     "restore": "backup:restore_",
     "run": "running:run",
     "demo": "running:demo",

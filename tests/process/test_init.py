@@ -9,6 +9,7 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -78,13 +79,19 @@ class Newcomer:
         return inherited | {"DISCORD_API_BASE": self.discord.rest_base} | changes
 
     async def begins(self, *flags: str, before: Callable[[], None] = lambda: None, **changes: str) -> Screen:
+        return await self.types("init", *flags, before=before, **changes)
+
+    async def types(self, *words: str, before: Callable[[], None] = lambda: None, **changes: str) -> Screen:
+        """What a command shows."""
         environment = self.environment(**changes)
-        screen = await Screen.start(self.folder, "init", *flags, environment=environment, before=before)
+        screen = await Screen.start(self.folder, *words, environment=environment, before=before)
         self.screens.append(screen)
         return screen
 
-    async def starts_the_bot(self) -> None:
-        """What comes next: it connects with what was written, and answers whoever may talk to it."""
+    @asynccontextmanager
+    async def running_bot(self) -> AsyncIterator[None]:
+        """The bot, with what was written."""
+        before = len(self.discord.received("identify"))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "discoclaw", "run"),
             cwd=self.folder,
@@ -95,12 +102,17 @@ class Newcomer:
         )
         bot = Bot(process)
         try:
-            await self.discord.wait_for_gateway("identify", timeout=START_S)
-            asked = await self.discord.say(self.ann, self.discord.dm(self.ann), "hello")
-            await self.discord.wait_for_message(asked.channel, "ok", timeout=PATIENCE)
+            await self.discord.wait_for_gateway("identify", count=before + 1, timeout=START_S)
+            yield
         finally:
             bot.terminate()
             await bot.ended()
+
+    async def starts_the_bot(self) -> None:
+        """What comes next: it connects with what was written, and answers whoever may talk to it."""
+        async with self.running_bot():
+            asked = await self.discord.say(self.ann, self.discord.dm(self.ann), "hello")
+            await self.discord.wait_for_message(asked.channel, "ok", timeout=PATIENCE)
 
     @property
     def file(self) -> Path:
@@ -468,3 +480,104 @@ def without_rights() -> None:
     """Let the rights of a folder apply to root too: its new process can't override them."""
     drop, override = 24, 1  # PR_CAPBSET_DROP and CAP_DAC_OVERRIDE; for others than root this does nothing
     ctypes.CDLL(None).prctl(drop, override, 0, 0, 0)
+
+
+PAIR = "   They may be"
+CODE = re.compile(r"[A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}")
+
+
+class TestPairing:
+    async def test_names_who_wrote_to_the_bot_as_its_owner(self, newcomer: Newcomer) -> None:
+        discord, ann = newcomer.discord, newcomer.ann
+        eve = discord.add_user("Ann\x1b[2K")  # who looks alike
+        screen = await newcomer.begins(DISCORD_GATEWAY=discord.gateway_url)
+        await screen.shows(TOKEN_ASKED)
+        screen.type(TOKEN)
+        await screen.shows(f"{IDS} [")
+        await screen.shows(": ")
+        screen.type("pair")
+        await screen.shows("Write to the bot now: a direct message, or a mention.")
+        await discord.wait_for_gateway("identify", timeout=PATIENCE)
+        await discord.say(ann, discord.add_channel("lobby"), "hello everybody")  # not to the bot
+        asked = await discord.say(eve, discord.dm(eve), "let me in")
+        told = await discord.wait_for_message(asked.channel, "Whoever runs me", timeout=PATIENCE)
+        code = CODE.findall(told.content)[0]
+        await screen.shows(f"{code} is Ann")
+        line = await screen.shows("\n")
+        assert "\x1b" not in line
+        assert f", {eve.id}), on The Club." in line
+        await screen.shows(f"{PAIR} [3]: ")
+        screen.type("")  # who only presses Enter lets nobody in
+        await screen.shows("! the bot would answer nobody")
+        await screen.shows(f"{IDS} [")
+        await screen.shows(": ")
+        screen.type("pair")
+        await screen.shows("Write to the bot now")
+        await discord.wait_for_gateway("identify", count=2, timeout=PATIENCE)
+        asked = await discord.say(ann, discord.dm(ann), "hello")
+        told = await discord.wait_for_message(asked.channel, "Whoever runs me", timeout=PATIENCE)
+        await screen.shows(CODE.findall(told.content)[0])
+        await screen.shows(f"{PAIR} [3]: ")
+        screen.type("owner")
+        await screen.shows(f"They may talk to it: Ann ({ann.id}).")
+        await screen.shows(f"Who owns it, with /hatch and all settings: {ann.id}.")
+        await answered(screen, f"{WHICH} [1]", "4")
+        await answered(screen, f"{ADDRESS} [", newcomer.model.base_url)
+        await answered(screen, f"{WHICH_MODEL} [1]", "1")
+        assert await newcomer.leaves(screen) == 0
+        assert newcomer.written["DISCORD_ALLOW_USER_IDS"] == str(ann.id)
+        assert newcomer.written["DISCOCLAW_OWNER_IDS"] == str(ann.id)
+        assert str(eve.id) not in newcomer.file.read_text()
+        await newcomer.starts_the_bot()
+
+    async def test_of_a_first_bot_takes_few_keys(self, newcomer: Newcomer) -> None:
+        """Beside what is pasted: the word `pair`, a number for the right, and one for the model."""
+        discord = newcomer.discord
+        screen = await newcomer.begins(DISCORD_GATEWAY=discord.gateway_url)
+        answers = {
+            TOKEN_ASKED: TOKEN,
+            f"{IDS} [{discord.owner.id}]: ": "pair",
+            f"{PAIR} [3]: ": "1",
+            f"{WHICH} [1]: ": "4",
+            f"{ADDRESS} [http://127.0.0.1:11434]: ": newcomer.model.base_url,
+            f"{WHICH_MODEL} [1]: ": "",
+        }
+        for question, keys in answers.items():
+            if question.startswith(PAIR):
+                await discord.wait_for_gateway("identify", timeout=PATIENCE)
+                await discord.say(newcomer.ann, discord.dm(newcomer.ann), "hello")
+            await screen.shows(question)
+            screen.type(keys)
+        assert await newcomer.leaves(screen) == 0
+        assert screen.text.count("]: ") + screen.text.count("shown): ") == len(answers) == 6
+        pasted = (TOKEN, newcomer.model.base_url)
+        keys = sum(len(one) for one in answers.values() if one not in pasted) + len(answers)
+        assert keys == len("pair") + 2 + 6
+
+    async def test_with_a_running_bot_that_answers_nobody_needs_its_code(self, newcomer: Newcomer) -> None:
+        discord, ann = newcomer.discord, newcomer.ann
+        newcomer.file.write_text(
+            f"DISCORD_TOKEN={TOKEN}\nANTHROPIC_BASE_URL={newcomer.model.base_url}\nDISCOCLAW_MODEL=m\n"
+            f"DISCOCLAW_DATA_DIR={newcomer.secrets / 'data'}\n"
+        )
+        async with newcomer.running_bot():
+            for text in ("hello", "are you there?"):
+                asked = await discord.say(ann, discord.dm(ann), text)
+            told = await discord.wait_for_message(asked.channel, "Whoever runs me", timeout=PATIENCE)
+            bob = discord.add_user("Bob")
+            asked = await discord.say(bob, discord.dm(bob), "hello")
+            await discord.wait_for_message(asked.channel, "Whoever runs me", timeout=PATIENCE)
+            assert len(discord.bot_messages(discord.dm(ann))) == 1
+            assert newcomer.model.requests == []
+            code = CODE.findall(told.content)[0]
+            wrong = await newcomer.types("pair", code[:-1] + ("A" if code[-1] != "A" else "B"))
+            await wrong.shows("discoclaw: this is no code of this bot, or it is too old")
+            assert await wrong.ended() == 1
+            screen = await newcomer.types("pair", code)
+            await screen.shows(f"{code} is Ann")
+            await answered(screen, f"{PAIR} [3]", "allow")
+            await screen.shows("Wrote .env. Start the bot again, so that it knows.")
+            assert await screen.ended() == 0
+        assert newcomer.written["DISCORD_ALLOW_USER_IDS"] == str(ann.id)
+        assert "DISCOCLAW_OWNER_IDS" not in newcomer.written
+        await newcomer.starts_the_bot()
