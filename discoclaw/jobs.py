@@ -29,7 +29,7 @@ class Work:
     """How one part is working, at one moment.
 
     `running` jobs run. One of them has got nowhere for `longest_s`; more than `most_s` means that it hangs.
-    `leased` of all wait for a lease that another process has. `waiting` jobs will run, now or later.
+    `leased` of all wait for a lease that another process has. `waiting` jobs are due, or have failed.
     Something has been due for `stuck_s` without any job beginning or ending; 0 if something runs or nothing
     is due. `failing` jobs failed when they last ran, most recently because of `reason`. Since the start,
     `done` jobs ended well and `failed` didn't. The last one began, got on or ended `idle_s` ago.
@@ -73,7 +73,7 @@ class Work:
 class Jobs:
     """The jobs of one part. `name` is for people, and names nobody.
 
-    `due` says whether something could begin now, `waiting` how many jobs there are in all.
+    `due` says whether something could begin now, `waiting` how many are due or failed.
     """
 
     def __init__(

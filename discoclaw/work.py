@@ -72,7 +72,7 @@ class Worker(Generic[K]):
             name,
             most_s=most_s,
             due=lambda: bool(self._urgent or self._due),
-            waiting=lambda: self.waiting,
+            waiting=lambda: len({*self._due, *self._urgent, *self._again, *self._resting}),
         )
         self._run = run
         self._at_once = at_once

@@ -79,6 +79,8 @@ def command_context(
         clock=basics.clock,
         allowlist=settings.allowlist,
         models=models.names,
+        answers=models.answers,
+        archives=storage.memory.disk.remembers,
     )
     return CommandContext(
         storage.used,

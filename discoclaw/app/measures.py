@@ -124,7 +124,7 @@ def of_work(work: Collection[Work]) -> Iterator[Metric]:
         by_name.setdefault(one.name, []).append(one)
     label = ["worker"]
     yield gauges("worker_running", "Jobs that run.", label, total(lambda one: one.running))
-    yield gauges("worker_waiting", "Jobs that will run, now or later.", label, total(lambda one: one.waiting))
+    yield gauges("worker_waiting", "Jobs that are due or failed.", label, total(lambda one: one.waiting))
     yield gauges(
         "worker_failing", "Jobs that failed when they last ran.", label, total(lambda one: one.failing)
     )

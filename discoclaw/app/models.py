@@ -13,7 +13,7 @@ from discoclaw.app.part import Part
 from discoclaw.app.usage import Usage, is_own
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Reads
-from discoclaw.core.model_names import VENDOR
+from discoclaw.core.model_names import OFFLINE, VENDOR
 from discoclaw.core.ports import Model
 from discoclaw.core.prices import Prices
 from discoclaw.core.seen import Seen
@@ -36,8 +36,8 @@ class Models(Feature):
 
     Every call is counted. The loops' answers go to disk, so secrets are taken out of them. The chat's answers
     may come from a cache, and from another model if a budget is nearly spent; those of `named` come from the
-    model that was asked for, or there is none. `names` are models to offer. `reads` says how many tokens each
-    reads at once.
+    model that was asked for, or there is none. `names` are models to offer; `answers` says which one answers
+    where a name is set. `reads` says how many tokens each reads at once.
     """
 
     settings: ClassVar = (
@@ -79,7 +79,9 @@ class Models(Feature):
             facts=Metered(models.facts, accounts, rates, name=settings.durable_model),
         )
         redacting = metered.redacting(basics.redactor)
-        self.names = tuple(dict.fromkeys([settings.model, settings.summary_model, *models.aliases]))
+        offered = dict.fromkeys([settings.model, settings.summary_model, *models.aliases])
+        self.names = tuple(one for one in offered if models.id_of(one) != OFFLINE)
+        self.answers = chat.answers
         self.summary, self.facts = redacting.summary, redacting.facts
         self.chat: Model = chat
         self.health = (self._health, opened.left_out)
@@ -142,5 +144,5 @@ def prices_of(settings: Settings, *, free: bool = False) -> Prices:
     config = config_of(settings)
     at = {name: config.of(name).base_url or one.address for name, one in PROVIDERS.items()}
     here = [name for name, address in at.items() if is_own(address)]
-    free = free or settings.model_provider == "offline" or VENDOR in here
+    free = free or settings.model_provider == OFFLINE or VENDOR in here
     return prices(settings.prices, free=free, free_at=here)

@@ -104,14 +104,16 @@ class Monitoring(Feature, Listener):
 
 def _models(settings: Settings) -> frozenset[str]:
     """The models that the settings name."""
-    chat, small = settings.model, (settings.summary_model, settings.durable_model)
+    chat, small = settings.model, (settings.summary_model, settings.durable_model, settings.model_provider)
     return frozenset(filter(None, (chat, *small, settings.transcribe_model, settings.embedding_model)))
 
 
 def _background() -> Iterator[Finding]:
     work = at_work()
     if not any(one.hangs for one in work):
-        yield Finding("background work", "good", f"{count(len(work), 'worker')}, none of them hangs")
+        waiting = count(sum(one.waiting for one in work), "job")
+        text = f"{count(len(work), 'worker')}, none of them hangs; {waiting} waiting"
+        yield Finding("background work", "good", text)
     yield from (finding for one in work if (finding := one.finding()) is not None)
 
 

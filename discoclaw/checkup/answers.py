@@ -23,7 +23,7 @@ from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding, State
 from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
-from discoclaw.core.model_names import VENDOR, split
+from discoclaw.core.model_names import VENDOR, shown, split
 from discoclaw.core.ports import Model
 from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.evals import reading, run
@@ -158,7 +158,7 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
 
 
 def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
-    name, own = models.id_of(config.chat), config.of(split(config.chat)[0])
+    name, own = shown(config.chat, models.id_of(config.chat)), config.of(split(config.chat)[0])
     where = "" if own.provider == "offline" else f" at {address_of(own)}"
     yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
 

@@ -51,6 +51,9 @@ def _folder(settings: Settings) -> Iterator[Finding]:
         yield Finding("second folder", "warning", text, way_out)
     yield from _lock(settings.memory_dir)
     yield from _leftovers(settings)
+    yield Finding(
+        "archive", "good" if settings.auto_save else "off", f"{settings.auto_save} (DISCOCLAW_AUTO_SAVE)"
+    )
 
 
 def _missing(data: Path) -> Iterator[Finding]:

@@ -19,9 +19,12 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.cli.ready import ready
+from discoclaw.core.autosave import AutoSave
+from discoclaw.core.model_names import shown, split
 from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.members import Together
+from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.status import Status, status_of
 from discoclaw.show.words import count, line
 
@@ -57,10 +60,16 @@ def status(
     note_other_stores(settings)
     with stores_of(settings) as stores:
         found, store = status_of(stores), stores.used.name
+        live = LiveConfig(stores.used.documents(""), clock=now_ms, settings=settings.overrides)
+        live.load()
+    policy = live.policy()
+    model = shown(policy.model, split(policy.model)[0] or settings.model_provider)
+    archive = str(settings.auto_save if policy.archive is None else AutoSave(policy.archive))
     if as_json:
-        say_json(_json(store, found))
+        say_json({**_json(store, found), "model": model, "archive": archive})
     else:
         say(f"Data folder: {place(settings)}")
+        say(f"Model: {line(model)}. Archive: {archive}. A channel may have others.")
         _print(store, found)
     if found.wrong():
         raise typer.Exit(1)

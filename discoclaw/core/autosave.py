@@ -22,6 +22,10 @@ class AutoSave:
     def __bool__(self) -> bool:
         return self.everywhere or self.dms or bool(self.guilds)
 
+    def __str__(self) -> str:
+        places = ["direct messages"] * self.dms + [f"server {one}" for one in sorted(self.guilds)]
+        return "on" if self.everywhere else f"on for {', '.join(places)}" if places else "off"
+
     def covers(self, place: Place) -> bool:
         """Whether messages from a place are archived. An aside is not: the chat's history has none of it."""
         if place.kind == "aside":

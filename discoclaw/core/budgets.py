@@ -316,10 +316,13 @@ def _ready(spent: Spent) -> int:
 
 def less_text(less: Less) -> str:
     """The sentence for a person whose answer is not from the usual model, with a time of Discord's."""
-    whose, back = _whose(less), f"Back to normal {_time(less)}."
-    if less.level == "small":
-        return f"A smaller model answered: {whose} is nearly spent. {back}"
-    return f"Answered from memory alone: {whose} is spent. {back}"
+    how = "A smaller model answered" if less.level == "small" else "Answered from memory alone"
+    return f"{how}: {reason(less)}. Back to normal {_time(less)}."
+
+
+def reason(less: Less) -> str:
+    """Why the usual model doesn't answer: “my budget for today is spent”."""
+    return f"{_whose(less)} is {'nearly ' if less.level == 'small' else ''}spent"
 
 
 def refusal_text(less: Less, what: str = "do that", instead: str = "") -> str:

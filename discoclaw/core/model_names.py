@@ -7,6 +7,8 @@ from typing import Final
 
 VENDOR: Final = "anthropic"
 """The provider whose models go by their bare names, as they did when there was no other."""
+OFFLINE: Final = "offline"
+OFFLINE_MODEL: Final = "the offline model"
 PROVIDERS: Final = (
     VENDOR,
     "openai",
@@ -16,7 +18,7 @@ PROVIDERS: Final = (
     "vllm",
     "openrouter",
     "gemini",
-    "offline",
+    OFFLINE,
 )
 
 
@@ -29,4 +31,11 @@ def split(name: str) -> tuple[str, str]:
 
 def joined(provider: str, plain: str) -> str:
     """The name by which a provider's model is counted, priced and shown."""
-    return plain if provider in ("", VENDOR, "offline") else f"{provider}:{plain}"
+    return plain if provider in ("", VENDOR, OFFLINE) else f"{provider}:{plain}"
+
+
+def shown(name: str, id: str) -> str:
+    """A model for people: its name, with the `id` of an alias. The offline model has no other name."""
+    if id == OFFLINE:
+        return OFFLINE_MODEL
+    return name if split(id)[1] == split(name)[1] else f"{name} ({id})"

@@ -6,7 +6,7 @@ The caller has checked who may do that. Knows nothing about Discord.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.live import NO_OVERRIDES, Effective, Scope, fitting, overrides_json
 from discoclaw.core.live_fields import FIELDS, Field, Value
+from discoclaw.core.live_words import value_words
 from discoclaw.core.message import Place
 from discoclaw.core.model import ModelRequest, UserTurn
 from discoclaw.core.policy import Allowlist, Overrides
@@ -73,7 +74,8 @@ class LiveSettings:
     """The live configuration as people see and change it.
 
     `folder` has the file that guards the local file, `models` are names of models to offer, and `model` is
-    asked whether it knows another one. `allowlist` says where the bot listens.
+    asked whether it knows another one. `allowlist` says where the bot listens, `answers` which model answers
+    where a name is set, and `archives` whether there is an archive at all.
     """
 
     def __init__(
@@ -86,8 +88,12 @@ class LiveSettings:
         clock: Clock,
         allowlist: Allowlist = NO_ALLOWLIST,
         models: Sequence[str] = (),
+        answers: Callable[[str], str] = str,
+        archives: bool = True,
     ) -> None:
         self.places = places
+        self.answers = answers
+        self._archives = archives
         self.models = tuple(models)
         self._live = places.live
         self._changed_by = changed_by
@@ -125,6 +131,19 @@ class LiveSettings:
         if name == "archive":
             return self.places.auto_save.covers(place)
         return self._allowlist.channel(place.group_id, place.channel_id)
+
+    def words(self, row: Row, place: Place | None) -> str:
+        """What a row means now, in words that are not markup yet. `place`: the channel, if it is known."""
+        field, value = row.field, row.effective.value
+        if field.name == "model":
+            return self.answers(str(value))
+        if field.name == "archive" and not self._archives:
+            return "off, because nothing is stored here (DISCOCLAW_STORE=none)"
+        if value is None and field.by_place:
+            if place is None:
+                return str(self.places.auto_save) if field.name == "archive" else f"as {field.variable} says"
+            value = self.listed(field.name, place)
+        return value_words(field, value)
 
     def lists(self, name: str) -> bool:
         """Whether the settings have a list of places for a field."""

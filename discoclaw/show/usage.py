@@ -36,7 +36,9 @@ def used(total: Total) -> str:
 
 
 def cautions(total: Total) -> Iterator[str]:
-    """Sentences about what in a sum isn't exact."""
+    """Sentences about what in a sum isn't exact, and why nothing was charged."""
+    if total.calls and not total.nano:
+        yield "Nobody charged for this: the offline model answered, or one on this machine or its network."
     if total.estimated:
         calls = count(total.estimated, "call")
         yield f"The tokens of {calls} are an estimate, because a server didn't count them."

@@ -78,6 +78,7 @@ class Accounts(PersonalData):
     ) -> None:
         self.rules = rules
         self._lines = lines
+        self.written = lines is not None
         self._news = news
         self._clock = clock
         self._consent = consent
@@ -146,6 +147,10 @@ class Accounts(PersonalData):
             log.warning("the usage log doesn't answer; until it does, the sums in RAM decide about calls")
             asked.granted.set_result(asked.decided or self._grant(asked))
         return asked.granted.result()
+
+    def would(self, wishes: Sequence[Wish], payer: Payer) -> Choice:
+        """What `begin` would choose now. Nothing is put aside."""
+        return self._book.choose(wishes, payer, self.now())
 
     def end(self, call: Call) -> None:
         """Count a call that has ended, also one that used nothing. Never blocks."""

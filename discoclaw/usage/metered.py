@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.budgets import SMALL_FROM, Less, Level, Wish, refusal_text
+from discoclaw.core.budgets import SMALL_FROM, Less, Level, Wish, reason, refusal_text
 from discoclaw.core.errors import EmbeddingUnavailable, ModelSpent, TranscriptionSpent
 from discoclaw.core.model import (
     AssistantTurn,
@@ -26,7 +26,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.core.model_names import joined, split
+from discoclaw.core.model_names import OFFLINE_MODEL, joined, shown, split
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
@@ -134,6 +134,15 @@ class Metered:
         if offline is None:
             raise _spent(grant, self._accounts.now())
         return offline.stream(request), less
+
+    def answers(self, name: str) -> str:
+        """The model that answers whoever asks now, in words, where `name` is set."""
+        choice = self._accounts.would(self._wishes(ModelRequest((), (), model=name), 0), payer())
+        usual = shown(name, self._rates.id_of(name))
+        if choice.less is None:
+            return usual
+        now = shown(choice.wish.model, self._rates.id_of(choice.wish.model)) if choice.wish else OFFLINE_MODEL
+        return f"{now} (instead of {usual}: {reason(choice.less)})"
 
     def _wishes(self, request: ModelRequest, prompt: int) -> list[Wish]:
         """The models that may answer a request, the usual one first. Whichever began an answer goes on."""

@@ -66,10 +66,19 @@ def member(disk: PostgresDisk, *leases: str) -> int:
 def test_a_folder_that_nobody_uses(shell: Shell) -> None:
     result = run(shell)
     assert (result.exit_code, result.stderr) == (0, "")
-    folder, memory, used = result.stdout.splitlines()
+    folder, answers, memory, used = result.stdout.splitlines()
     assert folder == f"Data folder: {shell.folder / 'data'}"
+    assert answers == "Model: sonnet (anthropic). Archive: off. A channel may have others."
     assert re.fullmatch(r"Memory: in files, [0-9.]+ [kM]B", memory)
     assert used == "Nothing uses it now: the bot isn't running."
+
+
+def test_names_what_really_answers_and_what_is_set_while_the_bot_runs(shell: Shell) -> None:
+    told = run(shell, DISCOCLAW_MODEL_PROVIDER="offline", DISCOCLAW_AUTO_SAVE="dm").stdout
+    assert "Model: the offline model. Archive: on for direct messages." in told
+    (shell.memory_folder / "config.json").write_text('{"global": {"model": "ollama:qwen3", "archive": true}}')
+    found = json.loads(run(shell, "--json", DISCOCLAW_MODEL_PROVIDER="offline").stdout)
+    assert (found["model"], found["archive"]) == ("ollama:qwen3 (ollama)", "on")
 
 
 @pytest.mark.parametrize("store", ["files", "sqlite"])

@@ -22,14 +22,13 @@ async def model(call: Call, name: str | None) -> str:
     admin.check(scope)
     where = "everywhere" if scope == GLOBAL else f"in <#{scope.id}>"
     if name is None:
-        now = str(admin.settings.row(scope, "model").effective.value)
-        offered = ", ".join(words(one) for one in admin.settings.models)
-        return (
-            f"{words(now)} answers {where}. `/model name` chooses another one: {offered}, or any other name."
-        )
+        now = words(admin.settings.answers(str(admin.settings.row(scope, "model").effective.value)))
+        named = ", ".join(words(one) for one in admin.settings.models)
+        how = f"{named}, or any other name" if named else "name its provider too, as in `ollama:qwen3:8b`"
+        return f"{now} answers {where}. `/model name` chooses another one: {how}."
     value = FIELDS["model"].typed(name)
     changed = await admin.settings.change(scope, "model", value, admin.by)
-    return f"{words(str(value))} {'now' if changed else 'already'} answers {where}."
+    return f"{words(admin.settings.answers(str(value)))} {'now' if changed else 'already'} answers {where}."
 
 
 async def _admin(call: Call) -> Admin:

@@ -96,6 +96,8 @@ def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
 def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
     """What else is to be said about the figures."""
     yield from cautions(total)
+    if not call.context.accounts.written:
+        yield texts.NOT_WRITTEN
     if everybody:
         return
     if not call.context.accounts.rules.names_people:

@@ -5,7 +5,7 @@ from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.texts.markup import ago, opening, words
 from discoclaw.core.live import GLOBAL, Scope
 from discoclaw.core.live_fields import MOST_PROMPT, Field
-from discoclaw.core.live_words import has_lines, longest, options, value_words
+from discoclaw.core.live_words import has_lines, longest, options
 from discoclaw.core.text import clip
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, Row
@@ -91,12 +91,7 @@ def _entry(admin: Admin, scope: Scope, row: Row) -> Entry:
 
 
 def _value(admin: Admin, scope: Scope, row: Row) -> str:
-    value = row.effective.value
-    if value is None and row.field.by_place:
-        if scope == GLOBAL:
-            return f"as {row.field.variable} says"
-        return value_words(row.field, admin.settings.listed(row.field.name, admin.place(scope)))
-    return value_words(row.field, value)
+    return admin.settings.words(row, admin.place(scope) if scope != GLOBAL else None)
 
 
 def _origin(admin: Admin, scope: Scope, row: Row) -> str:

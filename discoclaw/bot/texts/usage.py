@@ -10,6 +10,7 @@ from discoclaw.show.usage import purpose, used
 ONLY_YOURS = "only my owners can see everybody's usage; `/usage` alone shows yours"
 UNREADABLE = "I can't read what was written down about calls of models just now; try again later"
 UNNAMED = "I don't write down whom calls are for, so I can't tell which were yours."
+NOT_WRITTEN = "I don't write down what models are used for: nothing is stored here (DISCOCLAW_STORE=none)."
 RECENT = "The last 30 days"
 NO_CALLS = "No calls in the last 30 days"
 OPTED_OUT = "You have opted out, so I don't write down which calls are for you."

@@ -1,5 +1,6 @@
 """A stand-in for a language model that needs no network and no key, for the demo and for tests."""
 
+from discoclaw.core.model_names import OFFLINE
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.offline.model import OfflineModel
 
@@ -12,4 +13,4 @@ PIECE_PAUSE_S = 0.02
 def open_models(config: ModelConfig) -> Models:
     """One offline model for everything. It needs nothing from the configuration."""
     model = OfflineModel(pause_s=PIECE_PAUSE_S)
-    return Models(chat=model, summary=model, facts=model, named=lambda name: model)
+    return Models(model, model, model, named=lambda name: model, id_of=lambda name: OFFLINE)

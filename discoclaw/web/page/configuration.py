@@ -96,7 +96,7 @@ class Configuration:
             own = value_words(field, row.own)  # which is how it is chosen
         return Setting(
             field=field,
-            value=self._value(scope, row),
+            value=self._settings.words(row, self._sources.live.place(scope)),
             origin=self._origin(scope, row),
             own=own,
             fixed=row.fixed,
@@ -106,14 +106,6 @@ class Configuration:
             by=changed.by if changed is not None else "",
             at=changed.at if changed is not None else None,
         )
-
-    def _value(self, scope: Scope, row: Row) -> str:
-        value = row.effective.value
-        if value is None and row.field.by_place:
-            if scope.kind != "group" or (place := self._sources.live.place(scope)) is None:
-                return f"as {row.field.variable} says"
-            value = self._settings.listed(row.field.name, place)
-        return value_words(row.field, value)
 
     def _origin(self, scope: Scope, row: Row) -> str:
         """Where a value comes from."""
