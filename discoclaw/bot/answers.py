@@ -58,8 +58,8 @@ class Unclear(Refused):
         self.answer: Answer = text if view is None else [Page(text, view=view)]
 
 
-async def said(text: str) -> Answer:
-    """A text that is known already, as an answer."""
+async def said(text: Answer) -> Answer:
+    """An answer that is known already."""
     return text
 
 

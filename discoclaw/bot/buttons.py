@@ -16,7 +16,7 @@ from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.questions import settle_buttons
 from discoclaw.bot.cards.reading import texts_shown as shown_by
 from discoclaw.bot.cards.turning import written
-from discoclaw.bot.pressed import Pressed, whisper
+from discoclaw.bot.pressed import Opens, Pressed, whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import naming
 from discoclaw.core.draft import Resolution
@@ -196,6 +196,14 @@ class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
         return naming.LEFT
 
 
+class OpenButton(Opens, PersonalButton, template=rf"open:{USER}:(?P<text>.+)"):
+    """Gives a command (`memory show`), or asks as a request of a kind (`optout`); see `Given.opened`."""
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        await presses.commands.opened(press, self.known["text"])
+        return ""
+
+
 async def _again(presses: Presses, press: Press, known: Mapping[str, str], item: str) -> Outcome:
     assert press.message is not None  # a button stands below one
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
@@ -216,6 +224,7 @@ ALL: tuple[type[Control], ...] = (
     ListButton,
     LostButton,
     LeaveButton,
+    OpenButton,
 )
 """The client registers these before it connects."""
 
@@ -243,6 +252,12 @@ def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.Vie
         ActButton(f"act:{user_id}:{verb}:{stamp(item)}:{branch}", act.yes, style),
         LeaveButton(f"leave:{user_id}", act.no),
     )
+
+
+def open_view(user_id: str, opens: Sequence[tuple[str, str]]) -> discord.ui.View:
+    """Buttons by what they say, and what each opens. What is too long for Discord has none."""
+    ids = [(f"open:{user_id}:{text}", label) for label, text in opens]
+    return lasting(*(OpenButton(one, label) for one, label in ids if len(one) <= 100))
 
 
 def lost_view(user_id: str) -> discord.ui.View:

@@ -178,7 +178,7 @@ class DiscoClaw(commands.Bot):
         # A recording takes its time. If we end meanwhile, the message was not handled, and is read again.
         spoken = await self.voices.listen(message, heard)
         try:
-            if self.is_command(heard):  # and not what was spoken: commands are typed
+            if await self.is_command(heard):  # and not what was spoken: commands are typed
                 await self.carry_out(message, heard)
             elif spoken.told:
                 await self.talk.hear(spoken.message)
@@ -234,19 +234,23 @@ class DiscoClaw(commands.Bot):
             return replace(heard, quoted=None)
         return replace(heard, quoted=said)
 
-    def is_command(self, heard: Inbound) -> bool:
+    async def is_command(self, heard: Inbound) -> bool:
         """Whether a message is a text command, or asks us in a few plain words for what one does."""
-        asked = wire.is_command(heard.text) or (heard.mentions_us and wire.to_forget(heard.text) is not None)
-        return self.settings.commands_enabled and asked
+        if not self.settings.commands_enabled or wire.is_command(heard.text):
+            return self.settings.commands_enabled
+        about_another = heard.attachments or (heard.quoted is not None and not heard.quoted.by_us)
+        if about_another or self.presses.commands.request_of(heard) is None:
+            return False
+        return await self.talk.takes_requests(heard)
 
     async def carry_out(self, message: discord.Message, heard: Inbound) -> None:
         """Carry out a text command, if its author may talk to us."""
         if not heard.author.allowed:
             return
-        if wire.is_command(heard.text) or (what := wire.to_forget(heard.text)) is None:
+        if wire.is_command(heard.text):
             await self.process_commands(message)
-        elif (command := self.get_command("memory")) is not None:
-            await command.callback(await self.get_context(message), text=f"forget {what}")  # type: ignore[call-arg,arg-type]
+        elif (asked := self.presses.commands.request_of(heard)) is not None:
+            await self.presses.commands.requested(message, asked)
 
     def answer(
         self,

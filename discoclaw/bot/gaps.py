@@ -166,7 +166,7 @@ class Gaps:
             answered = not is_open and message.id in answers
             if is_open and open_now[message.id].command:
                 await self._settle_command(message, key, answered=message.id in answers)
-            elif client.is_command(heard):
+            elif await client.is_command(heard):
                 if not answered:
                     await client.carry_out(message, heard)
             else:

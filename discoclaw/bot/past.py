@@ -11,6 +11,7 @@ import discord
 from discoclaw.bot import wire, words
 from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.requests import request_of
 from discoclaw.bot.texts.markup import NOTE
 from discoclaw.bot.voice.shown import notes_behind, shows_words, words_in
 from discoclaw.core.errors import ChatGone
@@ -75,7 +76,11 @@ class Past:
         A voice message that is still being listened to is heard as soon as it has words.
         """
         me, clean = self._me(), self._redactor
-        commands = {message.id for message in messages if wire.is_command(words.text_of(message, me))}
+        ours = [message.reference for message in messages if message.author == self._client.user]
+        answered = {reference.message_id for reference in ours if reference is not None}
+        texts = {message.id: words.text_of(message, me) for message in messages}
+        asked = {key for key, text in texts.items() if text[:1] in ("!", "/") or request_of(text, me.name)}
+        commands = {key for key, text in texts.items() if wire.is_command(text)} | (asked & answered)
         talk = [
             message
             for message in messages

@@ -87,6 +87,19 @@ class Pressed:
             await self.show(press, outcome)
 
 
+class Opens(Pressed):
+    """One that gives a command, which acknowledges the press, and answers it, as one of its own."""
+
+    async def take(self, press: Press) -> None:
+        try:
+            if not await self.theirs(press):
+                return
+        except ChatError as error:
+            log.warning("a press could not be answered: %s", error)
+            return
+        await self.do(cast(Presses, press.client.presses), press)
+
+
 async def become(press: Press, outcome: Outcome) -> None:
     """The message says what came of it; one that was deleted meanwhile is said again."""
     if isinstance(outcome, Card) or _is_card(press):

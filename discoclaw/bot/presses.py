@@ -15,6 +15,7 @@ from discoclaw.bot.asked import Asked
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
+from discoclaw.bot.requests import Request
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import pending
 from discoclaw.bot.texts.markup import NOTE, name
@@ -23,7 +24,7 @@ from discoclaw.core.approval import AlreadySettled
 from discoclaw.core.draft import Origin, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
-from discoclaw.core.message import Place
+from discoclaw.core.message import Inbound, Place
 from discoclaw.core.pending import Key, is_proposal, key_of_event
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
@@ -49,6 +50,15 @@ class Given(Protocol):
 
     async def meant(self, press: Press, asked: Asked, /) -> Item:
         """The memory that a card shows, as it is now."""
+
+    async def opened(self, press: Press, text: str, /) -> None:
+        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
+
+    def request_of(self, heard: Inbound, /) -> Request | None:
+        """What a message asks for in plain words, or with a mistyped command; None if it is talk."""
+
+    async def requested(self, message: discord.Message, asked: Request, /) -> None:
+        """Do what a message asks for."""
 
     async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str], /) -> None:
         """Carry out a command with what was typed into its form."""

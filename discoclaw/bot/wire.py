@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 TEXT_ROOTS = ("memory", "hatch", "nostr")
 """What text commands begin with, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
 COMMAND = re.compile(rf"(?:!(?:{'|'.join(TEXT_ROOTS)})|/(?:hatch|start))(\s|$)", re.IGNORECASE)
-_LONGEST_REQUEST = 80
-_TO_FORGET = re.compile(
-    r"(?:(?:please|pls|can you|could you|bitte|por favor|per favore) )*"
-    r"(?:forget(?: about)?|vergiss(?: bitte)?|oublie|olvida|esquece|dimentica|vergeet) "
-    r"(?P<what>(?:my|that (?:i|my)|what i|what you know about|(?:everything|anything|all) (?:about|i)"
-    r"|mein\w*|dass (?:ich|mein\w*)|was ich|alles (?:über|zu)|mon|ma|mes|que je|ce que|tout sur|mis?|lo de"
-    r"|lo que|todo sobre|meu|minha|o que|tudo sobre|il mio|la mia|quello che|tutto su|mijn|dat ik|wat ik"
-    r"|alles over)\b.+?)[.!]*",
-    re.IGNORECASE,
-)
-# "Forget my last question" is about the talk.
-_OF_TALK = re.compile(r"\b(?:last|previous|question|message|request|instructions?|answer)\b", re.IGNORECASE)
 UNKNOWN = "unknown"
 """The name of a place that we can't see."""
 
@@ -54,12 +42,6 @@ def is_webhook(message: discord.Message) -> bool:
 def is_command(text: str) -> bool:
     """Whether a message is one of our text commands."""
     return COMMAND.match(text) is not None
-
-
-def to_forget(text: str) -> str | None:
-    """What a short request in plain words ("please forget my cat") is to forget; None for any other talk."""
-    found = _TO_FORGET.fullmatch(text.strip()) if len(text) <= _LONGEST_REQUEST else None
-    return found["what"] if found and not _OF_TALK.search(found["what"]) else None
 
 
 def is_voice(message: discord.Message) -> bool:

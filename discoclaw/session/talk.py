@@ -138,6 +138,16 @@ class Talk:
             in_our_thread=ours,
         )
 
+    async def takes_requests(self, message: Inbound) -> bool:
+        """Whether a request in plain words is taken as one: from who may talk to the bot, where it answers.
+
+        In an interview about its personality, all words belong to that.
+        """
+        arrival = await self.arrivals.of(message)
+        if not message.author.allowed or self._hatchery.takes(arrival):
+            return False
+        return message.mentions_us or await self.wants_answer(arrival)
+
     def stop(self, message_id: str, user_id: str) -> Stopped:
         """Stop the answer to somebody's message. What was said of it stays, and the next one begins."""
         return self.turns.stops.stop(message_id, user_id)

@@ -31,7 +31,7 @@ ITEMS: Sequence[tuple[Kind, str, Sensitivity]] = (
 SENTENCES = (
     "what colour is my teapot?",
     "where does my sister live, and who is Maria?",
-    "what do you know about me?",
+    "what else do you know about me?",
     "and why?",
     "how do I review pull requests in vim?",
     "hello",

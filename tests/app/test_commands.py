@@ -285,7 +285,7 @@ class TestPrivateItems:
         async with start() as world:
             ann = world.ann
             await ann.send_dm("!memory remember I live in Oslo")
-            await ann.send(world.general, "What do you remember about me?")
+            await ann.send(world.general, "What else do you remember about me?")
             assert "Oslo" not in world.answer(world.general)
             await ann.send(world.general, "!memory show")
             assert "Oslo" not in world.answer(world.general)
@@ -295,15 +295,15 @@ class TestPrivateItems:
             assert "Oslo" not in world.answer(world.general)
             shown = await ann.slash(world.general, "memory show")
             assert "I live in Oslo" in said(shown.response)
-            await ann.send_dm("What do you remember about me?")
+            await ann.send_dm("What else do you remember about me?")
             assert "Oslo" in world.answer(world.ann_dm)
 
             result = await ann.slash(world.general, "memory share", memory="I live in Oslo")
             assert "everywhere" in result.response.content
-            await ann.send(world.general, "What do you remember about me?")
+            await ann.send(world.general, "What else do you remember about me?")
             assert "Oslo" in world.answer(world.general)
             await ann.send(world.general, "!memory private I live in Oslo")
-            await ann.send(world.general, "What do you remember about me?")
+            await ann.send(world.general, "What else do you remember about me?")
             assert "Oslo" not in world.answer(world.general)
 
     async def test_what_is_learned_in_a_hidden_channel_is_not_told_in_an_open_one(self, start: Start) -> None:

@@ -99,9 +99,9 @@ class TestTheModel:
             assert CANARY in model.prompt
             await erase(world, world.ann)
             for _ in range(2):
-                await world.ann.send(world.general, "what do you remember about me?")
+                await world.ann.send(world.general, "what else do you remember about me?")
                 assert CANARY not in model.prompt
-                await world.ann.send_dm("what do you remember about me?")
+                await world.ann.send_dm("what else do you remember about me?")
                 assert CANARY not in model.prompt
                 await world.settle()
                 await world.restart()

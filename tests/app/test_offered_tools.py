@@ -65,7 +65,7 @@ class TestShortIds:
                     "Done.",
                 ]
             )
-            await world.ann.send(world.general, "what do you remember about me?")
+            await world.ann.send(world.general, "what else do you remember about me?")
             lines = [line for line in model.user_turn().splitlines() if line.startswith("- [fact]")]
             assert [line.rpartition(" ")[2] for line in lines] == ["[i1]", "[i2]"]
             assert CAT in lines[0] and VET in lines[1]
@@ -128,5 +128,5 @@ class TestShortIds:
     async def test_are_for_models_and_not_for_people(self, start: Start) -> None:
         async with start(extraction_enabled=False) as world:
             await world.ann.send(world.general, f"!memory remember {CAT}")
-            await world.ann.send(world.general, "what do you remember about me?")
+            await world.ann.send(world.general, "what else do you remember about me?")
             assert f"- {CAT} *(fact, {world.env.now():%Y-%m-%d})*" in world.answer(world.general)

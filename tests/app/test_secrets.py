@@ -130,7 +130,7 @@ async def test_nor_with_a_command_or_a_file(start: Start) -> None:
         await world.settle()
         held = "\n".join(item.text for item in await items(world))
         assert f"my key is {HINT}" in held and "yours is [REDACTED key]" in held
-        await world.ann.send(world.general, "what do you remember about me?")
+        await world.ann.send(world.general, "what else do you remember about me?")
         await world.settle()
         assert (is_clean(told(model)), leaks(world)) == (True, [])
 

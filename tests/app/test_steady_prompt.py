@@ -74,7 +74,7 @@ class TestTheBeginning:
             await asked(world, server, "please forget the boat Argo, and tell me its history")
             await world.ann.send(world.general, "!memory create-branch work")
             await asked(world, server, "switch to my persona work")
-            await world.bob.send(world.general, "and what do you know about me?")
+            await world.bob.send(world.general, "and what else do you know about me?")
             await world.restart()
             await asked(world, server, "and after a restart?")
             assert len(server.requests) == 5

@@ -79,9 +79,9 @@ class TestTheWholeStory:
     async def test_memory_follows_its_person_and_nobody_else(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send(world.general, "!memory remember I use zsh")
-            await world.bob.send(world.general, "What do you remember about me?")
+            await world.bob.send(world.general, "What else do you remember about me?")
             assert "zsh" not in world.answer(world.general)
-            await world.ann.send(world.dev, "What do you remember about me?")
+            await world.ann.send(world.dev, "What else do you remember about me?")
             assert "zsh" in world.answer(world.dev)
 
     @pytest.mark.design(233)

@@ -77,7 +77,7 @@ class TestTheStory:
 
             model.asked.clear()
             await ann.send(general, "And what do lemurs eat?")
-            await ann.send(world.dev, "What do you know about me?")
+            await ann.send(world.dev, "What else do you know about me?")
             await world.restart()
             await ann.send(general, "Do you remember me?")
             await world.settle()

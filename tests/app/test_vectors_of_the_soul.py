@@ -20,7 +20,7 @@ class TestWhatIsSent:
             await world.ann.send(world.general, "Mog. I build boats.")
             await remember(world, CAT)
             await ready(world)
-            await world.ann.send(world.general, "Who are you?")
+            await world.ann.send(world.general, "And who might you be?")
             assert "Ann builds boats." in str(model.requests[-1].system)
             await ready(world)
         assert CAT in server.texts

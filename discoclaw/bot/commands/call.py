@@ -39,7 +39,7 @@ class Call:
     """A command as it was given: as a text, in a message, or as a slash command, in an interaction.
 
     `asked`: it is given again, by a press below a question about which memory is meant. `page`: the page of
-    its card, if it is given again for another one.
+    its card, if it is given again for another one. `opened`: by a press, for the one who pressed alone.
     """
 
     source: discord.Message | Interaction
@@ -47,6 +47,7 @@ class Call:
     context: CommandContext
     asked: Asked | None = None
     page: int = 1
+    opened: bool = False
     _sent: Iterator[int] = field(default_factory=lambda: itertools.count(1), compare=False, repr=False)
 
     # ------------------------------------------------------------------ who and where
@@ -70,14 +71,14 @@ class Call:
     def slash(self) -> bool:
         """Whether only its author sees its answer: it is a slash command, or a press below such an answer."""
         return isinstance(self.source, discord.Interaction) and (
-            self.source.message is None or self.source.message.flags.ephemeral
+            self.opened or self.source.message is None or self.source.message.flags.ephemeral
         )
 
     @property
     def on_card(self) -> bool:
         """Whether a press on a card gave it: there a memory needs no id, since it has buttons."""
         pressed = self.source.message if isinstance(self.source, discord.Interaction) else None
-        return pressed is not None and pressed.flags.components_v2
+        return pressed is not None and pressed.flags.components_v2 and not self.opened
 
     @cached_property
     def channel(self) -> "wire.Channel":

@@ -8,7 +8,7 @@ command needs is checked here, once, from its entry in the table. Knows nothing 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import discord
@@ -23,21 +23,24 @@ from discoclaw.bot.answers import (
     STOPPING,
     Answer,
     Carded,
+    Page,
     below,
     outcome,
     said,
+    sentence,
     told_if_slow,
 )
 from discoclaw.bot.asked import Asked
+from discoclaw.bot.buttons import open_view
 from discoclaw.bot.cards.card import Card, Entry
 from discoclaw.bot.cards.sending import NO_CARD, NotAsCard, send_card
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.choosing import as_shown
 from discoclaw.bot.commands.completion import Completion
-from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.context import OFF, CommandContext
 from discoclaw.bot.commands.outdated import answer_outdated
-from discoclaw.bot.commands.parsing import Misused, read_back, resolve, values_of
+from discoclaw.bot.commands.parsing import Misused, meant_by, read_back, resolve, values_of
 from discoclaw.bot.commands.slash import menus, reach, slash_commands
 from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
@@ -45,11 +48,13 @@ from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
+from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.voice.meant import voice_id
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
 from discoclaw.core.item import Item
+from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Held
 from discoclaw.core.text import clip
 from discoclaw.core.usage import paid_by
@@ -96,6 +101,9 @@ class Commands:
 
     async def _text(self, call: Call, root: str, text: str) -> None:
         self._client.talk.inboxes.begin(call.session_key, str(call.source.id), command=True)
+        await self._worded(call, root, text)
+
+    async def _worded(self, call: Call, root: str, text: str) -> None:
         found = resolve(self._catalogue, root, text)
         if isinstance(found, Found):
             try:
@@ -105,8 +113,46 @@ class Commands:
                 return
             await self._run(call, found.command, values)
         elif await self._admitted(call):
-            text = _explained(self._catalogue, found)
-            await self._queued(call, lambda: said(text))
+            told = _explained(self._catalogue, found)
+            meant = meant_by(self._catalogue, f"!{root} {text}") if isinstance(found, Missing) else ()
+            page = _with_buttons(call, told, [(f"!{one}", one) for one in meant])
+            await self._queued(call, lambda: said(page if meant else told))
+
+    def request_of(self, heard: Inbound) -> Request | None:
+        """What a message asks for in plain words, or with a mistyped command; None if it is talk."""
+        meant = "\n".join(meant_by(self._catalogue, heard.text))
+        mistyped = Request("mistyped", meant) if meant else None
+        return request_of(heard.text, self._client.me().name) or mistyped
+
+    async def requested(self, message: discord.Message, asked: Request) -> None:
+        """Do what a message asks for. What others would read is shown by a button, to its person alone."""
+        call = Call(message, self._client, self._context)
+        if asked.kind == "forget" or (call.in_private and asked.kind in ("show", "erase")):
+            await self._text(call, "memory", f"{asked.kind} {asked.what}")
+            return
+        self._client.talk.inboxes.begin(call.session_key, str(message.id), command=True)
+        if await self._admitted(call):
+            await self._queued(call, lambda: said(self._offered(call, asked)))
+
+    def _offered(self, call: Call, asked: Request) -> Answer:
+        """A few sentences about a request, and buttons that do what it asks for."""
+        if meant := asked.what.splitlines():
+            return _with_buttons(call, helping.mistyped(meant), [(f"!{one}", one) for one in meant])
+        if "memory" in self._context.off:
+            return _with_buttons(call, f"{helping.ABOUT} ({sentence(Refused(OFF['memory']))})", ())
+        return _with_buttons(call, *helping.REQUESTED.get(asked.kind, helping.REQUESTED["help"]))
+
+    async def opened(self, press: Interaction, text: str) -> None:
+        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
+        call = Call(press, self._client, self._context, opened=True)
+        begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
+        if not (begun and await self._client.claims(press)):
+            return
+        root, _, rest = text.partition(" ")
+        if root in self._catalogue.text_roots:
+            await self._worded(call, root, rest)
+        elif await self._admitted(call):
+            await self._answer(call, self._offered(call, Request(text)))
 
     async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
         call = Call(interaction, self._client, self._context)
@@ -322,6 +368,10 @@ async def _send(send: Callable[..., Awaitable[object]], answer: Answer, *, cards
             more["files"] = list(page.files)
         with discord_errors():
             await send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
+
+
+def _with_buttons(call: Call, text: str, opens: Sequence[tuple[str, str]]) -> Answer:
+    return [Page(text, view=open_view(call.user_id, [*opens, helping.ALL_COMMANDS]))]
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:

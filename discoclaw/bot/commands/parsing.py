@@ -22,6 +22,9 @@ _OPTION = re.compile(r"(?:--|[—–])([a-z][a-z-]*)(?:=(.*))?", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\S+)\s*")
 _YES = frozenset({"true", "yes", "y", "t", "1", "on", "enable"})
 _NO = frozenset({"false", "no", "n", "f", "0", "off", "disable"})
+_TYPED = re.compile(r"[!/]([^\W\d_][\w-]*)(?:\s+(\S.*))?", re.DOTALL)
+_ALIKE = 0.75
+"""How similar (`difflib`) what was typed is to a name that it is taken for: "memroy" is 0.83."""
 _LONGEST_NAME = 40
 """Of what somebody typed instead of a command's name."""
 
@@ -47,6 +50,33 @@ def resolve(catalogue: Catalogue, root: str, text: str) -> Found | Group | Missi
         if longer not in catalogue.names and not _beginning(catalogue, longer):
             return _missing(catalogue, name, word[1])
         name, rest = longer, rest[word.end() :]
+
+
+def meant_by(catalogue: Catalogue, text: str) -> tuple[str, ...]:
+    """What a text with a sign in front may mean that is no command as it stands, as it is typed behind `!`.
+
+    "!memroy show", "/memory show" (typed, where Discord has a list to choose from), "!forget my cat".
+    """
+    if (typed := _TYPED.fullmatch(text.strip())) is None:
+        return ()
+    first, rest, bare = typed[1].lower(), typed[2] or "", False
+    if first not in catalogue.text_roots:
+        bare = not _mistyped(first, ["memory"])
+        first, rest = "memory", f"{first} {rest}" if bare else rest
+    found = resolve(catalogue, first, rest)
+    if not isinstance(found, Missing):
+        return (" ".join([found.name, *found.rest.split()]) if isinstance(found, Found) else found.path,)
+    names = {one.rpartition(" ")[2]: one for one in found.near}
+    if bare and (typed[2] or not _mistyped(typed[1].lower(), names)):
+        return ()
+    values = f"{first} {rest}".split()[len(found.name.split()) :] if found.name else []
+    return tuple(" ".join([one, *values]) for one in found.near)
+
+
+def _mistyped(word: str, names: Iterable[str]) -> bool:
+    """Whether a word is nearly one of the names: "memroy", and not "important" for "import"."""
+    near = difflib.get_close_matches(word, names, cutoff=_ALIKE)
+    return any(abs(len(word) - len(one)) < 2 for one in near)
 
 
 def _beginning(catalogue: Catalogue, name: str) -> list[str]:

@@ -1,28 +1,14 @@
 """The form of a command in a message's menu: a field for each of its parameters."""
 
-import logging
-from typing import cast
-
 from discoclaw.bot.buttons import USER
 from discoclaw.bot.commands.spec import Command
 from discoclaw.bot.modals import LONGEST, Field, PersonalModal, opened
+from discoclaw.bot.pressed import Opens
 from discoclaw.bot.presses import Outcome, Press, Presses
-from discoclaw.core.errors import ChatError
-
-log = logging.getLogger(__name__)
 
 
-class MenuForm(PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
+class MenuForm(Opens, PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
     """What was typed for a command. It is carried out as a slash command is, and answers as one."""
-
-    async def take(self, press: Press) -> None:
-        try:
-            if not await self.theirs(press):
-                return
-        except ChatError as error:
-            log.warning("a form could not be answered: %s", error)
-            return
-        await self.do(cast(Presses, press.client.presses), press)
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         await presses.commands.filled(press, self.known["name"], self.known["message"], dict(self.values))

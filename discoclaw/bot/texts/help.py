@@ -1,6 +1,9 @@
 """The help, from the table of commands: an overview for a phone, and a page for each group and command."""
 
+from collections.abc import Mapping, Sequence
+
 from discoclaw.bot.commands.spec import Catalogue, Command, Group, Missing
+from discoclaw.core.text import clip
 
 TITLE = "**How to see and change what I remember about you**"
 PRIVACY = "I use your memories only to answer you, private ones only in our DMs."
@@ -13,6 +16,32 @@ POINTS = (
     "(A `<change>` is named by its id, which `!memory history log` shows; "
     "a `[point]` may also be a date or a persona.)"
 )
+
+SHOW, ERASE = ("What you remember", "memory show"), ("Delete everything…", "memory erase")
+OPT_OUT = ("Stop remembering me…", "optout")
+ALL_COMMANDS = ("All commands", "memory help")
+"""What a button says, and what it opens: a command, or what is said to a request."""
+ABOUT = "I'm a bot you can talk to: mention me in a channel, or write me a direct message."
+HELP = (
+    f"{ABOUT} I remember what you tell me about yourself, so you needn't say it twice. You can see it, "
+    "correct it, or have it deleted; “forget my cat” works too. Only you see what these buttons open."
+)
+REQUESTED: Mapping[str, tuple[str, Sequence[tuple[str, str]]]] = {
+    "help": (HELP, (SHOW, OPT_OUT, ERASE)),
+    "show": ("This button shows what I remember about you. Only you see it.", (SHOW,)),
+    "erase": (
+        "I can delete everything I know about you, or you choose what I forget. I ask once more before I "
+        "delete everything. Only you see what these buttons open.",
+        (ERASE, ("Choose what to forget", "memory show"), OPT_OUT),
+    ),
+    "optout": (
+        "Should I stop remembering you? I then learn nothing about you and use nothing I know. What I know "
+        "stays, unused, until you delete it.",
+        (("Stop remembering me", "memory optout"), ("Remember me again", "memory optin"), ERASE),
+    ),
+    "optin": ("Should I remember you again from now on?", (("Remember me again", "memory optin"),)),
+}
+"""What is said to a request in plain words, by its kind, and the buttons that do what it asks for."""
 
 
 def overview(catalogue: Catalogue) -> str:
@@ -67,10 +96,17 @@ def missing(catalogue: Catalogue, found: Missing) -> str:
     if not found.name:
         one = catalogue.names[found.near[0]]
         return f"Did you mean {near}? ({one.help}.)"
-    hint = f" Did you mean {near}?" if near else ""
+    if near:
+        return f"There is no `!{found.name}`. Did you mean {near}?"
     root = found.group.path == "memory"
     helped = overview(catalogue) if root else "\n".join(_group_lines(catalogue, found.group))
-    return f"There is no `!{found.name}`.{hint}\n{helped}"
+    return f"There is no `!{found.name}`.\n{helped}"
+
+
+def mistyped(meant: Sequence[str]) -> str:
+    """The question about a command that was mistyped, or typed where it is to be chosen."""
+    near = " or ".join(f"`!{clip(one.replace('`', chr(39)), 200)}`" for one in meant)
+    return f"Did you mean {near}?"
 
 
 # ---------------------------------------------------------------------- lines
