@@ -180,6 +180,7 @@ class Settings(BaseSettings):
     receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
     asks_first: bool = _env("DISCOCLAW_MEMORY_APPROVAL", False)
     ask_back: bool = _env("DISCOCLAW_ASK_BACK", True)
+    welcome: bool = _env("DISCOCLAW_WELCOME", True)
     pending_days: float = _env("DISCOCLAW_PENDING_DAYS", 14.0, ge=0, le=36_500)
 
     # Finding and forgetting knowledge

@@ -50,6 +50,7 @@ class Answering(Feature):
         "content_dir",
         "personas",
         "dm_privacy",
+        "welcome",
     )
 
     def __init__(
@@ -101,7 +102,8 @@ class Answering(Feature):
             me=me,
             redactor=basics.redactor,
         )
-        self.asking = Asking(storage.used, learning.asked_back)
+        learns = storage.remembers and settings.extraction_enabled and settings.commands_enabled
+        self.asking = Asking(storage.used, learning.asked_back, welcomes=learns and settings.welcome)
 
 
 def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:

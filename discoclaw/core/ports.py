@@ -251,7 +251,14 @@ class AskOffer:
     held: Item | None
 
 
-AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer
+@dataclass(frozen=True, slots=True)
+class WelcomeOffer:
+    """What somebody new is told once: what is remembered, with buttons to see it and to switch it off."""
+
+    user_id: str
+
+
+AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer | WelcomeOffer
 """What may be shown below an answer, with buttons."""
 
 

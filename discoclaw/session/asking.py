@@ -1,4 +1,4 @@
-"""Asks a person, below the next answer to them, about what extraction was unsure of.
+"""Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
 
 A question is shown once, where the words were said or in a DM with their person; never a private one anywhere
 else. If the disk fails or hangs, it waits for a later answer. `!memory pending` has it too.
@@ -9,7 +9,7 @@ import logging
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
-from discoclaw.core.ports import AskOffer
+from discoclaw.core.ports import AskOffer, WelcomeOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.people.asked_back import AskedBack
@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 class Asking:
     """Finds the question that is to be shown below an answer."""
 
-    def __init__(self, memory: Memory, asked: AskedBack) -> None:
+    def __init__(self, memory: Memory, asked: AskedBack, *, welcomes: bool = False) -> None:
         self._memory = memory
         self._asked = asked
+        self._welcomes = welcomes
 
     async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
         """The question below the answer to a message, if there is one; it then counts as asked.
@@ -46,6 +47,15 @@ class Asking:
             return ()
         noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
         return (found,) if noted else ()
+
+    async def welcome(self, arrival: Arrival) -> tuple[WelcomeOffer, ...]:
+        """What somebody new is told once, below the first answer that they asked for by name or in a DM."""
+        user_id, permission = arrival.message.author.id, arrival.permission
+        addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
+        if not (self._welcomes and addressed) or not permission.holds or not self._asked.may_be_new(user_id):
+            return ()
+        new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
+        return (WelcomeOffer(user_id),) if new and permission.holds else ()
 
     async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
         """The question for a person where they speak. Raises MemoryFault."""

@@ -195,7 +195,7 @@ class Turns:
             raise answered.failure
         if not turn.stopped:  # whoever stopped the answer wants no question either
             hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-            offers: list[AnyOffer] = [*answered.offers, *hatching]
+            offers: list[AnyOffer] = [*answered.offers, *hatching, *await self._asking.welcome(arrival)]
             if not offers:  # one question at a time
                 offers += await self._asking.offers(arrival, gathered.items.branch)
             await _offer(offers, reply, there.session_key)

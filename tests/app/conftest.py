@@ -182,6 +182,7 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
         "summary_every": 2,
         "durable_every": 1,
         "shutdown_grace_s": 2.0,
+        "welcome": False,  # one more message below somebody's first answer
     }
     return Settings(_env_file=None, **{**values, **changes})
 

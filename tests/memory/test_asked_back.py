@@ -12,6 +12,8 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
+from tests.memory.kit import Clock as MemoryClock
+from tests.memory.processes import Process
 from tests.session.scene import Clock
 
 ANN = "7"
@@ -87,3 +89,15 @@ async def test_what_is_noted_during_an_erasing_is_not_kept(home: Home, tmp_path:
     assert meanwhile.noting is not None
     assert not await meanwhile.noting
     assert not (tmp_path / "cursors" / f"asked-{ANN}.json").exists()
+
+
+async def test_of_two_processes_one_alone_welcomes_a_person(two: list[Process], clock: MemoryClock) -> None:
+    def limits(process: Process) -> AskedBack:
+        storage = process.storage
+        return AskedBack(process.memory, storage.cursors, storage.people.choices, clock=clock)
+
+    first, second = map(limits, two)
+    assert first.may_be_new(ANN) and second.may_be_new(ANN)
+    assert sorted(await asyncio.gather(first.welcome(ANN, "1"), second.welcome(ANN, "2"))) == [False, True]
+    assert not first.may_be_new(ANN) and not second.may_be_new(ANN)
+    assert await first.welcome("8", "3")

@@ -175,6 +175,7 @@ class House:
             "DISCOCLAW_DURABLE_EVERY_N_TURNS": "1",
             "DISCOCLAW_EDIT_INTERVAL_S": "0.1",
             "DISCOCLAW_LOG_LEVEL": "DEBUG",
+            "DISCOCLAW_WELCOME": "0",  # one more message below the first answer
             **changes,
         }
         return inherited | {name: value for name, value in told.items() if value is not None}

@@ -1,8 +1,10 @@
-"""Limits what models may ask people: one question a day for each person, and one at a time.
+"""Limits what is said to people of the bot's own accord: models may ask each person one question a day, and
+one at a time; who is new is told once what is remembered.
 
 Extraction may ask about what it is unsure of, and tidying about memories that seem to contradict each other.
-When a person was last asked is in the cursor `asked-<user id>`, which erasing the person removes; what they
-are asked is in their ledger. Knows nothing about where questions are shown.
+When a person was last asked is in the cursor `asked-<user id>`, when they were welcomed in
+`welcomed-<user id>`; erasing the person removes both. What they are asked is in their ledger. Knows nothing
+about where questions are shown.
 """
 
 from collections.abc import Mapping
@@ -63,19 +65,28 @@ class AskedBack:
 
     async def note(self, user_id: str, event_id: str) -> bool:
         """Record that a person is asked now. Returns False if that failed, or they were erased meanwhile."""
+        return await self._note(_cursor(user_id), user_id, {"at": self._clock(), "event": event_id})
+
+    def may_be_new(self, user_id: str) -> bool:
+        """Whether a person may not have been welcomed yet, as far as is known without the disk."""
+        return not self._cursors.in_ram(f"welcomed-{user_id}")
+
+    async def welcome(self, user_id: str, message_id: str) -> bool:
+        """Record that a person is welcomed now. Returns False if they were before, or as `note` does."""
+        # Of two processes that write the same text, each would take it for its own.
+        value: dict[str, object] = {"at": self._clock(), "message": message_id}
+        return await self._note(f"welcomed-{user_id}", user_id, value, once=True)
+
+    async def _note(self, cursor: str, user_id: str, value: dict[str, object], *, once: bool = False) -> bool:
         erased_at = partial(self._memory.erased_at, user_subject(user_id))
-        asked, before, erasings = (
-            {"at": self._clock(), "event": event_id},
-            erased_at(),
-            self._cursors.erasings,
-        )
+        before, erasings = erased_at(), self._cursors.erasings
 
         def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
             # An erasing under way may have its tombstone already; then only its end shows that it happened.
             waited = self._cursors.erasings != erasings and erased_at() >= 0
-            return None if waited or erased_at() != before else asked
+            return None if waited or erased_at() != before or (once and known) else value
 
-        return await self._cursors.update(_cursor(user_id), change)
+        return await self._cursors.update(cursor, change)
 
 
 def _cursor(user_id: str) -> str:
