@@ -1,8 +1,9 @@
-"""What the offline model understands: simple statements about oneself, read with a table of patterns.
+"""What the offline model understands: simple statements about oneself, read by the rules of `phrases`.
 
 A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind. A withdrawal
-("I no longer use vim") names what to drop. Questions, conditions, quotes and code are never read. Among
-remembered items it recognises duplicates, plain opposites, and those whose own end date has passed.
+("I no longer use vim") is the statement that ends. Questions, conditions, quotations, jokes and code are
+never read, and a sentence only as far as it is understood: better to learn nothing than something wrong.
+Among remembered items it recognises duplicates, plain opposites, and those whose own end date has passed.
 Pure: text in, plain JSON values out. Knows nothing about models or about other parts of a prompt.
 """
 
@@ -12,82 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discoclaw.core import titles
+from discoclaw.core.own_words import own_words
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.words import STOP_WORDS, terms
+from discoclaw.models.offline.phrases import Language, Rule, languages, recognised
 
 _I = re.IGNORECASE
-# Words that may stand between "I" and the verb without changing what is said.
-_SOMEHOW = r"(?:(?:now|really|much|always|usually|mostly|still|also|currently|generally|absolutely|just) )*"
-_KIN = "wife|husband|partner|girlfriend|boyfriend|brother|sister|mother|father|son|daughter|friend|boss"
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    kind: str
-    pattern: re.Pattern[str]
-    text: str
-    single: bool = False
-    """A person has only one of these at a time, so a new one replaces the old one."""
-
-
-def _rule(kind: str, pattern: str, text: str, *, single: bool = False) -> _Rule:
-    return _Rule(kind, re.compile(pattern, _I), text, single)
-
-
-# The first rule that matches a whole clause wins. {x} is the object, always last in the text.
-_RULES = (
-    _rule("preference", rf"i {_SOMEHOW}prefer (?P<x>.+)", "User prefers {x}"),
-    _rule("preference", rf"i {_SOMEHOW}(?P<v>love|like|enjoy) (?P<x>.+)", "User {v}s {x}"),
-    _rule("preference", rf"i {_SOMEHOW}(?:hate|can't stand) (?P<x>.+)", "User hates {x}"),
-    _rule("preference", r"i (?:don't|do not) like (?P<x>.+)", "User does not like {x}"),
-    _rule("fact", r"(?:my name is|call me|you can call me) (?P<x>.+)", "User's name is {x}", single=True),
-    _rule(
-        "project",
-        rf"i(?:'m| am) {_SOMEHOW}(?:working on|building|writing) (?P<x>.+)",
-        "User is working on {x}",
-    ),
-    _rule(
-        "project",
-        r"my (?:current |new )?project is (?:called )?(?P<x>.+)",
-        "User's project is {x}",
-        single=True,
-    ),
-    _rule("tool", rf"i {_SOMEHOW}use (?P<x>.+)", "User uses {x}"),
-    _rule("tool", r"i(?:'ve| have)? switched to (?P<x>.+)", "User uses {x}"),
-    _rule("fact", r"i(?: have|'ve got) (?P<x>(?:an?|two) [\w -]{2,40} (?:called|named) .+)", "User has {x}"),
-    _rule("fact", rf"i {_SOMEHOW}live in (?P<x>.+)", "User lives in {x}", single=True),
-    _rule("fact", r"i(?:'ve| have)?(?: just)? moved to (?P<x>.+)", "User lives in {x}", single=True),
-    _rule("fact", rf"i {_SOMEHOW}work (?P<v>at|for|as|in) (?P<x>.+)", "User works {v} {x}", single=True),
-    _rule("constraint", r"i(?:'m| am) allergic to (?P<x>.+)", "User is allergic to {x}"),
-    _rule("person", rf"my (?P<v>(?:{_KIN})(?:'s name)?) is (?P<x>.+)", "User's {v} is {x}", single=True),
-    _rule("preference", r"my (?P<v>favou?rite [\w ]{2,30}?) is (?P<x>.+)", "User's {v} is {x}", single=True),
-    _rule("fact", r"my (?P<v>[\w'-]+(?: [\w'-]+){0,2}?) is (?P<x>.+)", "User's {v} is {x}", single=True),
+_SENTENCE_END = re.compile(r"(?<=[!?…])\s+|(?<=\w\w\.)\s+|(?<=\d\.)\s+(?=[A-ZÀ-Þ])|\n+|;\s+")
+_NEXT = re.compile(
+    r"(?:,? (?:and|but|und|aber|et|mais|y|pero)|,) (?=(?:i|my|ich|meine?|je|j'|mon|ma|mi|yo)\b)", _I
 )
-_WITHDRAWALS = tuple(
-    re.compile(pattern, _I)
-    for pattern in (
-        r"i(?:'m| am)? no longer (?P<x>.+)",
-        r"i (?:don't|do not) (?P<x>.+?) any ?(?:more|longer)",
-        r"i(?:'m| am) not (?P<x>.+?) any ?(?:more|longer)",
-        r"i(?:'ve| have)? stopped (?P<x>.+)",
-        r"forget (?:that )?i (?P<x>.+)",
-    )
-)
-
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
-_CLAUSE_END = re.compile(r"(?:,? (?:and|but)|,) (?=(?:i|my)\b)", _I)
-_OPENING = re.compile(
-    r"^(?:<@!?\d+>|(?:actually|well|okay|ok|oh|yes|yeah|no|so|also|btw|by the way|hi|hello|hey|please|fyi|"
-    r"and|but|from now on|these days|remember|note|don't forget|keep in mind|i think|(?-i:[A-Z])\w+(?=,))\b)"
-    r"(?: there\b)?[,:!.]?\s*(?:that\s+)?",
-    _I,
-)
-_CLOSING = re.compile(r",? (?:because|since|so that|although|though|which) .*$", _I)
-_TAIL = re.compile(r"(?:,? (?:now|these days|instead|please|btw|too|as well|by the way|a lot|:\)))+$", _I)
-_CHANGED = re.compile(r"\b(?:now|actually|instead|these days|from now on|switched|moved)\b", _I)
 _PRIVATE = re.compile(
-    r"allerg|doctor|medic|therap|diagnos|pregnan|salary|debt|wife|husband|girlfriend|boyfriend|divorc|religio"
-    r"|address|phone",
+    r"allerg|alérg|doctor|medic|therap|diagnos|pregnan|salary|debt|divorc|religio|address|phone"
+    r"|\b(?:wife|husband|girlfriend|boyfriend)\b",
     _I,
 )
 _TO_THIRD = {
@@ -99,66 +37,82 @@ _TO_THIRD = {
     "myself": "themselves",
 }
 _FIRST_PERSON = re.compile(r"\b(?:i'm|i|me|my|mine|myself)\b", _I)
-_POINTERS = frozenset({"it", "this", "that", "them", "these", "those", "you", "him", "her"})
 _TAG = re.compile(r"[^\W_][\w+#.-]*")
-_LIKING = frozenset({"prefer", "like", "love", "enjoy", "hate"})
+_TASTES = frozenset({"like", "dislike", "prefer"})
+_PLACES = frozenset({"home", "origin", "kin_home"})
 _MAX_OBJECT = 120
+_MOST_READ = 2_000
+"""Longest message that is read, in characters: what is longer is no simple statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something a person says about themselves. `head` is the text before the object: the relation."""
+    """Something a person says about themselves, or with `ended` no longer says.
 
-    kind: str
-    text: str
-    head: str
-    object: str
-    single: bool
-    changed: bool
+    `parts` is what stands in the places of its rule; `instead` what it corrects ("not a nurse").
+    """
+
+    rule: Rule
+    parts: dict[str, str]
+    changed: bool = False
+    instead: str = ""
+    ended: bool = False
     quote: str = ""
 
-    def replaces(self, kind: str, text: str) -> bool:
-        """Whether this replaces an older item of that kind and text."""
-        old = normalise(text)
-        if self.single:
-            return old.startswith(normalise(self.head) + " ")
-        if self.kind != "preference" or kind != "preference":
+    @property
+    def text(self) -> str:
+        """The memory, a whole sentence."""
+        return f"{self.rule.text(self.parts)}{self.parts.get('said', '')}."
+
+    @property
+    def told(self) -> str:
+        """The same to the person."""
+        return f"{self.rule.told(self.parts)}{self.parts.get('said', '')}."
+
+    def replaces(self, text: str) -> bool:
+        """Whether this replaces an older memory, or ends it."""
+        older = [Statement(rule, parts) for rule, parts in recognised(text)]
+        return any(self._replaces(one) for one in older)
+
+    def _replaces(self, older: "Statement") -> bool:
+        topic, mine, theirs = self.rule.topic, self._object, older._object
+        both_tastes = {topic.name, older.rule.topic.name} <= _TASTES
+        if self.ended:
+            alike = topic == older.rule.topic or both_tastes
+            return alike and bool(mine & theirs) and self._whose == older._whose
+        if topic == older.rule.topic and self.instead and set(terms(self.instead)) & theirs:
+            return True
+        if topic.single:
+            return topic == older.rule.topic and self._whose == older._whose
+        if not both_tastes or not mine or not theirs:
             return False
-        mine, theirs = set(terms(self.object)), set(terms(text)) - _LIKING
-        if not mine or not theirs:
-            return False
-        if "prefers" in self.head and "prefers" in old:
+        if topic.name == older.rule.topic.name == "prefer":
             # "tabs over spaces" has the same words as "spaces over tabs". "light mode" shares one with "dark
             # mode", which replaces it only if the person says that something changed.
             return mine <= theirs or theirs <= mine or (self.changed and bool(mine & theirs))
         return mine == theirs
 
+    @property
+    def _object(self) -> set[str]:
+        return set(terms(self.parts.get("x", "")))
 
-@dataclass(frozen=True, slots=True)
-class Withdrawal:
-    """Something that is no longer true."""
-
-    verb: frozenset[str]
-    object: frozenset[str]
-    quote: str = ""
-
-    def hits(self, text: str) -> bool:
-        """Whether an item with this text is withdrawn."""
-        words = set(terms(text))
-        return self.verb <= words and bool(self.object & words)
+    @property
+    def _whose(self) -> tuple[str, ...]:
+        """Of whom or what it is, where there are several: the sister, the editor."""
+        named = ("kin", "pet") if self.rule.topic.name not in ("favourite", "thing") else ("v",)
+        return tuple(self.parts.get(name, "").lower() for name in named)
 
 
-def read(text: str) -> list[Statement | Withdrawal]:
-    """The statements and withdrawals in a message, in their order."""
-    prose = "\n".join(line for line in _without_code(text).splitlines() if not line.lstrip().startswith(">"))
-    found: list[Statement | Withdrawal] = []
-    for sentence in _SENTENCE_END.split(prose.replace("’", "'")):
-        if sentence.rstrip(" \"'*_)").endswith("?") or re.match(r"\s*if\b", sentence, _I):
-            continue
-        for clause in _CLAUSE_END.split(sentence):
-            understood = _clause(clause)
-            if understood:
-                found.append(replace(understood, quote=collapse(clause)))
+def read(text: str, day: str = "") -> list[Statement]:
+    """The statements in a message, in their order. `day` is when it was said (2026-11-19)."""
+    if len(text) > _MOST_READ or any(one.patterns["joke"].search(text) for one in languages()):
+        return []
+    prose = "\n".join(own_words(text)).replace("’", "'")
+    found: list[Statement] = []
+    for sentence in _SENTENCE_END.split(prose):
+        plain = collapse(sentence)
+        if not plain.rstrip(" \"'*_)").endswith("?"):
+            found += [replace(one, quote=plain) for one in _sentence(plain, day)]
     return found
 
 
@@ -168,10 +122,10 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     existing = parts.get(titles.EXISTING, "")
     known = [_known(*match.groups()) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
-    for source, text in _messages(parts.get(titles.TALK, "")):
-        for one in read(text):
-            if isinstance(one, Withdrawal):
-                gone = [item for item in known if one.hits(item.text)]
+    for source, day, text in _messages(parts.get(titles.TALK, "")):
+        for one in read(text, day):
+            if one.ended:
+                gone = [item for item in known if one.replaces(item.text)]
                 why = {"reason": collapse(text)[:200], "source": source, "quote": one.quote}
                 deprecations += [{"id": item.id, **why} for item in gone if item.id]
                 known = [item for item in known if item not in gone]
@@ -220,35 +174,80 @@ def suggest(prompt: str) -> dict[str, str]:
     return {"how": "use_new", "reason": "The newer note is usually the right one."}
 
 
-def _without_code(text: str) -> str:
-    return re.sub(r"```.*?(?:```|\Z)", "\n", text, flags=re.S)
+def _sentence(sentence: str, day: str) -> list[Statement]:
+    """What a sentence states, in the first language in which it states anything."""
+    stated = (_stated(language, sentence, day) for language in languages())
+    return next(filter(None, stated), [])
 
 
-def _clause(clause: str) -> Statement | Withdrawal | None:
-    changed = bool(_CHANGED.search(clause))
-    bare, before = collapse(clause).strip(" .!…,"), ""
+def _stated(language: Language, sentence: str, day: str) -> list[Statement]:
+    """What a sentence states up to the first clause that is not understood."""
+    found: list[Statement] = []
+    if language.patterns["unsure"].search(sentence):
+        return found
+    for number, clause in enumerate(_NEXT.split(sentence)):
+        bare = _bare(language, clause)
+        if not bare or (number == 0 and " " not in bare and clause != sentence):
+            continue  # only a greeting, or whom it is said to
+        first, *others = (
+            one
+            for half in language.patterns["but"].split(bare)
+            for one in language.patterns["also"].split(half)
+        )
+        # "but love truffles" goes on about the same person; "but not at night" limits what stands before.
+        clauses = [first, *(_bare(language, f"{language.subject} {one}") for one in others)]
+        understood = [one for one in (_clause(language, each, day) for each in clauses) if one]
+        if len(understood) < len(clauses):
+            break
+        found += understood
+    return found
+
+
+def _bare(language: Language, clause: str) -> str:
+    """A clause without the words that open it, as rules have it."""
+    bare, before = clause.strip(" .!…,"), ""
     while bare != before:
-        before, bare = bare, _OPENING.sub("", bare, count=1)
-    bare = _TAIL.sub("", _CLOSING.sub("", bare)).strip(" .!…,")
-    for pattern in _WITHDRAWALS:
+        before, bare = bare, language.patterns["opening"].sub("", bare, count=1).strip()
+    return re.sub(r"^(?:je )?j(?:e n)?'(?=\w)", "je ", bare, flags=_I) if language.name == "french" else bare
+
+
+def _clause(language: Language, clause: str, day: str) -> Statement | None:
+    changed = bool(language.patterns["changed"].search(clause))
+    bare = language.patterns["closing"].sub("", clause).strip(" .!…,")
+    if corrected := language.patterns["instead"].search(bare):
+        stated = _ruled(language, bare[: corrected.start()], day)
+        if stated:
+            return replace(stated, changed=changed, instead=corrected["old"])
+    for pattern, positive in language.takes_back:
         if match := pattern.fullmatch(bare):
-            verb, _, rest = match["x"].partition(" ")
-            verbs, objects = frozenset(terms(verb)), frozenset(terms(rest))
-            return Withdrawal(verbs, objects) if objects else Withdrawal(frozenset(), verbs)
-    for rule in _RULES:
-        if match := rule.pattern.fullmatch(bare):
-            return _statement(rule, match, changed)
-    return None
+            ended = _ruled(language, match.expand(positive), day)
+            return replace(ended, ended=True) if ended else None
+    stated = _ruled(language, bare, day)
+    return replace(stated, changed=changed) if stated else None
 
 
-def _statement(rule: _Rule, match: re.Match[str], changed: bool) -> Statement | None:
-    thing = match["x"].strip(" \"'*_`,:")
-    if not thing or len(thing) > _MAX_OBJECT or thing.lower() in _POINTERS:
+def _ruled(language: Language, clause: str, day: str) -> Statement | None:
+    """What a bare clause states by the first rule that fits."""
+    matches = ((rule, match) for rule in language.rules if (match := rule.says.fullmatch(clause)))
+    rule, match = next(matches, (None, None))
+    if rule is None or match is None:
         return None
-    thing = _FIRST_PERSON.sub(lambda word: _TO_THIRD[word[0].lower()], thing)
-    verb = match.groupdict().get("v", "").lower()
-    head = rule.text.format(v=verb, x="").rstrip()
-    return Statement(rule.kind, f"{head} {thing}.", head, thing, rule.single, changed)
+    parts = {name: part for name, part in match.groupdict().items() if part is not None}
+    thing = parts.get("x", "").strip(" \"'*_`,:")
+    if not thing or len(thing) > _MAX_OBJECT or language.patterns["junk"].search(thing):
+        return None
+    if rule.topic.name in _PLACES and language.patterns["no_place"].search(thing):
+        return None
+    if rule.topic.dated:
+        parts["said"] = f" (said {day})" if day else ""
+    elif rule.topic.name != "birthday" and any(
+        language.patterns[one].search(thing) for one in ("past", "future")
+    ):
+        return None
+    if language.name == "english":
+        thing = _FIRST_PERSON.sub(lambda word: _TO_THIRD[word[0].lower()], thing)
+    verb = {name: parts[name].lower() for name in ("v",) if name in parts}
+    return Statement(rule, {**parts, **verb, "x": thing})
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,18 +263,20 @@ class _Known:
 def _known(name: str, kind: str, text: str) -> _Known:
     """An item of the prompt. Words of the person ("My dog is Rex") are read as if they were said."""
     match read(text):
-        case [Statement() as said]:
-            return _Known(name, said.kind, said.text)
+        case [Statement(ended=False) as said]:
+            return _Known(name, said.rule.topic.kind, said.text)
     return _Known(name, kind, text)
 
 
 def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
     if any(normalise(item.text).rstrip(".") == normalise(statement.text).rstrip(".") for item in known):
         return
-    old = next((item for item in known if statement.replaces(item.kind, item.text)), None)
-    words = _TAG.findall(statement.object.lower())
-    tags = [word for word in words if word not in STOP_WORDS["english"]][:3]
-    upsert: dict[str, Any] = {"kind": statement.kind, "text": statement.text, "tags": tags}
+    old = next((item for item in known if statement.replaces(item.text)), None)
+    topic = statement.rule.topic
+    words = [word for word in _TAG.findall(statement.parts["x"].lower()) if word not in STOP_WORDS["english"]]
+    tags = [*dict.fromkeys([*words[:3], *topic.tags])]
+    upsert: dict[str, Any] = {"kind": topic.kind, "text": statement.text, "tags": tags}
+    upsert |= {"category": "conversation"} if topic.dated else {}
     upsert |= {"source": source, "quote": statement.quote}
     if old and old.id:
         upsert["id"] = old.id
@@ -283,7 +284,7 @@ def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
         upsert["sensitivity"] = "private"
     if old:
         known.remove(old)
-    known.append(_Known(old.id if old else None, statement.kind, statement.text, upsert))
+    known.append(_Known(old.id if old else None, topic.kind, statement.text, upsert))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,20 +325,20 @@ def _opposed(one: str, other: str) -> bool:
 
 
 _ITEM = re.compile(r"^(i\d+) \[(\w+)\] (?:\(key [^)\n]*\) )?(.+)$", re.M)
-_LINE = re.compile(r"^(m\d+) \w{3} [\d-]{10} [\d:]{5} (»?)\[[^\]\n]*\]: (.*)$")
+_LINE = re.compile(r"^(m\d+) \w{3} ([\d-]{10}) [\d:]{5} (»?)\[[^\]\n]*\]: (.*)$")
 
 
-def _messages(part: str) -> Iterator[tuple[str, str]]:
-    """The person's own lines of a talk: the short name and the text of each.
+def _messages(part: str) -> Iterator[tuple[str, str, str]]:
+    """The person's own lines of a talk: the short name, the day and the text of each.
 
     A line indented by two spaces continues the one before it.
     """
-    source, lines = "", list[str]()
+    source, day, lines = "", "", list[str]()
     for line in [*part.splitlines(), ""]:
         if source and line.startswith("  "):
             lines.append(line[2:])
             continue
         if source:
-            yield source, "\n".join(lines)
+            yield source, day, "\n".join(lines)
         match = _LINE.match(line)
-        source, lines = (match[1], [match[3]]) if match and match[2] else ("", [])
+        source, day, lines = (match[1], match[2], [match[4]]) if match and match[3] else ("", "", [])

@@ -28,6 +28,9 @@ from discoclaw.models.offline import facts, talk
 from discoclaw.models.structured import checked
 
 STORE_TOOL = "memory_store"
+SEARCH_TOOL = "memory_search"
+MOST_FOUND = 50
+"""The most memories that a search shows it."""
 
 _WORDS_PER_PIECE = 6
 
@@ -44,8 +47,8 @@ class OfflineModel:
         self._stands_in = stands_in
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer in pieces of a few words, or one call of the tool that stores a memory."""
-        if call := _store_call(request):
+        """Yield the answer in pieces of a few words, or a call of the tool that stores or finds memories."""
+        if call := _store_call(request) or _search_call(request):
             yield Finished(AssistantTurn("", (call,)), "tools")
             return
         text = self._text(request)
@@ -84,11 +87,13 @@ class OfflineModel:
 
     def _text(self, request: ModelRequest) -> str:
         last = request.turns[-1] if request.turns else UserTurn("")
+        turn = talk.parse(_last_message(request))
         if isinstance(last, ToolTurn):
-            return "\n".join(talk.from_tool(one.text, failed=one.failed) for one in last.results)
+            if not _searched(request):
+                return "\n".join(talk.from_tool(one.text, failed=one.failed) for one in last.results)
+            turn = talk.with_found(turn, "\n".join(one.text for one in last.results if not one.failed))
         if request.system and request.system[0].text.startswith(titles.HATCHING):
             return talk.interview(_answers(request.turns))
-        turn = talk.parse(_last_message(request))
         return talk.from_memory(turn) if self._stands_in else talk.answer(turn, name=self._name)
 
 
@@ -104,13 +109,34 @@ def _answers(turns: Sequence[Turn]) -> list[str]:
 
 def _store_call(request: ModelRequest) -> ToolCall | None:
     """The tool call for "remember that …", made once and only when the tool is offered."""
-    offered = any(tool.name == STORE_TOOL for tool in request.tools)
-    if not offered or not request.turns or not isinstance(request.turns[-1], UserTurn):
+    if not _may_call(request, STORE_TOOL):
         return None
     text = talk.asked_to_remember(talk.parse(_last_message(request)).message)
     if not text:
         return None
     # The words that extraction would use, so that it later finds this item instead of adding another.
-    read = [one for one in facts.read(text) if isinstance(one, facts.Statement)]
-    stored = {"text": read[0].text, "kind": read[0].kind} if len(read) == 1 else {"text": text}
+    read = [one for one in facts.read(text) if not one.ended]
+    stored = {"text": read[0].text, "kind": read[0].rule.topic.kind} if len(read) == 1 else {"text": text}
     return ToolCall(f"offline_{len(request.turns)}", STORE_TOOL, stored)
+
+
+def _search_call(request: ModelRequest) -> ToolCall | None:
+    """The search for what the prompt doesn't answer, made once and only when the tool is offered."""
+    hatching = request.system and request.system[0].text.startswith(titles.HATCHING)
+    if hatching or not _may_call(request, SEARCH_TOOL):
+        return None
+    query = talk.to_look_up(talk.parse(_last_message(request)))
+    wanted = {"query": query, "limit": MOST_FOUND}
+    return ToolCall(f"offline_{len(request.turns)}", SEARCH_TOOL, wanted) if query else None
+
+
+def _may_call(request: ModelRequest, tool: str) -> bool:
+    """Whether a tool is offered, and the person said something since it was last called."""
+    offered = any(one.name == tool for one in request.tools)
+    return offered and bool(request.turns) and isinstance(request.turns[-1], UserTurn)
+
+
+def _searched(request: ModelRequest) -> bool:
+    """Whether the last calls were searches."""
+    calls = next((turn.calls for turn in reversed(request.turns) if isinstance(turn, AssistantTurn)), ())
+    return bool(calls) and all(call.name == SEARCH_TOOL for call in calls)

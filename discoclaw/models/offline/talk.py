@@ -1,20 +1,22 @@
 """What the offline model says. It answers from the prompt and from nothing else.
 
 Pure: the text of a user turn in, the text of an answer out. It reads the sections that `core.titles` names,
-lists what is remembered, and says so when it knows nothing. Knows nothing about streams, tools or shapes.
+answers from what is remembered, and says so when it knows nothing. Knows nothing about streams and shapes.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from discoclaw.core import titles
 from discoclaw.core.rolling_text import DECIDED, NOW, OPEN, WANTED, Line, Notes, fitted, ordered
 from discoclaw.core.rolling_text import read as read_summary
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
-from discoclaw.models.offline.facts import Statement, read
+from discoclaw.models.offline.facts import read
+from discoclaw.models.offline.phrases import Language, language_of, languages, recognised
 
 NO_FILES = "I can't look at files: that takes a real model."
 NO_FILES_NOW = "I can't look at files for now."
@@ -44,7 +46,9 @@ _NOTE = re.compile(
 )
 _SHORT_ID = re.compile(r":? ?\[i\d+\]")
 _LINKED = re.compile(r"^i\d+ and i\d+: (\w+)\.$", re.M)
-_FILE = re.compile(r"^- .*, with this message", re.M)
+_FILE = re.compile(r"^- (?:\w+ \d+: )?“(?P<name>.*?)”(?: \([^)\n]*\))?, (?P<now>with this message)?", re.M)
+_QUOTED = re.compile(r"^  > (.*\S.*)$", re.M)
+_MOST_QUOTED = 5
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
 # A line of the talk as the loops' prompts have it.
@@ -54,18 +58,6 @@ _MARK = re.compile(r"(?: \((?:owner|guest|was [^()\n]+)\))+$")
 # A title counts only where a section begins, at the start or under a separator: people can type titles too.
 _MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
 
-_ASKS = re.compile(
-    r"^(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|am|was|were|can|could|will|would|"
-    r"should|have|has|tell me|list|show me what)\b",
-    _I,
-)
-_ALL = re.compile(
-    r"\bwhat (?:do|did|have|can) you (?:\w+ )?(?:remember|know|learn(?:ed)?|stored?)(?: (?:about|of) me)?"
-    r"[ ?.!]*$"
-    r"|\b(?:remember|know|tell me) (?:everything |anything |something )?(?:about (?:me|myself)|of me)\b"
-    r"|\bwho am i\b",
-    _I,
-)
 _PAST = re.compile(r"\bsummar|\btalk(?:ed|ing)? about|\bdiscuss|\bconversation\b|\bso far\b", _I)
 _LONG = re.compile(r"\blong\b", _I)
 _CODE = re.compile(
@@ -73,10 +65,13 @@ _CODE = re.compile(
     r"|\b(?:show|write|give|print|post|send|make)\b.*\b(?:code|script|snippet|program|function|long)\b",
     _I,
 )
-_GREETING = re.compile(
-    r"^(?:hi|hello|hey|hallo|salut|yo|good (?:morning|afternoon|evening))\b[^?]{0,30}$", _I
+_THIRD = re.compile(r"\b(?:they|they're|them|their|theirs|themselves)\b", _I)
+_ABOUT = (
+    (re.compile(r"^User's (?!.*\bUser)"), "Your "),
+    (re.compile(r"^User is (?!.*\bUser)"), "You are "),
+    (re.compile(r"^User has (?!.*\bUser)"), "You have "),
 )
-_THANKS = re.compile(r"^(?:thanks|thank you|thx|cheers)\b", _I)
+_UNTIL = re.compile(r"^\(until [\d-]+\) ")
 _REMEMBER = re.compile(
     r"^(?:please,? |can you |could you |hey,? )*remember(?: that|:| this:)? "
     r"(?!(?:when|how|what|who|me)\b)(?P<x>.+)$",
@@ -101,18 +96,38 @@ _WISH = re.compile(r"\bI(?:'d| would)? (?:want|need|prefer|wish|like)\b", _I)
 _GUEST = "(guest)"
 
 
+class Note(NamedTuple):
+    """A remembered item as a prompt has it."""
+
+    kind: str
+    text: str
+
+
+class File(NamedTuple):
+    """A file of the talk. `lines` are those of a text, `now` says that it came with the message."""
+
+    name: str
+    lines: tuple[str, ...]
+    now: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedTurn:
     """The parts of a user turn: the message, and what the prompt adds to it."""
 
     message: str
-    notes: tuple[tuple[str, str, str], ...] = ()
-    """Remembered items as kind, text and date."""
+    notes: tuple[Note, ...] = ()
+    looked: bool = False
+    """Whether the notes are what a search of the memory found."""
     summary: str = ""
     speakers: frozenset[str] = frozenset()
     recent: str = ""
-    files: bool = False
-    """Whether files came with the message."""
+    files: tuple[File, ...] = ()
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether a file came with the message that has no text."""
+        return any(file.now and not file.lines for file in self.files)
 
 
 def parse(turn: str) -> ParsedTurn:
@@ -129,14 +144,26 @@ def parse(turn: str) -> ParsedTurn:
     recent = sections.get(titles.RECENT, "")
     return ParsedTurn(
         message.strip(),
-        tuple(
-            (match["kind"], match["text"], match["date"] or "")
-            for match in _NOTE.finditer(sections.get(titles.DURABLE, ""))
-        ),
+        notes_in(sections.get(titles.DURABLE, "")),
+        False,
         sections.get(titles.ROLLING, ""),
         frozenset(match[1] for match in _LINE.finditer(recent)),
         recent,
-        _FILE.search(sections.get(titles.FILES, "")) is not None,
+        _files(sections.get(titles.FILES, "")),
+    )
+
+
+def notes_in(text: str) -> tuple[Note, ...]:
+    """The remembered items that a section or the result of a search lists."""
+    return tuple(Note(match["kind"], match["text"]) for match in _NOTE.finditer(text))
+
+
+def _files(section: str) -> tuple[File, ...]:
+    heads = list(_FILE.finditer(section))
+    ends = [*(head.start() for head in heads[1:]), len(section)]  # one more than none
+    return tuple(
+        File(head["name"], tuple(_QUOTED.findall(section[head.end() : end])), bool(head["now"]))
+        for head, end in zip(heads, ends, strict=False)
     )
 
 
@@ -148,29 +175,51 @@ def asked_to_remember(message: str) -> str | None:
 
 def answer(turn: ParsedTurn, *, name: str) -> str:
     """The whole answer. `name` is the bot's name, by which it finds out whether it has spoken before."""
-    text = f"{_reply(turn)}\n\n{NO_FILES}" if turn.files else _reply(turn)
+    text = f"{_reply(turn)}\n\n{NO_FILES}" if turn.unreadable else _reply(turn)
     met = INTRODUCTION.strip("*()") in turn.recent or any(each.startswith(name) for each in turn.speakers)
-    return text if met else f"{INTRODUCTION}\n\n{text}"
+    introduced = any(one.says["introduction"] in text for one in languages())
+    return text if met or introduced else f"{INTRODUCTION}\n\n{text}"
+
+
+def to_look_up(turn: ParsedTurn) -> str | None:
+    """What to search the memory for, since the prompt doesn't answer the question; None if it does."""
+    message, language = _addressed(turn.message), language_of(turn.message)
+    if _wants_all(message):
+        return None if languages()[0].patterns["all"].search(message) else "*"  # the prompt has everything
+    if not _asks(message) or not _of_oneself(message) or _PAST.search(message) or _CODE.search(message):
+        return None
+    if any(file.now for file in turn.files) or _relevant(message, turn.notes):
+        return None
+    topics = {rule.topic.name: rule.topic for rule in language.rules}
+    tags = [tag for name in _asked(message)[0] if name in topics for tag in topics[name].tags]
+    return clip(" ".join([message, *tags]), 500)
+
+
+def with_found(turn: ParsedTurn, result: str) -> ParsedTurn:
+    """The turn with what a search found beside what the prompt has."""
+    return replace(turn, notes=tuple(dict.fromkeys([*turn.notes, *notes_in(result)])), looked=True)
 
 
 def from_memory(turn: ParsedTurn) -> str:
     """The whole answer while no language model may be asked: what is remembered, and nothing else."""
     message = _addressed(turn.message)
-    if _ALL.search(message):
-        text = _list("Here is what I remember about you:", turn.notes) or _nothing(turn)
+    if _wants_all(message):
+        text = _everything(turn, languages()[0])
     elif _PAST.search(message) and turn.summary:
         text = f"So far: {turn.summary}"
-    elif _THANKS.match(message):
-        text = "You're welcome!"
+    elif language_of(message).patterns["thanks"].match(message):
+        text = language_of(message).says["thanks"]
     else:
         found = _relevant(message, turn.notes) if terms(message) else []
-        text = _list("I can only look it up in my memory for now. It says:", found) or NOT_IN_MEMORY
-    return f"{text}\n\n{NO_FILES_NOW}" if turn.files else text
+        text = (
+            f"I can only look it up in my memory for now. It says: {_told(found)}" if found else NOT_IN_MEMORY
+        )
+    return f"{text}\n\n{NO_FILES_NOW}" if any(file.now for file in turn.files) else text
 
 
 def from_tool(result: str, *, failed: bool) -> str:
     """What a tool did, without the ids by which a model names memories."""
-    text = _NOTE.sub(lambda note: _line(note["kind"], note["text"], note["date"] or ""), result)
+    text = _NOTE.sub(lambda note: f"- {to_person(note['text'])}", result)
     text = _LINKED.sub(r"The memories are \1.", _SHORT_ID.sub("", text)).strip()
     done = "That did not work:" if failed else "Done."
     return "\n".join([done, text]) if text.startswith("- ") else f"{done} {text}"
@@ -253,58 +302,151 @@ def _addressed(message: str) -> str:
 
 def _reply(turn: ParsedTurn) -> str:
     message = _addressed(turn.message)
+    language = language_of(message)
     if _CODE.search(message) and not re.match(r"i\b|i'm\b", message, _I):
         return _code(200 if _LONG.search(message) else 100)
-    if _ALL.search(message):
-        return _list("Here is what I remember about you:", turn.notes) or _nothing(turn)
-    asks = message.endswith("?") or bool(_ASKS.match(message))
+    if _wants_all(message):
+        return _everything(turn, language)
+    asks = _asks(message)
     if _PAST.search(message) and (asks or message.lower().startswith(("summar", "please summar"))):
         return f"So far: {turn.summary}" if turn.summary else "I have no summary of our conversation yet."
+    if any(one.patterns["smalltalk"].search(message) for one in languages()):
+        return _smalltalk(turn, language)
     if asks:
-        return _list("From what I remember:", _relevant(message, turn.notes)) or _nothing(turn)
-    if _GREETING.match(message):
-        return "Hi! Tell me something about yourself, or ask me what I remember about you."
-    if _THANKS.match(message):
-        return "You're welcome!"
-    return _acknowledge(message)
+        return _answered(turn, message, language)
+    if language.patterns["greeting"].match(message):
+        return f"{language.says['hello']} {_example(turn, language)}"
+    if language.patterns["thanks"].match(message):
+        return language.says["thanks"]
+    if understood := read(message):
+        return language.says["ended" if all(one.ended for one in understood) else "noted"]
+    return _quoted(turn, message, language) or _smalltalk(turn, language)
 
 
-def _relevant(question: str, notes: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """The notes that share a word with the question, or all notes if the question has only function words."""
+def _answered(turn: ParsedTurn, question: str, language: Language) -> str:
+    """The answer to a question: from a file that came with it, from the memory, or from an older file."""
+    if any(file.now and file.lines for file in turn.files):
+        return _quoted(turn, question, language)
+    if found := _relevant(question, turn.notes):
+        return _told(found)
+    if quoted := _quoted(turn, question, language):
+        return quoted
+    if not _of_oneself(question):
+        return language.says["others"]
+    return language.says["unknown" if turn.notes or not turn.looked else "nothing"]
+
+
+def _wants_all(message: str) -> bool:
+    return any(one.patterns["all"].search(message) for one in languages())
+
+
+def _asks(message: str) -> bool:
+    return message.endswith("?") or any(one.patterns["asks"].match(message) for one in languages())
+
+
+def _of_oneself(question: str) -> bool:
+    """Whether a question is about the person who asks it."""
+    return language_of(question).patterns["mine"].search(question) is not None or bool(_asked(question)[0])
+
+
+def _asked(question: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The topics that a question is about, if any, and whom or what it names ("my sister")."""
+    first = language_of(question)
+    for language in (first, *(one for one in languages() if one is not first)):
+        for pattern, topics in language.questions:
+            if match := pattern.search(question.replace("’", "'")):
+                named = {key.rstrip("234"): part for key, part in match.groupdict().items() if part}
+                return topics, named
+    return (), {}
+
+
+def _relevant(question: str, notes: Sequence[Note]) -> list[Note]:
+    """The notes that answer a question: those of its topic, or else those with most of its words."""
+    topics, named = _asked(question)
+    now = [note for note in notes if not _UNTIL.match(note.text)]
+    if found := [note for note in now if _is_about(note, topics, named)]:
+        return found
     asked = set(terms(question))
-    if not asked:
-        return list(notes)
-    return [note for note in notes if asked & set(terms(f"{note[0]} {note[1]}"))]
+    mine = _of_oneself(question)
+    shared = {
+        note: len(asked & set(terms(f"{note.kind} {note.text}")))
+        for note in now
+        if mine or not re.search(r"\bUsers?\b", note.text)
+    }
+    return [
+        note for note, count in shared.items() if count * 2 > len(asked) and count == max(shared.values())
+    ]
 
 
-def _list(lead: str, notes: Sequence[tuple[str, str, str]]) -> str:
-    return "\n".join([lead, *(_line(*note) for note in notes)]) if notes else ""
+def _is_about(note: Note, topics: Sequence[str], named: dict[str, str]) -> bool:
+    for rule, parts in [*recognised(note.text), *((one.rule, one.parts) for one in read(note.text))]:
+        if rule.topic.name not in topics:
+            continue
+        about = named.get("about")
+        if about is not None and not set(terms(about)) & set(terms(parts["x"])):
+            continue
+        whom = (named.get("kin") or named.get("pet") or "").lower()
+        if whom in f"{parts.get('kin', '')} {parts.get('pet', '')} {parts['x']}".lower():
+            return True
+    return False
 
 
-def _line(kind: str, text: str, date: str) -> str:
-    return f"- {text} *({', '.join(filter(None, (kind, date)))})*"
+def to_person(text: str) -> str:
+    """A memory as it is said to its person: "You work as a nurse." for "User works as a nurse."."""
+    until = _UNTIL.match(text)
+    bare = text[until.end() :] if until else text
+    for rule, parts in recognised(bare):
+        if not _THIRD.search(parts["x"]):  # whose "their" is, the memory doesn't say
+            return f"{until[0] if until else ''}{rule.told(parts)}{parts['said']}."
+    match read(bare):
+        case [one] if not one.ended:
+            return one.told
+    told = bare
+    for pattern, yours in _ABOUT:
+        told = told if _THIRD.search(told) else pattern.sub(yours, told)
+    return f"{until[0] if until else ''}{told}" if "User" not in told else f"I remember: “{text}”"
 
 
-def _nothing(turn: ParsedTurn) -> str:
+def _told(notes: Sequence[Note]) -> str:
+    """What is remembered, as sentences to the person."""
+    return " ".join(to_person(note.text) for note in notes)
+
+
+def _everything(turn: ParsedTurn, language: Language) -> str:
     if not turn.notes:
-        return (
-            "I don't remember anything about you yet. Tell me something, for example what you are working on."
+        return language.says["nothing"]
+    return "\n".join([language.says["all"], *(f"- {to_person(note.text)}" for note in turn.notes)])
+
+
+def _quoted(turn: ParsedTurn, message: str, language: Language) -> str:
+    """The lines of text files that have most words of a message; "" if there are no such files."""
+    asked, fitting = set(terms(message)), dict[tuple[str, str], int]()
+    texts = [file for file in turn.files if file.lines]
+    for file in texts:
+        for line in file.lines:
+            fitting[file.name, line] = len(asked & set(terms(line)))
+    most = max(fitting.values(), default=0)
+    best = [key for key, count in fitting.items() if count == most > 0][:_MOST_QUOTED]
+    if best:
+        names = dict.fromkeys(name for name, _ in best)
+        quoted = (
+            (language.says["file"].format(name), [f"> {line}" for of, line in best if of == name])
+            for name in names
         )
-    count = "one thing" if len(turn.notes) == 1 else f"{len(turn.notes)} things"
-    return f"I don't know that. I do remember {count} about you; ask me what I remember."
+        return "\n".join(line for head, lines in quoted for line in (head, *lines))
+    new = [file for file in texts if file.now]
+    says = "not_in_file" if _asks(message) else "ask_file"
+    return language.says[says].format(new[0].name) if new else ""
 
 
-def _acknowledge(message: str) -> str:
-    understood = read(message)
-    kept = [one.text for one in understood if isinstance(one, Statement)]
-    if kept:
-        return f"Noted. What I understood: {' '.join(kept)}"
-    if understood:
-        return "Noted. I understood that this is no longer true."
-    return (
-        "I've read that, but offline I only understand simple sentences, such as "
-        "“I prefer tabs over spaces” or “I'm working on a Discord bot”."
-    )
+def _smalltalk(turn: ParsedTurn, language: Language) -> str:
+    return f"{language.says['introduction']} {_example(turn, language)}"
+
+
+def _example(turn: ParsedTurn, language: Language) -> str:
+    """Something to try that wasn't said lately."""
+    fresh = min(language.examples, key=turn.recent.rfind)
+    return language.says["try"].format(fresh)
 
 
 def _code(lines: int) -> str:
