@@ -1,4 +1,4 @@
-"""What the offline model makes of sentences, from Discord: what it remembers of them, and what it answers then.
+"""What the offline model makes of sentences, from Discord: what it remembers, and what it answers then.
 
 Each case is a person of their own, who says something in direct messages and then asks about it. What is
 expected is what a careful reader would remember; where there is any doubt, nothing.
@@ -15,7 +15,7 @@ INTRODUCTION = "*(offline model: no API key is set, so I only repeat what I reme
 
 
 async def wrong(world: World, case: Case, number: int) -> list[str]:
-    """What is not as it should be when somebody new says this."""
+    """What is not as it should be when somebody new says this in direct messages."""
     user = world.env.create_user(f"person{number}")
     person = world.guild.add_member(user)
     for message in case.said:

@@ -19,7 +19,9 @@ from discoclaw.core.words import STOP_WORDS, terms
 from discoclaw.models.offline.phrases import Language, Rule, languages, recognised
 
 _I = re.IGNORECASE
-_SENTENCE_END = re.compile(r"(?<=[!?…])\s+|(?<=\w\w\.)\s+|(?<=\d\.)\s+(?=[A-ZÀ-Þ])|\n+|;\s+")
+_SENTENCE_END = re.compile(
+    r"(?<=[!?…])\s+|(?<=\w\w\.)\s+|(?<=\d\.)\s+(?=[A-ZÀ-Þ])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))|\n+|;\s+"
+)
 _NEXT = re.compile(
     r"(?:,? (?:and|but|und|aber|et|mais|y|pero)|,) (?=(?:i|my|ich|meine?|je|j'|mon|ma|mi|yo)\b)", _I
 )

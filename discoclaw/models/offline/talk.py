@@ -371,11 +371,17 @@ def _relevant(question: str, notes: Sequence[Note]) -> list[Note]:
     shared = {
         note: len(asked & set(terms(f"{note.kind} {note.text}")))
         for note in now
-        if mine or not re.search(r"\bUsers?\b", note.text)
+        if (mine or not re.search(r"\bUsers?\b", note.text)) and not _of_another(note, question)
     }
     return [
         note for note, count in shared.items() if count * 2 > len(asked) and count == max(shared.values())
     ]
+
+
+def _of_another(note: Note, question: str) -> bool:
+    """Whether a note is about somebody, such as a sister, whom the question doesn't name."""
+    whom = [parts.get("kin") for _, parts in recognised(note.text)]
+    return any(one and one.lower() not in question.lower() for one in whom)
 
 
 def _is_about(note: Note, topics: Sequence[str], named: dict[str, str]) -> bool:
