@@ -77,31 +77,52 @@ class TestTalking:
     )
     async def test_everything_remembered_is_listed_when_asked_for(self, question: str) -> None:
         assert await reply(question, notes=NOTES) == (
-            "Here is what I remember about you:\n"
-            "- User prefers tabs over spaces *(preference, 2026-01-02)*\n"
-            "- User's editor is Neovim *(tool, 2026-01-03)*"
+            "Here is what I remember about you:\n- You prefer tabs over spaces.\n- Your editor is Neovim."
         )
 
     @pytest.mark.parametrize(
-        ("question", "note"), [("What do I prefer?", "tabs"), ("<@42> what editor do I use?", "Neovim")]
+        ("question", "said"),
+        [
+            ("What do I prefer?", "You prefer tabs over spaces."),
+            ("<@42> what editor do I use?", "Your editor is Neovim."),
+            ("Do I use tabs or spaces?", "You prefer tabs over spaces."),
+        ],
     )
-    async def test_a_question_finds_the_notes_that_share_its_words(self, question: str, note: str) -> None:
-        answer = await reply(question, notes=NOTES)
-        assert note in answer and answer.count("- ") == 1
+    async def test_a_question_is_answered_to_the_person(self, question: str, said: str) -> None:
+        assert await reply(question, notes=NOTES) == said
 
     async def test_it_says_plainly_what_it_does_not_know(self) -> None:
         assert (await reply("Where was I born?", notes=NOTES)).startswith("I don't know that.")
-        assert (await reply("Where was I born?")).startswith("I don't remember anything about you yet.")
+        assert (await reply("What is my favourite editor?", notes=NOTES)).startswith("I don't know that.")
+        assert "only know what you told me about yourself" in await reply("What does Sam use?", notes=NOTES)
 
     async def test_it_quotes_the_rolling_summary(self) -> None:
         assert await reply("What did we talk about?", rolling="Ann likes tea.") == "So far: Ann likes tea."
         assert "no summary" in await reply("Summarise this please")
 
-    async def test_it_tells_what_it_understood_of_a_statement(self) -> None:
-        assert await reply("I prefer tabs over spaces.") == (
-            "Noted. What I understood: User prefers tabs over spaces."
-        )
-        assert "only understand simple sentences" in await reply("The weather was fine yesterday.")
+    async def test_it_repeats_nothing_that_the_receipt_says(self) -> None:
+        assert await reply("I prefer tabs over spaces.") == "Noted."
+        assert "no longer true" in await reply("I no longer use vim")
+
+    @pytest.mark.parametrize(
+        ("message", "said"),
+        [
+            ("The weather was fine yesterday.", "I'm the offline model"),
+            ("Wie geht es dir?", "Ich bin das Offline-Modell"),
+            ("Qui es-tu ?", "Je suis le modèle hors ligne"),
+            ("¿Quién eres?", "Soy el modelo sin conexión"),
+        ],
+    )
+    async def test_small_talk_says_honestly_what_it_is(self, message: str, said: str) -> None:
+        assert (await reply(message)).startswith(said)
+
+    async def test_small_talk_gives_another_example_each_time(self) -> None:
+        recent, examples = ["[DiscoClaw]: Hi!"], set[str]()
+        for number in range(1, 6):
+            answer = await reply("The weather is fine.", recent=tuple(recent))
+            examples.add(answer)
+            recent.append(f"[DiscoClaw]: {answer}")
+            assert len(examples) == number
 
     @pytest.mark.parametrize("message", ["show me code", "Can you write a long script?", "long"])
     async def test_code_is_long_enough_to_be_split_and_its_fence_is_closed(self, message: str) -> None:

@@ -96,7 +96,7 @@ class TestExtraction:
             "User likes tea.",
             "User's cat is Tom.",
         ]
-        assert found.upserts[0].tags == ["bern"]
+        assert found.upserts[0].tags == ["bern", "home", "live", "city"]
 
     @pytest.mark.parametrize(
         "message",

@@ -16,7 +16,7 @@ from discoclaw.core import titles
 from discoclaw.core.own_words import own_words
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.words import STOP_WORDS, terms
-from discoclaw.models.offline.phrases import Language, Rule, languages, recognised
+from discoclaw.models.offline.phrases import Language, Rule, filled, languages, recognised
 
 _I = re.IGNORECASE
 _SENTENCE_END = re.compile(
@@ -64,17 +64,16 @@ class Statement:
     @property
     def text(self) -> str:
         """The memory, a whole sentence."""
-        return f"{self.rule.text(self.parts)}{self.parts.get('said', '')}."
+        return f"{filled(self.rule.item, self.parts)}{self.parts.get('said', '')}."
 
     @property
     def told(self) -> str:
         """The same to the person."""
-        return f"{self.rule.told(self.parts)}{self.parts.get('said', '')}."
+        return f"{filled(self.rule.you, self.parts)}{self.parts.get('said', '')}."
 
     def replaces(self, text: str) -> bool:
         """Whether this replaces an older memory, or ends it."""
-        older = [Statement(rule, parts) for rule, parts in recognised(text)]
-        return any(self._replaces(one) for one in older)
+        return any(self._replaces(one) for one in remembered(text))
 
     def _replaces(self, older: "Statement") -> bool:
         topic, mine, theirs = self.rule.topic, self._object, older._object
@@ -105,6 +104,12 @@ class Statement:
         return tuple(self.parts.get(name, "").lower() for name in named)
 
 
+def remembered(text: str) -> list[Statement]:
+    """The statements that a memory may be, also if it has the words of its person ("My dog is Rex")."""
+    made = [Statement(rule, parts) for rule, parts in recognised(text)]
+    return made or [one for one in read(text) if not one.ended]
+
+
 def read(text: str, day: str = "") -> list[Statement]:
     """The statements in a message, in their order. `day` is when it was said (2026-11-19)."""
     if len(text) > _MOST_READ or any(one.patterns["joke"].search(text) for one in languages()):
@@ -122,7 +127,7 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     """The answer to an extraction prompt: `upserts` and `deprecations`."""
     parts = titles.sections(prompt)
     existing = parts.get(titles.EXISTING, "")
-    known = [_known(*match.groups()) for match in _ITEM.finditer(existing)]
+    known = [_Known(*match.groups()) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
     for source, day, text in _messages(parts.get(titles.TALK, "")):
         for one in read(text, day):
@@ -262,16 +267,9 @@ class _Known:
     upsert: dict[str, Any] | None = None
 
 
-def _known(name: str, kind: str, text: str) -> _Known:
-    """An item of the prompt. Words of the person ("My dog is Rex") are read as if they were said."""
-    match read(text):
-        case [Statement(ended=False) as said]:
-            return _Known(name, said.rule.topic.kind, said.text)
-    return _Known(name, kind, text)
-
-
 def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
-    if any(normalise(item.text).rstrip(".") == normalise(statement.text).rstrip(".") for item in known):
+    said = normalise(statement.text)
+    if any(said == normalise(one.text) for item in known for one in (item, *remembered(item.text))):
         return
     old = next((item for item in known if statement.replaces(item.text)), None)
     topic = statement.rule.topic

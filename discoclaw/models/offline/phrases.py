@@ -39,14 +39,6 @@ class Rule:
     item: str
     you: str
 
-    def text(self, groups: Mapping[str, str]) -> str:
-        """The memory of a clause with these groups."""
-        return _filled(self.item, groups)
-
-    def told(self, groups: Mapping[str, str]) -> str:
-        """The same, said to the person."""
-        return _filled(self.you, groups)
-
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -60,21 +52,6 @@ class Language:
     patterns: Mapping[str, re.Pattern[str]]
     says: Mapping[str, str]
     examples: tuple[str, ...]
-
-
-_WRAPPED = {
-    "but": r",? (?:{})\b,? (?=.)",
-    "also": r"(?:,? (?:and|und|et|y|e)|,) (?=(?:{})\b)",
-    "opening": "^{}",
-    "closing": "{}",
-    "asks": r"^¿?(?:{})(?!\w)",
-    "mine": r"(?<!\w)(?:{})(?!\w)",
-    "changed": r"\b(?:{})\b",
-    "past": r"(?<!\w){}$",
-    "future": r"(?<!\w){}$",
-}
-"""How a list of words becomes a pattern, by its name. The others are patterns already."""
-_OTHERS = ("instead", "unsure", "joke", "junk", "no_place", "all", "greeting", "thanks", "smalltalk")
 
 
 @cache
@@ -101,7 +78,7 @@ def recognised(memory: str) -> Iterator[tuple[Rule, dict[str, str]]]:
 
 
 def _language(name: str, told: Mapping[str, Any], topics: Mapping[str, Mapping[str, Any]]) -> Language:
-    words = {**told["words"], "future": told["future"], "past": told["past"]}
+    words = {**told["words"], **told["times"]}
 
     def pattern(text: str) -> re.Pattern[str]:
         return re.compile(_expanded(text, words), re.I)
@@ -116,9 +93,7 @@ def _language(name: str, told: Mapping[str, Any], topics: Mapping[str, Mapping[s
         Rule(kept[key], pattern(says), pattern(_holds(item)), _named(item, words), _named(you, words))
         for key, says, item, you in told["rules"]
     )
-    patterns = {
-        each: pattern(_WRAPPED.get(each, "{}").replace("{}", told[each])) for each in (*_WRAPPED, *_OTHERS)
-    }
+    patterns = {each: pattern(text) for each, text in told["patterns"].items()}
     questions = tuple((pattern(asked), tuple(about.split())) for asked, about in told["questions"])
     takes_back = tuple((pattern(clause), ended) for clause, ended in told["takes_back"])
     says = dict(told["says"])
@@ -153,5 +128,6 @@ def _named(template: str, words: Mapping[str, str]) -> str:
     return _SLOT.sub(group, template)
 
 
-def _filled(template: str, groups: Mapping[str, str]) -> str:
+def filled(template: str, groups: Mapping[str, str]) -> str:
+    """A template with what stands in its places."""
     return _SLOT.sub(lambda slot: groups[slot[1]], template)

@@ -15,8 +15,8 @@ from discoclaw.core.rolling_text import DECIDED, NOW, OPEN, WANTED, Line, Notes,
 from discoclaw.core.rolling_text import read as read_summary
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
-from discoclaw.models.offline.facts import read
-from discoclaw.models.offline.phrases import Language, language_of, languages, recognised
+from discoclaw.models.offline.facts import read, remembered
+from discoclaw.models.offline.phrases import Language, language_of, languages
 
 NO_FILES = "I can't look at files: that takes a real model."
 NO_FILES_NOW = "I can't look at files for now."
@@ -96,13 +96,6 @@ _WISH = re.compile(r"\bI(?:'d| would)? (?:want|need|prefer|wish|like)\b", _I)
 _GUEST = "(guest)"
 
 
-class Note(NamedTuple):
-    """A remembered item as a prompt has it."""
-
-    kind: str
-    text: str
-
-
 class File(NamedTuple):
     """A file of the talk. `lines` are those of a text, `now` says that it came with the message."""
 
@@ -116,7 +109,7 @@ class ParsedTurn:
     """The parts of a user turn: the message, and what the prompt adds to it."""
 
     message: str
-    notes: tuple[Note, ...] = ()
+    notes: tuple[str, ...] = ()
     looked: bool = False
     """Whether the notes are what a search of the memory found."""
     summary: str = ""
@@ -153,9 +146,9 @@ def parse(turn: str) -> ParsedTurn:
     )
 
 
-def notes_in(text: str) -> tuple[Note, ...]:
+def notes_in(text: str) -> tuple[str, ...]:
     """The remembered items that a section or the result of a search lists."""
-    return tuple(Note(match["kind"], match["text"]) for match in _NOTE.finditer(text))
+    return tuple(match["text"] for match in _NOTE.finditer(text))
 
 
 def _files(section: str) -> tuple[File, ...]:
@@ -184,7 +177,7 @@ def answer(turn: ParsedTurn, *, name: str) -> str:
 def to_look_up(turn: ParsedTurn) -> str | None:
     """What to search the memory for, since the prompt doesn't answer the question; None if it does."""
     message, language = _addressed(turn.message), language_of(turn.message)
-    if _wants_all(message):
+    if _any("all", message):
         return None if languages()[0].patterns["all"].search(message) else "*"  # the prompt has everything
     if not _asks(message) or not _of_oneself(message) or _PAST.search(message) or _CODE.search(message):
         return None
@@ -203,7 +196,7 @@ def with_found(turn: ParsedTurn, result: str) -> ParsedTurn:
 def from_memory(turn: ParsedTurn) -> str:
     """The whole answer while no language model may be asked: what is remembered, and nothing else."""
     message = _addressed(turn.message)
-    if _wants_all(message):
+    if _any("all", message):
         text = _everything(turn, languages()[0])
     elif _PAST.search(message) and turn.summary:
         text = f"So far: {turn.summary}"
@@ -305,12 +298,12 @@ def _reply(turn: ParsedTurn) -> str:
     language = language_of(message)
     if _CODE.search(message) and not re.match(r"i\b|i'm\b", message, _I):
         return _code(200 if _LONG.search(message) else 100)
-    if _wants_all(message):
+    if _any("all", message):
         return _everything(turn, language)
     asks = _asks(message)
     if _PAST.search(message) and (asks or message.lower().startswith(("summar", "please summar"))):
         return f"So far: {turn.summary}" if turn.summary else "I have no summary of our conversation yet."
-    if any(one.patterns["smalltalk"].search(message) for one in languages()):
+    if _any("smalltalk", message):
         return _smalltalk(turn, language)
     if asks:
         return _answered(turn, message, language)
@@ -336,12 +329,13 @@ def _answered(turn: ParsedTurn, question: str, language: Language) -> str:
     return language.says["unknown" if turn.notes or not turn.looked else "nothing"]
 
 
-def _wants_all(message: str) -> bool:
-    return any(one.patterns["all"].search(message) for one in languages())
+def _any(name: str, message: str) -> bool:
+    """Whether a message has a pattern in any language."""
+    return any(one.patterns[name].search(message) for one in languages())
 
 
 def _asks(message: str) -> bool:
-    return message.endswith("?") or any(one.patterns["asks"].match(message) for one in languages())
+    return message.endswith("?") or _any("asks", message)
 
 
 def _of_oneself(question: str) -> bool:
@@ -360,86 +354,71 @@ def _asked(question: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return (), {}
 
 
-def _relevant(question: str, notes: Sequence[Note]) -> list[Note]:
+def _relevant(question: str, notes: Sequence[str]) -> list[str]:
     """The notes that answer a question: those of its topic, or else those with most of its words."""
     topics, named = _asked(question)
-    now = [note for note in notes if not _UNTIL.match(note.text)]
+    now = [note for note in notes if not _UNTIL.match(note)]
     if found := [note for note in now if _is_about(note, topics, named)]:
         return found
-    asked = set(terms(question))
-    mine = _of_oneself(question)
+    asked, mine = set(terms(question)), _of_oneself(question)
     shared = {
-        note: len(asked & set(terms(f"{note.kind} {note.text}")))
+        note: len(asked & set(terms(note)))
         for note in now
-        if (mine or not re.search(r"\bUsers?\b", note.text)) and not _of_another(note, question)
+        if (mine or not re.search(r"\bUsers?\b", note)) and not _is_of_another(note, question)
     }
-    return [
-        note for note, count in shared.items() if count * 2 > len(asked) and count == max(shared.values())
-    ]
+    fewest = 0 if re.search(r" (?:or|oder|ou|o) ", question) else len(asked) / 2
+    return [note for note, count in shared.items() if count > fewest and count == max(shared.values())]
 
 
-def _of_another(note: Note, question: str) -> bool:
+def _is_of_another(note: str, question: str) -> bool:
     """Whether a note is about somebody, such as a sister, whom the question doesn't name."""
-    whom = [parts.get("kin") for _, parts in recognised(note.text)]
-    return any(one and one.lower() not in question.lower() for one in whom)
+    whom = [one.parts.get("kin", "").lower() for one in remembered(note)]
+    return any(one not in question.lower() for one in whom)
 
 
-def _is_about(note: Note, topics: Sequence[str], named: dict[str, str]) -> bool:
-    for rule, parts in [*recognised(note.text), *((one.rule, one.parts) for one in read(note.text))]:
-        if rule.topic.name not in topics:
-            continue
-        about = named.get("about")
-        if about is not None and not set(terms(about)) & set(terms(parts["x"])):
-            continue
-        whom = (named.get("kin") or named.get("pet") or "").lower()
-        if whom in f"{parts.get('kin', '')} {parts.get('pet', '')} {parts['x']}".lower():
-            return True
-    return False
+def _is_about(note: str, topics: Sequence[str], named: dict[str, str]) -> bool:
+    about, whom = named.get("about"), (named.get("kin") or named.get("pet") or "").lower()
+    return any(
+        one.rule.topic.name in topics
+        and (about is None or not set(terms(about)).isdisjoint(terms(one.parts["x"])))
+        and whom in " ".join(one.parts.values()).lower()
+        for one in remembered(note)
+    )
 
 
 def to_person(text: str) -> str:
     """A memory as it is said to its person: "You work as a nurse." for "User works as a nurse."."""
     until = _UNTIL.match(text)
-    bare = text[until.end() :] if until else text
-    for rule, parts in recognised(bare):
-        if not _THIRD.search(parts["x"]):  # whose "their" is, the memory doesn't say
-            return f"{until[0] if until else ''}{rule.told(parts)}{parts['said']}."
-    match read(bare):
-        case [one] if not one.ended:
-            return one.told
-    told = bare
-    for pattern, yours in _ABOUT:
-        told = told if _THIRD.search(told) else pattern.sub(yours, told)
-    return f"{until[0] if until else ''}{told}" if "User" not in told else f"I remember: “{text}”"
+    when, told = (until[0], text[until.end() :]) if until else ("", text)
+    if not _THIRD.search(told):  # whose "their" is, the memory doesn't say
+        known = remembered(told)
+        told = known[0].told if known else told
+        for pattern, yours in _ABOUT:
+            told = pattern.sub(yours, told)
+    return f"{when}{told}" if not re.search(r"\bUsers?\b", told) else f"I remember: “{text}”"
 
 
-def _told(notes: Sequence[Note]) -> str:
+def _told(notes: Sequence[str]) -> str:
     """What is remembered, as sentences to the person."""
-    return " ".join(to_person(note.text) for note in notes)
+    return " ".join(to_person(note) for note in notes)
 
 
 def _everything(turn: ParsedTurn, language: Language) -> str:
     if not turn.notes:
         return language.says["nothing"]
-    return "\n".join([language.says["all"], *(f"- {to_person(note.text)}" for note in turn.notes)])
+    return "\n".join([language.says["all"], *(f"- {to_person(note)}" for note in turn.notes)])
 
 
 def _quoted(turn: ParsedTurn, message: str, language: Language) -> str:
     """The lines of text files that have most words of a message; "" if there are no such files."""
-    asked, fitting = set(terms(message)), dict[tuple[str, str], int]()
-    texts = [file for file in turn.files if file.lines]
-    for file in texts:
-        for line in file.lines:
-            fitting[file.name, line] = len(asked & set(terms(line)))
-    most = max(fitting.values(), default=0)
-    best = [key for key, count in fitting.items() if count == most > 0][:_MOST_QUOTED]
+    asked, texts = set(terms(message)), [file for file in turn.files if file.lines]
+    shared = {(file.name, line): len(asked & set(terms(line))) for file in texts for line in file.lines}
+    best = [key for key, count in shared.items() if 0 < count == max(shared.values())][:_MOST_QUOTED]
     if best:
-        names = dict.fromkeys(name for name, _ in best)
-        quoted = (
-            (language.says["file"].format(name), [f"> {line}" for of, line in best if of == name])
-            for name in names
+        name = best[0][0]
+        return "\n".join(
+            [language.says["file"].format(name), *(f"> {line}" for of, line in best if of == name)]
         )
-        return "\n".join(line for head, lines in quoted for line in (head, *lines))
     new = [file for file in texts if file.now]
     says = "not_in_file" if _asks(message) else "ask_file"
     return language.says[says].format(new[0].name) if new else ""
