@@ -88,7 +88,7 @@ class TestTheDemo:
         await demo["#general"].say("I prefer tabs over spaces")
         await demo["#general"].shows("remembered: User prefers tabs over spaces.")
         await demo["#cooking"].say("What do I prefer?")
-        await demo["#cooking"].shows("User prefers tabs over spaces.")
+        await demo["#cooking"].shows("You prefer tabs over spaces.")
         await demo["#general, as Sam"].say("What do I prefer?")
         await demo["#general, as Sam"].shows(NOBODY_KNOWN)
 
@@ -101,7 +101,7 @@ class TestTheDemo:
         await private.say("I'm allergic to penicillin")
         await private.shows("remembered: User is allergic to penicillin.")
         await private.say("What do you know about me?")
-        await private.shows("User is allergic to penicillin. (id ")
+        await private.shows("allergic to penicillin.")
         await general.say("What do you know about me?")
         assert "penicillin" not in (await general.shows("Only you see it."))["content"]
 
@@ -113,7 +113,7 @@ class TestTheDemo:
         await private.shows("Which is right?")
         await private.press("Use the new")
         await cooking.say("What is my favourite dish?")
-        await cooking.shows("User's favourite dish is pizza. *(")
+        await cooking.shows("Your favourite dish is pizza.")
 
     async def test_makes_you_the_owner_and_not_sam(self, demo: Demo) -> None:
         await demo["#general, as Sam"].command("hatch show")
@@ -137,7 +137,7 @@ class TestTheDemo:
 
     async def test_opens_a_page_where_the_talk_is_now(self, demo: Demo) -> None:
         await demo["#cooking"].say("This is the newest")
-        await demo["#cooking"].shows("I've read that")
+        await demo["#cooking"].shows("I'm the offline model")
         await demo["#cooking"].open()
         assert "This is the newest" in demo["#cooking"].texts
 

@@ -127,7 +127,7 @@ def extract(prompt: str) -> dict[str, list[dict[str, Any]]]:
     """The answer to an extraction prompt: `upserts` and `deprecations`."""
     parts = titles.sections(prompt)
     existing = parts.get(titles.EXISTING, "")
-    known = [_Known(*match.groups()) for match in _ITEM.finditer(existing)]
+    known = [_Known(match[1], match[2], match[3]) for match in _ITEM.finditer(existing)]
     deprecations: list[dict[str, Any]] = []
     for source, day, text in _messages(parts.get(titles.TALK, "")):
         for one in read(text, day):
@@ -269,7 +269,8 @@ class _Known:
 
 def _remember(statement: Statement, source: str, known: list[_Known]) -> None:
     said = normalise(statement.text)
-    if any(said == normalise(one.text) for item in known for one in (item, *remembered(item.text))):
+    texts = (text for item in known for text in (item.text, *(one.text for one in remembered(item.text))))
+    if any(said.rstrip(".") == normalise(text).rstrip(".") for text in texts):
         return
     old = next((item for item in known if statement.replaces(item.text)), None)
     topic = statement.rule.topic
