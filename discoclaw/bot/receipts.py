@@ -30,7 +30,9 @@ from discoclaw.core.pending import is_proposal, question_of, settled_as
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.subject import user_of
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
+from discoclaw.show.events import text_of, verb
 from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,8 @@ SECRET = "something private"
 UNSAID = {"deletion": "a message was deleted", "edit": "a message was edited"}
 """Why something is no longer said, by who made the commit."""
 GONE = "one memory"
+_DONE = {"learned": "remembered", "remembered": "remembered", "forgot": "forgotten", "removed": "forgotten"}
+_DONE |= dict.fromkeys(("corrected", "changed", "restored"), "corrected")
 _A_DM = Place("dm", "", None, "", private=True)
 """Of channels, discord.py knows all but DMs and old threads."""
 
@@ -80,7 +84,7 @@ class Receipts(PersonalData, Listener):
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         for task, (subject, commit) in self._tasks.items():
-            said = "\n".join(card.as_text() for card in self._cards("", commit, in_dm=True, shows=True))
+            said = "\n".join(card.as_text() for card in self._cards("", commit, "", shows=True))
             if subject == withdrawal.subject and withdrawal.words.hold(said):
                 task.cancel()
         return NOTHING_WITHDRAWN
@@ -116,36 +120,38 @@ class Receipts(PersonalData, Listener):
             await self._connected.wait()
             channel = await channel_of(self._client, source.channel_id)
             with discord_errors():
-                in_dm = isinstance(channel, discord.DMChannel)
+                here = "" if isinstance(channel, discord.DMChannel) else source.channel_id
                 shows = self._shows(wire.place_of(channel), user_id)
-                for card in self._cards(user_id, commit, in_dm=in_dm, shows=shows):
+                with read_by(f"<@{user_id}>"):  # Discord shows the name
+                    made = list(self._cards(user_id, commit, here, shows=shows))
+                for card in made:
                     await send_either(channel.send, card, silent=True)
         except ChatError as error:
             log.info("a receipt could not be sent: %s", error)
         except Exception:  # a named edge: nobody awaits this task, and memory goes on
             log.exception("a receipt could not be sent")
 
-    def _cards(self, user_id: str, commit: Commit, *, in_dm: bool, shows: bool) -> Iterator[Card]:
-        """What was done, and what is asked, with its buttons."""
-        if shows and (done := receipt(commit, in_dm=in_dm)):
+    def _cards(self, user_id: str, commit: Commit, here: str, *, shows: bool) -> Iterator[Card]:
+        """What was done, and what is asked, with its buttons. `here`: a channel's id, "" for their DMs."""
+        if shows and (done := receipt(commit, here)):
             yield cards.learned(done, user_id, commit.id, commit.branch)
         asked = [event for event in commit.events if _is_asked(event)]
         if asked:
-            lines = [f"{_question(event)}: {_quoted(event, in_dm=in_dm)}" for event in asked]
-            whole = len(asked) <= MOST_ASKED and all(_is_open(event, in_dm=in_dm) for event in asked)
+            lines = [f"{_question(event)}: {_quoted(event, here)}" for event in asked]
+            whole = len(asked) <= MOST_ASKED and all(_is_open(event, here) for event in asked)
             text, several = _small(lines, MOST_ASKED), len(asked) > 1
             yield cards.proposed(text, user_id, commit.id, commit.branch, whole=whole, several=several)
 
 
-def receipt(commit: Commit, *, in_dm: bool) -> str:
+def receipt(commit: Commit, here: str) -> str:
     """What a commit did, in small print, one line for each item; "" when it changed no item.
 
     What somebody deleted is not quoted.
     """
     if (because := UNSAID.get(str(commit.metadata.get("by")))) is not None:
-        number = sum(_verb(event) is not None for event in commit.events)
+        number = sum(verb(event) in _DONE for event in commit.events)
         return f"{NOTE}forgotten, because {because}: {count(number, 'memory')}" if number else ""
-    return _small(list(_lines(commit, in_dm=in_dm)), MOST_LINES)
+    return _small(list(_lines(commit, here)), MOST_LINES)
 
 
 def _small(lines: list[str], most: int) -> str:
@@ -155,20 +161,22 @@ def _small(lines: list[str], most: int) -> str:
     return "\n".join(NOTE + line_ for line_ in lines)
 
 
-def _lines(commit: Commit, *, in_dm: bool) -> Iterator[str]:
+def _lines(commit: Commit, here: str) -> Iterator[str]:
     for event in commit.events:
-        verb = _verb(event)
-        if verb is not None:
-            gone = verb == "forgotten" and not in_dm and _is_open(event, in_dm=in_dm)
-            yield f"{verb}: {GONE if gone else _quoted(event, in_dm=in_dm)}"
+        if (done := _DONE.get(verb(event))) is not None:
+            gone = done == "forgotten" and here and _is_open(event, here)
+            yield f"{done}: {GONE if gone else _quoted(event, here)}"
 
 
-def _quoted(event: Event, *, in_dm: bool) -> str:
-    return line(_text(event), LONGEST) if _is_open(event, in_dm=in_dm) else SECRET
+def _quoted(event: Event, here: str) -> str:
+    return line(yours(text_of(event)), LONGEST) if _is_open(event, here) else SECRET
 
 
-def _is_open(event: Event, *, in_dm: bool) -> bool:
-    return event.sensitivity == "normal" or (in_dm and event.sensitivity == "private")
+def _is_open(event: Event, here: str) -> bool:
+    """Whether an event's words may be quoted: in a channel only those that were said there."""
+    if not here:
+        return event.sensitivity in ("normal", "private")
+    return event.sensitivity == "normal" and source_of_event(event.source).channel_id == here
 
 
 def _is_asked(event: Event) -> bool:
@@ -181,19 +189,6 @@ def _question(event: Event) -> str:
         return "may I forget"
     changes = event.parent_id is not None  # what is new continues no other event
     return "may I correct what I remember to" if changes else "may I remember"
-
-
-def _verb(event: Event) -> str | None:
-    if event.verb == "observe" or "link" in event.ext:
-        return None
-    if event.verb == "forget" or event.ext.get("item", {}).get("status") == "deprecated":
-        return "forgotten"
-    return "remembered" if event.event_type == "add" else "corrected"
-
-
-def _text(event: Event) -> str:
-    text = event.ext.get("item", {}).get("text")
-    return text if isinstance(text, str) else event.object
 
 
 def _newest(commit: Commit) -> Source | None:

@@ -10,6 +10,7 @@ import discord
 
 from discoclaw.core.message import Place
 from discoclaw.core.subject import person_of, user_subject
+from discoclaw.core.yours import read_by
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.show.withdrawn import Reader, withdrawn
 
@@ -29,7 +30,8 @@ class Telling:
     ) -> tuple[T, str]:
         """What a change comes to, and the lines to say below it; "" if it took nothing back."""
         with self._withdrawals.watched(user_subject(str(person.id))) as watch:
-            answer = await work
+            with read_by(getattr(person, "display_name", "")):
+                answer = await work
             report = await self._withdrawals.report(watch)
         return answer, withdrawn(report, self._reader(person, place, in_private=in_private))
 

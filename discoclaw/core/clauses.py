@@ -9,7 +9,7 @@ from discoclaw.core.taken_back import distinctive
 from discoclaw.core.text import collapse
 
 _AND = re.compile(r"\s*(?:;|,?\s+(?:and|but|und|aber)\s)\s*(?:(?:also|auch)\s+)?", re.IGNORECASE)
-_VERBS = frozenset(
+VERBS = frozenset(
     """
     is am are was has have had lives live works work likes like loves love hates hate drives drive owns
     own plays play speaks speak wants want studies study keeps keep goes go drinks drink eats eat uses
@@ -17,6 +17,9 @@ _VERBS = frozenset(
     sing knows know plans plan moved got bought sold started stopped married visits visit earns earn
     pays pay rents rent sees see takes take ist bin war hat habe wohnt wohne lebt arbeitet arbeite mag
     liebt hasst fährt fahre spielt spiele spricht will studiert trinkt isst braucht sammelt lernt
+    enjoys learns dislikes believes thinks hopes feels gets gives makes breeds bakes cooks codes deploys
+    develops designs manages leads organizes travels moves stays sleeps walks swims hikes smokes dances paints
+    draws reads listens watches follows supports tries starts wears carries says tells talks helps trains
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 )
 _FARTHEST = 4
@@ -29,8 +32,8 @@ def halves(text: str) -> tuple[str, str] | None:
     if len(parts) != 2:
         return None
     first, second = (part.split() for part in parts)
-    verb = next((at for at, word in enumerate(first) if word.lower() in _VERBS), None)
-    begins = next((at for at, word in enumerate(second[:_FARTHEST]) if word.lower() in _VERBS), None)
+    verb = next((at for at, word in enumerate(first) if word.lower() in VERBS), None)
+    begins = next((at for at, word in enumerate(second[:_FARTHEST]) if word.lower() in VERBS), None)
     if not verb or begins is None or len(second) < 2:
         return None
     whole = second if begins else [*first[:verb], *second]

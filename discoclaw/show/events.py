@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from discoclaw.core.event import Commit, Event
+from discoclaw.core.event_items import author_of
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Item, Sensitivity, triple_text
 from discoclaw.core.pending import is_proposal, settled_as
@@ -75,6 +76,22 @@ class Secrets:
     def words(self, event: Event) -> str:
         """An event's text, or what is shown instead."""
         return self.instead(event) or _words(event)
+
+
+def verb(event: Event) -> str:
+    """What an event did, in a word of people's: learned, remembered, corrected, forgot, …"""
+    body = event.ext.get("item", {})
+    if is_proposal(event):
+        return "asked about"
+    if "conflict" in event.ext:
+        return "settled" if "settled" in event.ext["conflict"] else "asked about"
+    if "link" in event.ext:
+        return "linked"
+    if event.verb == "modify":
+        other = "corrected" if "text" in body or not event.ext else "changed"
+        return {"deprecated": "forgot", "active": "restored"}.get(body.get("status"), other)
+    stated = author_of(event) == "stated"
+    return {"add": "remembered" if stated else "learned", "observe": "confirmed"}.get(event.verb, "removed")
 
 
 def event_line(event: Event, secrets: Secrets) -> str:

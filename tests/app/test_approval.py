@@ -15,8 +15,8 @@ from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
 
 DAY_S = 86_400
-TEA = "User likes tea."
-ASKED = f"-# may I remember: {TEA}"
+TEA, TEA_READ = "User likes tea.", "You like tea."
+ASKED = f"-# may I remember: {TEA_READ}"
 SETTLED = "That is settled already, or has lapsed."
 NOTHING = "Nothing waits for your yes."
 
@@ -125,10 +125,10 @@ class TestWhatWaits:
                 assert "likes tea" not in seen
             assert await says(world, "why likes tea") != ""
             await world.ann.click(question, label="Yes")
-            assert TEA in await says(world, "show")
+            assert TEA_READ in await says(world, "show")
             await world.settle()
             assert TEA in world.durable(world.ann).read_text()
-            assert any(TEA in shown for shown in world.shown(world.dev))
+            assert any(TEA_READ in shown for shown in world.shown(world.dev))
 
     async def test_of_the_models_own_tool_waits_too_and_the_model_is_told_so(self, start: Start) -> None:
         async with start(asks_first=True, extraction_enabled=False) as world:  # the offline model calls it
@@ -154,7 +154,7 @@ class TestWhatWaits:
             assert "diabetes" not in await says(world, "history log")
             own = (await world.ann.click(question, label="Choose")).followups[0]
             assert own.ephemeral
-            assert secret in said(own)
+            assert "You have diabetes." in said(own)
             await pick(world, own, "Yes to …")
             assert said(own) == f"Done: you said yes to 1.\n### {TITLE}\n{NOTHING}"
             assert not any("diabetes" in shown for shown in world.shown(world.general))
@@ -165,13 +165,13 @@ class TestWhatWaits:
         model = Scripted()
         async with start(model, asks_first=True) as world:
             question = await talk(world, model, learned("User lives in Oslo."), privately=True)
-            assert said(question) == "-# may I remember: User lives in Oslo."
+            assert said(question) == "-# may I remember: You live in Oslo."
             assert await says(world, "pending") == (
                 "**Waiting for your yes** (1)\n(1 private one: use `/memory pending`, or ask me in a DM)"
             )
-            assert "1. remember “User lives in Oslo.”" in await says(world, "pending", privately=True)
+            assert "1. remember “You live in Oslo.”" in await says(world, "pending", privately=True)
             await world.ann.user.click(question, label="Yes")
-            assert world.shown(world.ann_dm).count("-# remembered: User lives in Oslo.") == 1
+            assert world.shown(world.ann_dm).count("-# remembered: You live in Oslo.") == 1
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert item.facets.sensitivity == "private"
 
@@ -186,7 +186,7 @@ class TestWhatWaits:
     async def test_is_asked_about_without_receipts_and_with_them(self, start: Start) -> None:
         model = Scripted()
         async with start(model, asks_first=True) as world:
-            assert labels(await talk(world, model, learned(TEA))) == ["Yes", "No"]
+            assert labels(await talk(world, model, learned(TEA_READ))) == ["Yes", "No"]
             await world.restart(receipts=True)
             assert labels(await talk(world, model, learned("a", "b"))) == ["Yes", "No", "Choose"]
             await says(world, "approve off")
@@ -210,7 +210,7 @@ class TestTheButtons:
             question = await talk(world, model, learned(TEA, tags=["drinks"]))
             await world.restart()
             await world.ann.click(question, label="Yes")
-            assert world.answer(world.general) == f"-# remembered: {TEA}"
+            assert world.answer(world.general) == f"-# remembered: {TEA_READ}"
             assert labels(world.general.last_message) == []
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.tags, item.facets.author) == (TEA, ("drinks",), "stated")
@@ -222,7 +222,7 @@ class TestTheButtons:
         async with start(model, asks_first=True) as world:
             question = await talk(world, model, learned(TEA))
             await world.ann.click(question, label="No")
-            assert world.answer(world.general) == f"-# not remembered: {TEA}"
+            assert world.answer(world.general) == f"-# not remembered: {TEA_READ}"
             await world.restart()
             assert (await remembered(world), await waiting(world)) == ([], [])
 
@@ -237,13 +237,13 @@ class TestTheButtons:
             }
             question = await talk(world, model, json.dumps(patch))
             assert said(question).splitlines() == [
-                "-# may I correct what I remember to: User likes green tea.",
-                "-# may I forget: User likes cake.",
+                "-# may I correct what I remember to: You like green tea.",
+                "-# may I forget: You like cake.",
             ]
             assert await remembered(world) == [TEA, "User likes cake."]
             listed = await says(world, "pending")
-            assert f"1. change “{TEA}” to “User likes green tea.”" in listed
-            assert "2. forget “User likes cake.”" in listed
+            assert f"1. change “{TEA_READ}” to “You like green tea.”" in listed
+            assert "2. forget “You like cake.”" in listed
             await world.ann.click(question, label="Yes")
             assert await remembered(world) == ["User likes green tea."]
 

@@ -16,8 +16,9 @@ from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
 
-TEA = "User likes tea."
+TEA, TEA_READ = "User likes tea.", "You like tea."
 FACTS = [f"User likes tea number {number}." for number in range(1, 13)]
+READ = [f"You like tea number {number}." for number in range(1, 13)]
 
 
 async def remember(world: World, *texts: str) -> None:
@@ -42,7 +43,7 @@ class TestWhatIsRemembered:
             card = await shown(world)
             assert card.ephemeral and card.content == ""
             assert "### What I remember about you\n-# 12 memories" in said(card)
-            assert said(card).count("User likes tea number") == 5
+            assert said(card).count("You like tea number") == 5
             assert "-# fact · <t:" in said(card) and "from your command" in said(card)
             assert "(id " not in said(card)
             pages = []
@@ -50,7 +51,7 @@ class TestWhatIsRemembered:
                 await world.ann.click(card, custom_id=button(card, "▶"))
                 pages.append(said(card))
             assert "Summary of this conversation" in pages[-1]
-            assert all(fact in said(card) + "".join(pages) or fact for fact in FACTS)
+            assert all(fact in said(card) + "".join(pages) or fact for fact in READ)
             assert [label for label, _ in buttons(card)][-1] == "◀"
 
     async def test_keeps_its_text_as_a_text_command(self, start: Start) -> None:
@@ -75,7 +76,7 @@ class TestWhatIsRemembered:
 
 
 class TestTheMenuOfAMemory:
-    async def opened(self, world: World, text: str = "User likes tea number 3.") -> Any:
+    async def opened(self, world: World, text: str = "You like tea number 3.") -> Any:
         """The card of one memory."""
         card = await shown(world)
         while text not in said(card):
@@ -88,11 +89,11 @@ class TestTheMenuOfAMemory:
         async with start() as world:
             await remember(world, *FACTS)
             card = await self.opened(world)
-            assert said(card).startswith("User likes tea number 3.\n-# fact · ")
+            assert said(card).startswith("You like tea number 3.\n-# fact · ")
             labels = [label for label, _ in buttons(card)]
             assert labels == ["Edit", "Use in our DMs only", "Why", "Forget", "Back"]
             await world.ann.click(card, label="Forget")
-            assert said(card).startswith("Forgotten: User likes tea number 3.\n### What I remember")
+            assert said(card).startswith("Forgotten: You like tea number 3.\n### What I remember")
             assert "11 memories · 1 forgotten" in said(card)
             assert FACTS[2] not in await texts(world)
             undo = button(card, "Undo")
@@ -105,9 +106,9 @@ class TestTheMenuOfAMemory:
     async def test_goes_back_to_the_page_it_came_from(self, start: Start) -> None:
         async with start() as world:
             await remember(world, *FACTS)
-            card = await self.opened(world, FACTS[4])
+            card = await self.opened(world, READ[4])
             await world.ann.click(card, label="Back")
-            assert FACTS[4] in said(card) and "2 of 3" in str(card.components)
+            assert READ[4] in said(card) and "2 of 3" in str(card.components)
 
     async def test_says_where_it_comes_from(self, start: Start) -> None:
         async with start() as world:
@@ -262,7 +263,7 @@ class TestTheLog:
             await remember(world, *FACTS[:6])
             card = await shown(world, "memory history log")
             assert "### What changed in your memory\n-# 6 changes\n" in said(card)
-            assert "\nAdded: “User likes tea number 6.”\n-# <t:" in said(card)
+            assert "\nRemembered: “You like tea number 6.”\n-# <t:" in said(card)
             assert not any(commit[:8] in said(card) for commit in await self.ids(world))
             await world.ann.click(card, custom_id=button(card, "Take back", 1))
             assert said(card).startswith("-# taken back\n### What changed")
@@ -280,7 +281,7 @@ class TestTheLog:
             card = await shown(world, "memory history log", limit=7, oneline=True)
             assert "Added:" not in said(card)
             everything = await every_page(world.ann, card)
-            assert everything.count("**“remembered by command”**") == 7
+            assert everything.count("**Remembered: you like tea number ") == 7
             assert "-# and 5 earlier changes" in everything
 
     async def test_of_a_second_press_says_that_it_is_done(self, start: Start) -> None:
@@ -299,7 +300,7 @@ class TestAnOlderView:
             await world.ann.send(world.general, f"!memory forget {FACTS[0]}")
             card = await shown(world, "memory history view")
             assert "-# 2 memories · 1 forgotten" in said(card)
-            assert f"{FACTS[0]}\n-# forgotten · fact · <t:" in said(card)
+            assert f"{READ[0]}\n-# forgotten · fact · <t:" in said(card)
 
 
 class TestASearch:
@@ -333,7 +334,7 @@ class TestInADirectMessage:
             card = (await world.ann.user.slash("memory show")).response
             assert card.ephemeral
             await world.ann.user.click(card, custom_id=button(card, "▶"))
-            assert FACTS[0] in said(card) or FACTS[5] in said(card)
+            assert READ[0] in said(card) or READ[5] in said(card)
 
 
 class TestATextThatIsLongerThanACard:
@@ -360,7 +361,7 @@ class TestALongOlderView:
             card = await shown(world, "memory history view", at="work", persona="main")
             assert "### What I remembered at work\n-# 7 memories" in said(card)
             everything = await every_page(world.ann, card)
-            assert all(fact in everything for fact in FACTS[:7])
+            assert all(fact in everything for fact in READ[:7])
             assert "cake" not in everything
 
 
@@ -371,7 +372,7 @@ class TestWhatWasLearned:
             await talk(world, model, learned(TEA))
             card = await shown(world)
             link = f"https://discord.com/channels/{GUILD_ID}/{world.general.id}/"
-            assert f"{TEA}\n-# " in said(card)
+            assert f"{TEA_READ}\n-# " in said(card)
             assert f"[where you said it]({link}" in said(card)
 
 

@@ -33,9 +33,9 @@ class TestLog:
         async with start() as world:
             await tea_then_coffee(world)
             log = await says(world, world.ann, "log")
-            assert re.match(r"- <t:\d+:R> “edited”: by you, with a command, id `[0-9a-f]{8}`\n", log)
-            assert log.index("“edited”") < log.index("“remembered by command”")
-            assert re.search(r"\n  - changed [0-9a-f]{8}: “I like coffee”\n", log)
+            assert re.match(r"- <t:\d+:R> by you, with a command, id `[0-9a-f]{8}`\n", log)
+            assert log.index("corrected ") < log.index("remembered ")
+            assert re.search(r"\n  - corrected [0-9a-f]{8}: “I like coffee”\n", log)
 
     @pytest.mark.parametrize(
         "words", ["log --oneline", "log —oneline", "log --ONELINE --limit 5", "log main --oneline"]
@@ -45,7 +45,7 @@ class TestLog:
             await tea_then_coffee(world)
             lines = (await says(world, world.ann, words)).splitlines()
             assert len(lines) == 2
-            assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> “edited”", lines[0])
+            assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> corrected: I like coffee", lines[0])
 
     async def test_a_limit_says_how_many_more_there_are(self, start: Start) -> None:
         async with start() as world:
@@ -205,7 +205,7 @@ class TestGraph:
     async def test_can_be_text(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            assert "edited" in await says(world, world.ann, "graph timeline")
+            assert "corrected: I like coffee" in await says(world, world.ann, "graph timeline")
             assert world.general.last_message.attachments == []
 
     async def test_a_long_one_comes_as_a_file(self, start: Start) -> None:
@@ -272,7 +272,7 @@ class TestGoingBack:
             await tea_then_coffee(world)
             assert "“I like coffee” → “I like tea”" in await says(world, world.ann, "undo")
             assert "- [fact] I like tea" in await says(world, world.ann, "show")
-            assert "took back: remembered by command" in await says(world, world.ann, "undo")
+            assert "Done: took back: 1 change" in await says(world, world.ann, "undo")
             assert "Nothing yet" in await says(world, world.ann, "show")
             assert await says(world, world.ann, "undo") == "There is nothing left to undo."
 
@@ -308,8 +308,10 @@ class TestGoingBack:
     async def test_commits_complete_by_id_and_message(self, start: Start) -> None:
         async with start() as world:
             await tea_then_coffee(world)
-            choices = await world.ann.autocomplete(world.general, "memory history revert", "change", "edit")
-            assert [choice["name"].split(",")[0] for choice in choices] == ["edited"]
+            choices = await world.ann.autocomplete(
+                world.general, "memory history revert", "change", "correct"
+            )
+            assert [choice["name"].split(",")[0] for choice in choices] == ["corrected: I like coffee"]
             result = await world.ann.slash(world.general, "memory history revert", change=choices[0]["value"])
             assert "“I like coffee” → “I like tea”" in result.response.content
             assert await world.bob.autocomplete(world.general, "memory history revert", "change", "") == []
@@ -338,5 +340,5 @@ class TestWhatAToolDid:
             await world.settle()
             await world.ann.send(world.general, "!memory history log")
             answer = world.answer(world.general)
-            assert "remembered while we talked" in answer
+            assert "by me, while we talked" in answer
             assert "memory_store" not in answer

@@ -245,7 +245,7 @@ class TestAdd:
             assert "Lena works at Acme" in text
             assert "likes" not in text
             await world.ann.send(world.general, "!memory log")
-            assert "remembered while we talked" in world.answer(world.general)
+            assert "by me, while we talked" in world.answer(world.general)
 
     async def test_half_of_one_is_refused(self, start: Start) -> None:
         model = ScriptedModel()

@@ -10,8 +10,8 @@ from tests.app.carding import every_page
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
-COFFEE = "User takes coffee black."
-ASKED = f"Forget “{COFFEE}”?"
+COFFEE, COFFEE_READ = "User takes coffee black.", "You take coffee black."
+ASKED = f"Forget “{COFFEE_READ}”?"
 NUTS = "User is allergic to nuts."
 
 
@@ -52,12 +52,12 @@ class TestOneMatch:
         async with start() as world:
             await remember(world, COFFEE if clue != "Café" else "User takes cafe black.", NUTS)
             asked = await says(world, f"forget {clue}")
-            assert asked.startswith("Forget “User takes ")
+            assert asked.startswith("Forget “You take ")
             question = world.general.last_message
             assert labels(question) == ["Forget", "Keep"]
             assert len(await texts(world)) == 2
             await world.ann.click(question, label="Forget")
-            assert world.answer(world.general).startswith("Forgotten: User takes ")
+            assert world.answer(world.general).startswith("Forgotten: You take ")
             assert world.general.last_message.components == []
             assert await texts(world) == {NUTS}
 
@@ -69,7 +69,7 @@ class TestOneMatch:
     ) -> None:
         async with start() as world:
             await remember(world, COFFEE)
-            assert await says(world, f"forget {exact}") == f"Forgotten: {COFFEE}"
+            assert await says(world, f"forget {exact}") == f"Forgotten: {COFFEE_READ}"
 
     async def test_an_exact_text_is_acted_on_although_a_longer_one_begins_with_it(self, start: Start) -> None:
         async with start() as world:
@@ -101,7 +101,7 @@ class TestOneMatch:
             await says(world, "forget coffee")
             await world.restart()
             await world.ann.click(world.general.last_message, label="Forget")
-            assert world.answer(world.general) == f"Forgotten: {COFFEE}"
+            assert world.answer(world.general) == f"Forgotten: {COFFEE_READ}"
 
     async def test_it_acts_on_the_persona_that_was_asked_about(self, start: Start) -> None:
         async with start() as world:
@@ -112,7 +112,7 @@ class TestOneMatch:
             await says(world, "persona switch work")
             await world.ann.click(question, label="Forget")
             told, elsewhere = now(world, question).content.split("\n")
-            assert told == f"Forgotten: {COFFEE}"
+            assert told == f"Forgotten: {COFFEE_READ}"
             assert elsewhere.startswith("-# The persona `work` still remembers what you took back.")
             assert await texts(world) == {COFFEE}
             assert not (await world.memory.view(f"user-{world.ann.id}", "main")).active()
@@ -150,7 +150,7 @@ class TestOneMatch:
             result = await world.ann.click(question, label="Forget")
             assert result.followups[0].content == (
                 "That memory has changed since I asked, so I left it as it is; "
-                "it says now “User takes coffee with milk.”."
+                "it says now “You take coffee with milk.”."
             )
             assert await texts(world) == {"User takes coffee with milk."}
 
@@ -174,25 +174,25 @@ class TestOneMatch:
             assert result.response.content == ASKED
             await world.restart()
             await world.ann.click(result.response, label="Forget")
-            assert result.response.content == f"Forgotten: {COFFEE}"
+            assert result.response.content == f"Forgotten: {COFFEE_READ}"
             assert result.response.components == []
             assert world.shown(world.general) == before
 
     async def test_is_marked_by_its_command(self, start: Start) -> None:
         async with start() as world:
             await remember(world, COFFEE)
-            assert await says(world, "private coffee") == f"Use “{COFFEE}” in our DMs only?"
+            assert await says(world, "private coffee") == f"Use “{COFFEE_READ}” in our DMs only?"
             await world.ann.click(world.general.last_message, label="Use in DMs only")
             assert world.answer(world.general).startswith("From now on I use that memory in our DMs only")
             await world.ann.send_dm("!memory share coffee")
-            assert world.answer(world.ann_dm) == f"Use “{COFFEE}” everywhere?"
+            assert world.answer(world.ann_dm) == f"Use “{COFFEE_READ}” everywhere?"
             await world.ann.user.click(world.ann_dm.last_message, label="Use everywhere")
             assert world.answer(world.ann_dm).startswith("From now on I use that memory everywhere")
 
     async def test_is_explained_at_once_since_that_changes_nothing(self, start: Start) -> None:
         async with start() as world:
             await remember(world, COFFEE)
-            assert COFFEE in await says(world, "why coffee")
+            assert COFFEE_READ in await says(world, "why coffee")
             assert world.general.last_message.components == []
 
     async def test_the_log_says_that_a_button_did_it(self, start: Start) -> None:
@@ -245,12 +245,14 @@ class TestAnEdit:
             else:
                 await says(world, f"edit coffee => {self.NEW}")
             question = result.response if slash else world.general.last_message
-            assert question.content.startswith(f"Change “{COFFEE}” to this?\n> User takes coffee with \\*two")
+            assert question.content.startswith(
+                f"Change “{COFFEE_READ}” to this?\n> User takes coffee with \\*two"
+            )
             await world.restart()
             await world.ann.click(question, label="Change")
             assert await texts(world) == {self.NEW}
             question = result.response if slash else world.general.last_message
-            assert question.content.startswith("Edited: User takes coffee black. → ")
+            assert question.content.startswith("Edited: You take coffee black. → ")
             assert question.components == []
 
     async def test_of_several_changes_the_one_that_is_chosen(self, start: Start) -> None:
@@ -259,7 +261,7 @@ class TestAnEdit:
             asked = await says(world, "edit coffee => User drinks tea.")
             assert asked == "That matches 2 memories. Which one should say this?\n> User drinks tea."
             question = world.general.last_message
-            await world.ann.select(question, [options(question)[COFFEE]])
+            await world.ann.select(question, [options(question)[COFFEE_READ]])
             assert await texts(world) == {"User drinks tea.", "User sells coffee machines to hotels."}
 
     async def test_that_is_too_long_for_a_question_names_the_ids(self, start: Start) -> None:
@@ -289,6 +291,7 @@ class TestAnEdit:
 
 class TestSeveralMatches:
     MACHINES = "User sells coffee machines to hotels."
+    MACHINES_READ = "You sell coffee machines to hotels."
 
     @pytest.mark.parametrize("slash", [False, True])
     async def test_the_one_that_is_chosen_is_forgotten_after_a_restart_too(
@@ -303,12 +306,12 @@ class TestSeveralMatches:
             question = result.response if slash else world.general.last_message
             head = "For “coffee” I found 2 memories. Which should I forget?"
             typed = "" if slash else "\n-# You can also type `!memory forget 1 2`."
-            assert question.content == f"{head}\n✅ 1. {self.MACHINES}\n✅ 2. {COFFEE}{typed}"
-            assert set(options(question)) == {f"1. {self.MACHINES}", f"2. {COFFEE}"}
+            assert question.content == f"{head}\n✅ 1. {self.MACHINES_READ}\n✅ 2. {COFFEE_READ}{typed}"
+            assert set(options(question)) == {f"1. {self.MACHINES_READ}", f"2. {COFFEE_READ}"}
             await world.restart()
-            await world.ann.select(question, [options(question)[f"1. {self.MACHINES}"]])
+            await world.ann.select(question, [options(question)[f"1. {self.MACHINES_READ}"]])
             question = result.response if slash else world.general.last_message
-            assert question.content == f"Forgotten: {self.MACHINES}"
+            assert question.content == f"Forgotten: {self.MACHINES_READ}"
             assert question.components == []
             assert await texts(world) == {COFFEE, NUTS}
 
@@ -325,7 +328,7 @@ class TestSeveralMatches:
             await remember(world, COFFEE, self.MACHINES)
             await says(world, "forget coffee")
             question = world.general.last_message
-            result = await world.bob.select(question, [options(question)[f"2. {COFFEE}"]])
+            result = await world.bob.select(question, [options(question)[f"2. {COFFEE_READ}"]])
             assert result.response.content == "These buttons are for somebody else."
             assert await texts(world) == {COFFEE, self.MACHINES}
 
@@ -335,7 +338,7 @@ class TestSeveralMatches:
             await says(world, "forget coffee")
             question = world.general.last_message
             await says(world, f"edit {COFFEE} => User takes coffee with milk.")
-            result = await world.ann.select(question, [options(question)[f"2. {COFFEE}"]])
+            result = await world.ann.select(question, [options(question)[f"2. {COFFEE_READ}"]])
             assert result.followups[0].content.startswith("That memory has changed since I asked")
 
     async def test_of_many_ten_are_on_a_page_and_a_page_that_is_turned_forgets_nothing(
@@ -347,19 +350,19 @@ class TestSeveralMatches:
                 await world.env.advance_time(1)
             asked = await says(world, "forget everything about recipes")
             assert asked.startswith("For “everything about recipes” I found 23 memories.")
-            assert "✅ 10. User knows recipe 13: tea" in asked and "Page 1 of 3." in asked
+            assert "✅ 10. You know recipe 13: tea" in asked and "Page 1 of 3." in asked
             assert all(len(label) <= 100 for label in options(world.general.last_message))
             await world.ann.click(world.general.last_message, label="▶")
             await world.ann.click(world.general.last_message, label="▶")
             page = world.general.last_message
-            assert next(iter(options(page))).startswith("21. User knows recipe 2: tea")
+            assert next(iter(options(page))).startswith("21. You know recipe 2: tea")
             assert labels(page) == ["Forget: 21, 22, 23", "None of these", "◀"]
             assert len(await texts(world)) == 23
             await world.restart()
             await world.ann.click(page, label="Forget: 21, 22, 23")
             told = world.answer(world.general)
             assert told.startswith(
-                "Forgotten: 3 memories; `!memory undo` brings them back.\n- User knows recipe 2:"
+                "Forgotten: 3 memories; `!memory undo` brings them back.\n- You know recipe 2:"
             )
             assert len(await texts(world)) == 20
             await says(world, "undo")
@@ -368,15 +371,15 @@ class TestSeveralMatches:
     async def test_one_press_forgets_what_is_ticked_and_keeps_what_only_came_near(self, start: Start) -> None:
         async with start() as world:
             flat = ["User's old flat was in Elm Street.", "The landlord of the old flat kept the deposit."]
-            near = "User's flat is in Oak Street."
+            old, near = "Your old flat was in Elm Street.", "User's flat is in Oak Street."
             await remember(world, *flat, near, NUTS)
             await says(world, "forget everything about my old flat")
             question = world.general.last_message
-            assert f"✅ 1. {flat[1]}" in question.content and f"✅ 2. {flat[0]}" in question.content
-            assert f"✅ 3. {near}" in question.content or f"⬜ 3. {near}" in question.content
+            assert f"✅ 1. {flat[1]}" in question.content and f"✅ 2. {old}" in question.content
+            assert "3. Your flat is in Oak Street." in question.content
             assert NUTS not in question.content
             await world.ann.select(
-                question, [options(question)[f"{n}. {t}"] for n, t in ((1, flat[1]), (2, flat[0]))]
+                question, [options(question)[f"{n}. {t}"] for n, t in ((1, flat[1]), (2, old))]
             )
             assert await texts(world) == {near, NUTS}
 
@@ -414,7 +417,7 @@ class TestSeveralMatches:
     async def test_whole_words_go_before_parts_of_words(self, start: Start) -> None:
         async with start() as world:
             await remember(world, "User likes tea with lemon.", "User leads a team of nine people.")
-            assert await says(world, "forget tea") == "Forget “User likes tea with lemon.”?"
+            assert await says(world, "forget tea") == "Forget “You like tea with lemon.”?"
 
 
 class TestNoMatch:
@@ -425,15 +428,15 @@ class TestNoMatch:
             assert await says(world, f"forget {typed}") == ASKED
             assert labels(world.general.last_message) == ["Forget", "Keep"]
             await world.ann.click(world.general.last_message, label="Forget")
-            assert world.answer(world.general) == f"Forgotten: {COFFEE}"
+            assert world.answer(world.general) == f"Forgotten: {COFFEE_READ}"
 
     async def test_the_nearest_is_asked_about_before_it_is_explained(self, start: Start) -> None:
         async with start() as world:
             await remember(world, COFFEE)
             asked = await says(world, "why coffee black zebra giraffe llama")
-            assert asked == f"I know nothing like that. Did you mean “{COFFEE}”?"
+            assert asked == f"I know nothing like that. Did you mean “{COFFEE_READ}”?"
             await world.ann.click(world.general.last_message, label="Yes")
-            assert COFFEE in world.answer(world.general)
+            assert COFFEE_READ in world.answer(world.general)
             assert world.general.last_message.components == []
 
     async def test_an_explanation_longer_than_a_message_comes_whole(self, start: Start) -> None:
@@ -458,16 +461,16 @@ class TestNoMatch:
             await world.ann.send_dm("!memory why coffee story tells giraffe zebra llama")
             pressed = await world.ann.user.click(world.ann_dm.last_message, label="Yes")
             told = await every_page(world.ann.user, pressed.response)
-            assert told.count("“User tells a story about coffee") == 13
+            assert told.count("“You tell a story about coffee") == 13
 
     async def test_the_nearest_is_changed_to_what_the_question_says(self, start: Start) -> None:
         async with start() as world:
             await remember(world, COFFEE)
-            assert await says(world, "edit cofee => User drinks tea.") == (
-                f"Change “{COFFEE}” to this?\n> User drinks tea."
+            assert await says(world, "edit cofee => You drink tea.") == (
+                f"Change “{COFFEE_READ}” to this?\n> You drink tea."
             )
             await world.ann.click(world.general.last_message, label="Change")
-            assert world.answer(world.general) == f"Edited: {COFFEE} → User drinks tea."
+            assert world.answer(world.general) == f"Edited: {COFFEE_READ} → You drink tea."
 
     async def test_if_nothing_is_near_the_way_out_is_said(self, start: Start) -> None:
         async with start() as world:
@@ -479,7 +482,7 @@ class TestNoMatch:
 
 
 class TestPrivateMemories:
-    OSLO = "User lives in Oslo with two cats."
+    OSLO, OSLO_READ = "User lives in Oslo with two cats.", "You live in Oslo with two cats."
 
     @pytest.mark.parametrize("verb", ["forget", "share", "private", "why", "edit"])
     async def test_are_not_named_in_the_open_and_it_is_said_where_they_are(
@@ -511,17 +514,17 @@ class TestPrivateMemories:
             asked = await says(world, "forget cats")
             assert "(1 private memory matches too: use `/memory forget`, or ask me in a DM)" in asked
             shown = set(options(world.general.last_message))
-            assert shown == {"2. User feeds the cats of a neighbour.", "1. User draws cats for a magazine."}
+            assert shown == {"2. You feed the cats of a neighbour.", "1. You draw cats for a magazine."}
 
     async def test_are_asked_about_where_only_the_person_reads(self, start: Start) -> None:
         async with start() as world:
             await world.ann.send_dm(f"!memory remember {self.OSLO}")
             result = await world.ann.slash(world.general, "memory forget", memory="cats")
-            assert result.response.content == f"Forget “{self.OSLO}”?"
+            assert result.response.content == f"Forget “{self.OSLO_READ}”?"
             await world.ann.send_dm("!memory forget cats")
-            assert world.answer(world.ann_dm) == f"Forget “{self.OSLO}”?"
+            assert world.answer(world.ann_dm) == f"Forget “{self.OSLO_READ}”?"
             await world.ann.click(result.response, label="Forget")
-            assert result.response.content == f"Forgotten: {self.OSLO}"
+            assert result.response.content == f"Forgotten: {self.OSLO_READ}"
 
     async def test_what_became_private_since_is_not_acted_on_in_the_open(self, start: Start) -> None:
         async with start() as world:
@@ -563,4 +566,4 @@ class TestCompletion:
         async with start() as world:
             await remember(world, COFFEE, NUTS)
             choices = await world.ann.autocomplete(world.general, "memory forget", "memory", "black cof")
-            assert [choice["name"] for choice in choices] == [COFFEE]
+            assert [choice["name"] for choice in choices] == [COFFEE_READ]

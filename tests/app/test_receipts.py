@@ -36,7 +36,7 @@ class TestTheLine:
         model = Scripted()
         async with start(model, receipts=True) as world:
             message = await talk(world, model, learned(f"User likes tea with <@{world.bob.id}>."))
-            assert said(message) == f"-# remembered: User likes tea with <@{world.bob.id}>."
+            assert said(message) == f"-# remembered: You like tea with <@{world.bob.id}>."
             assert message.flags.suppress_notifications
             assert message.reference is None
             (sent,) = [
@@ -62,7 +62,7 @@ class TestTheLine:
             assert said(await talk(world, model, secret)) == "-# remembered: something private"
             lives = learned("User lives in Oslo.")
             message = await talk(world, model, lives, privately=True)
-            assert said(message) == "-# remembered: User lives in Oslo."
+            assert said(message) == "-# remembered: You live in Oslo."
 
     async def test_tools_get_one_too_and_commands_none(self, start: Start) -> None:
         async with start(
@@ -70,7 +70,7 @@ class TestTheLine:
         ) as world:  # the offline model calls the tool
             await world.ann.send(world.general, "please remember that I like tea")
             await world.settle()
-            assert "-# remembered: User likes tea." in world.shown(world.general)
+            assert "-# remembered: You like tea." in world.shown(world.general)
             count = len(world.shown(world.general))
             await world.ann.send(world.general, "!memory remember I like cake")
             await world.settle()
@@ -121,7 +121,7 @@ class TestTheLine:
 
             await world.restart(before_login=learn, memory_channel=str(world.dev.id))
             await world.settle()
-            assert world.shown(channel) == ([] if erased else ["-# remembered: User likes tea."])
+            assert world.shown(channel) == ([] if erased else ["-# remembered: You like tea."])
         assert [one for one in caplog.records if one.exc_info] == []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Picture, Turn
 from discoclaw.bot.texts import history as texts
-from discoclaw.bot.texts.markup import name
+from discoclaw.bot.texts.markup import name, plain
 from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import History
@@ -39,6 +39,7 @@ def log(
     """What changed in a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
     secrets = shown.Secrets(history, in_private=True, branch=branch)
+    done_by = texts.teller(history, in_private=True, branch=branch)
     several = len(history.branches.all) > 1
     chain = {one.id for one in history.chain(history.branch(branch).head)} if branch is not None else set()
     entries = []
@@ -56,7 +57,7 @@ def log(
             control = Button(f"revert:{known}", "Take back")
         # Where the small print says how it came about, a title says no more, unless it names another change.
         needed = not done or acts(record) or not texts.made_by(record)
-        title = [f"**{texts.title(record)}**"] if needed else []
+        title = [f"**{_capital(plain(done_by(record)))}**"] if needed else []
         entries.append(Entry("\n".join([*title, *done]), " · ".join(about), control))
     shown_now = count(len([one for one in records if isinstance(one, Commit)]), "change")
     return Card(

@@ -11,6 +11,7 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts.markup import ago, name, opening, words
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.view import View
+from discoclaw.core.yours import yours
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.show import text as shown
 from discoclaw.show.words import count
@@ -68,7 +69,7 @@ def at_a_point(view: View, turn: Turn, where: Where, *, at: str | None, page: in
     title = f"What I remembered at {words(at, 60)}" if at else "What I remember, and what I forgot"
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
     entries = [entry_of(item, where) for item in items] or [Entry(history_texts.NOTHING)]
-    conflicts = [shown.conflict(view, one, in_private=True) for one in view.conflicts]
+    conflicts = [shown.conflict(*texts.asked(view, one), in_private=True) for one in view.conflicts]
     entries += _titled("To settle", [opening(one) for one in conflicts])
     active = sum(item.active for item in items)
     gone = [f"{len(items) - active} forgotten"] if active < len(items) else []
@@ -99,7 +100,7 @@ def entry_of(item: Item, where: Where) -> Entry:
     secret = "" if item.facets.sensitivity == "normal" else f"🔒 {item.facets.sensitivity}"
     gone = "" if item.active else "forgotten"
     about = (secret, gone, item.kind, ago(item.updated_at), where(item.source))
-    return Entry(opening(item.text) or "…", " · ".join(part for part in about if part))
+    return Entry(opening(yours(item.text)) or "…", " · ".join(part for part in about if part))
 
 
 def _menu(user_id: str, item: Item, branch: str) -> Button:
@@ -109,7 +110,7 @@ def _menu(user_id: str, item: Item, branch: str) -> Button:
 def _questions(view: View, items: Collection[Item]) -> list[str]:
     ids = {item.id for item in items}
     return [
-        f"{opening(shown.conflict(view, one, in_private=True))}. {texts.UNTIL_THEN}"
+        f"{opening(shown.conflict(*texts.asked(view, one), in_private=True))}. {texts.UNTIL_THEN}"
         for one in view.conflicts
         if one.item_id in ids
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from discoclaw.bot.cards.card import YELLOW, Button, Card, Entry, Style, Turn
 from discoclaw.bot.texts.markup import plain
+from discoclaw.bot.texts.memory import asked
 from discoclaw.core.draft import Resolution
 from discoclaw.core.view import Conflict, View
 from discoclaw.show import text as shown
@@ -38,7 +39,7 @@ def contradiction(
     view: View, conflict: Conflict, user_id: str, branch: str, *, said: tuple[str, str], guess: str
 ) -> Card:
     """A question that the bot asks by itself. `said` is when and where each side was said."""
-    first, second, why = shown.sides(view, conflict)
+    first, second, why = shown.sides(*asked(view, conflict))
     return Card(
         TITLE,
         [

@@ -19,6 +19,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import utf16_length
+from discoclaw.core.yours import yours
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.meant import Found, find, has_all, named
 
@@ -141,7 +142,7 @@ def _as_asked(
         try:
             item = as_shown(call, known, one, gone=gone, unseen=unseen)
             if stamp(item) != one.item and not gone:
-                now = f"; it says now {said(item.text)}" if call.may_show(item) else ""
+                now = f"; it says now {said(yours(item.text))}" if call.may_show(item) else ""
                 raise Refused(f"that memory has changed since I asked, so I left it as it is{now}")
             found.append(item)
         except Refused as refusal:

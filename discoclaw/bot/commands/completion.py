@@ -6,6 +6,7 @@ that is switched off, offers nothing.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import discord
@@ -17,10 +18,12 @@ from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.reading import DM
 from discoclaw.bot.commands.spec import Completes
 from discoclaw.bot.readers import may_read
+from discoclaw.bot.texts.history import teller
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
+from discoclaw.core.yours import yours
 from discoclaw.core.zones import names_like
 from discoclaw.recall.meant import holds
 from discoclaw.session.deadline import in_time
@@ -63,15 +66,17 @@ class Completion:
             return []
         return [
             app_commands.Choice(name=name[:LONGEST_CHOICE], value=value)
-            for name, value in list(found)[:CHOICES]
+            for name, value in islice(found, CHOICES)
         ]
 
     async def _memories(self, interaction: Interaction, typed: str) -> Named:
         view = await self._context.store.view(_subject(interaction), self._persona_of(interaction))
         wanted = normalise(typed)
-        return [
-            (item.text, item.id) for item in view.active() if holds(item.text, typed) or wanted in item.id
-        ]
+        return (
+            (yours(item.text), item.id)
+            for item in view.active()
+            if holds(f"{item.text} you your", typed) or wanted in item.id
+        )
 
     async def _personas(self, interaction: Interaction, typed: str) -> Named:
         branches = await self._context.store.branches(_subject(interaction))
@@ -84,11 +89,13 @@ class Completion:
 
     async def _changes(self, interaction: Interaction, typed: str) -> Named:
         history = await self._context.store.history(_subject(interaction))
+        done_by = teller(history, in_private=True)
         wanted = typed.strip().casefold()
         return [
-            (f"{line(commit.message, 60)}, {day(ms_of_iso(commit.timestamp))} ({commit.id})", commit.id)
+            (f"{line(done, 60)}, {day(ms_of_iso(commit.timestamp))} ({commit.id})", commit.id)
             for commit in reversed(history.commits.values())
-            if commit.id.startswith(wanted) or wanted in commit.message.casefold()
+            for done in [done_by(commit)]
+            if commit.id.startswith(wanted) or wanted in done.casefold()
         ]
 
     async def _channels(self, interaction: Interaction, typed: str) -> Named:

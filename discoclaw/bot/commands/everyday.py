@@ -24,6 +24,7 @@ from discoclaw.core.presumed import presumed_private
 from discoclaw.core.privacy import stricter
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
+from discoclaw.core.yours import yours
 from discoclaw.memory.subjects import verbs
 from discoclaw.show import text as shown
 from discoclaw.show.words import PRIVATE, count
@@ -104,7 +105,7 @@ async def keep(
         if done == "ignored":
             raise Refused("that message was deleted, so I remember nothing from it")
         if done == "unchanged":
-            return f"I already remember that: {words(item.text)}"
+            return f"I already remember that: {words(yours(item.text))}"
         answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
         if (
             not call.in_private
@@ -166,7 +167,7 @@ async def edit(call: Call, memory: str, text: str) -> Answer:
         **call.metadata,
     )
     if before == after:
-        return f"It says that already: {words(after.text)}"
+        return f"It says that already: {words(yours(after.text))}"
     note = texts.SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
         note = f"{texts.kept_private(after, by_id=not call.on_card)}{note}"
@@ -235,7 +236,7 @@ async def settle(call: Call) -> Answer:
     asked: list[tuple[Conflict, str]] = []
     hidden = 0
     for conflict in view.conflicts:
-        question = shown.conflict(view, conflict, in_private=call.in_private)
+        question = shown.conflict(*texts.asked(view, conflict), in_private=call.in_private)
         if question == PRIVATE:
             hidden += 1
         else:

@@ -5,6 +5,7 @@ What they read is made by `texts.history` and `show`; what is done is in `memory
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -19,6 +20,7 @@ from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import block, words
 from discoclaw.core.compare import ItemChange, diff
 from discoclaw.core.errors import Refused
+from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.merge import MergeResult
 from discoclaw.core.text import utf16_length
@@ -87,6 +89,7 @@ async def draw(call: Call, form: str) -> Answer:
     history = await call.history()
     if not history.commits:
         raise Refused("there is nothing to draw yet, because I remember nothing about you")
+    history = await asyncio.to_thread(_told, history, in_private=call.in_private)
     if form == "timeline":
         return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
     if form == "mermaid":
@@ -97,6 +100,13 @@ async def draw(call: Call, form: str) -> Answer:
     text = f"{count(number, 'change')}. `!memory graph mermaid` gives the diagram as text."
     page = Page(text, files=(discord.File(BytesIO(drawn), filename="memory.png"),))
     return Carded(cards.drawn(drawn, number, words(title)), [page]) if call.in_private else [page]
+
+
+def _told(history: History, *, in_private: bool) -> History:
+    """The same history, of which each commit's message says what it changed. It is for drawing only."""
+    done = texts.teller(history, in_private=in_private)
+    records = history.records
+    return History(replace(one, message=done(one)) if isinstance(one, Commit) else one for one in records)
 
 
 def _png(history: History, title: str) -> bytes:

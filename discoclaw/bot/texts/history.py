@@ -5,11 +5,13 @@ know and with times that Discord renders. `in_private` means what it means there
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import TypeVar
 
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.texts.markup import ago, block, name, opening, plain, said
-from discoclaw.bot.texts.memory import line_of
-from discoclaw.core.compare import ItemChange
+from discoclaw.bot.texts.memory import asked, line_of
+from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.event import Commit, Event, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
@@ -17,8 +19,9 @@ from discoclaw.core.merge import MergeResult
 from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
+from discoclaw.core.yours import yours
 from discoclaw.show import text as shown
-from discoclaw.show.events import linked
+from discoclaw.show.events import linked, verb
 from discoclaw.show.graph import digits
 from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
@@ -27,6 +30,7 @@ SAME = "There is no difference."
 AS_TEXT = "`/memory history graph form:mermaid` gives the diagram as text."
 NO_REASON = "Your history doesn't say where it came from."
 NOTHING_THEN = "I remembered nothing then."
+Change = TypeVar("Change", ItemChange, Clash)
 Link = Callable[[Source], str]
 """The address of a message, or what stands instead of one."""
 
@@ -45,19 +49,9 @@ _BY = {
     "edit": "by itself",
 }
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
-_TITLES = {
-    "undo": "took back",
-    "cherry-pick": "copied",
-    "settled: keep_old": "settled: the old one is right",
-    "settled: use_new": "settled: the new one is right",
-    "settled: both_valid": "settled: both are right",
-    "memory_store during a talk": "remembered while we talked",
-    "memory_add during a talk": "remembered while we talked",
-    "memory_update during a talk": "corrected while we talked",
-    "memory_forget during a talk": "forgotten while we talked",
-    "memory_link during a talk": "linked or unlinked while we talked",
-}
-"""Why changes were made, as it is recorded, in the words that people know."""
+_DID = {"merge": "merged", "cherry-pick": "copied", "undo": "took back", "restore": "went back"}
+_QUOTED = ("learned", "remembered", "corrected", "restored")
+"""What was done with words that may be said again."""
 _SETTLED = {
     "keep_old": "you kept the first, not",
     "use_new": "you chose",
@@ -86,6 +80,7 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
     """What changed in a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
     secrets = shown.Secrets(history, in_private=in_private, branch=branch)
+    done = teller(history, in_private=in_private, branch=branch)
     size, several = digits(history.commits), len(history.branches.all) > 1
     lines: list[str] = []
     for record in records:
@@ -93,37 +88,57 @@ def log(history: History, *, branch: str | None, oneline: bool, limit: int | Non
             lines += [] if oneline else [f"- {when(record)} {turn(record, in_private=in_private)}"]
         elif oneline:
             persona = f" ({name(record.branch)})" if several else ""
-            lines.append(f"- `{record.id[:size]}` {when(record)} {title(record)}{persona}")
+            lines.append(f"- `{record.id[:size]}` {when(record)} {plain(done(record))}{persona}")
         else:
             about = [*made_by(record), *([f"persona {name(record.branch)}"] if several else [])]
-            lines += _change(record, size, about, secrets)
+            lines += _change(record, size, about, secrets, done)
     if earlier:
         lines.append(f"(and {count(earlier, 'earlier change')})")
     return "\n".join(lines) or NOTHING
 
 
-def _change(commit: Commit, size: int, about: Sequence[str], secrets: shown.Secrets) -> Iterator[str]:
-    done = [f"{_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit)]
-    details = ", ".join([*about, *done, f"id `{commit.id[:size]}`"])
-    yield f"- {when(commit)} {title(commit)}: {details}"
+def _change(
+    commit: Commit, size: int, about: Sequence[str], secrets: shown.Secrets, done: Callable[[Commit], str]
+) -> Iterator[str]:
+    others = [f"{_ACTS[act]} `{word(other)[:size]}`" for act, other in acts(commit)]
+    details = ", ".join([*about, *others, f"id `{commit.id[:size]}`"])
+    title = f"{plain(done(commit))}: " if others or not (about and commit.events) else ""
+    yield f"- {when(commit)} {title}{details}"
     yield from (f"  - {_event(event, secrets)}" for event in commit.events)
+
+
+def teller(history: History, *, in_private: bool, branch: str | None = None) -> Callable[[Commit], str]:
+    """Says what a commit did, without what was taken back since: "learned: you like tea, forgot 1 memory"."""
+    secrets = shown.Secrets(history, in_private=in_private, branch=branch)
+    taken = shown.taken_from(history, branch)
+
+    def few(what: str, events: Sequence[Event]) -> str:
+        first, text = events[0], shown.text_of(events[0])
+        if what not in _QUOTED or taken.of_event(first, secrets.target(first), text):
+            return f"{what} {count(len(events), 'memory')}"
+        words = line(yours(text), 100).rstrip(".") if secrets.open(first) else PRIVATE
+        words = f"y{words[1:]}" if words.startswith(("You ", "Your ")) else words
+        return f"{what}: {words}" + (f" (+{len(events) - 1} more)" if len(events) > 1 else "")
+
+    def own(commit: Commit) -> str:
+        found: dict[str, list[Event]] = {}
+        for event in commit.events:
+            found.setdefault(verb(event), []).append(event)
+        return ", ".join(few(*one) for one in found.items()) or line(commit.message)
+
+    def done(commit: Commit) -> str:
+        act, other = next(iter(acts(commit)), ("", ""))
+        if act in ("merge", "restore"):
+            return _DID[act] + (f": {word(commit.metadata.get('from'))}" if act == "merge" else "")
+        of = history.commits.get(other)
+        return (f"{_DID[act]}: " if act else "") + own(of or commit)
+
+    return done
 
 
 def when(record: Commit | Ref) -> str:
     """When it happened."""
     return ago(ms_of_iso(record.timestamp))
-
-
-def title(commit: Commit) -> str:
-    """Why a change was made, in quotes; what our own words say in git's language is said otherwise."""
-    return said(_why(commit.message))
-
-
-def _why(message: str) -> str:
-    act, _, rest = message.partition(": ")
-    if message in _TITLES:
-        return _TITLES[message]
-    return f"{_TITLES[act]}: {_why(rest)}" if rest and act in _TITLES else message
 
 
 def made_by(commit: Commit) -> list[str]:
@@ -153,7 +168,7 @@ def _event(event: Event, secrets: shown.Secrets) -> str:
 
 
 def told(event: Event, secrets: shown.Secrets, target: str = "") -> str:
-    """What an event did: `added: “I like tea”`; with the id of its `target` where that is wanted."""
+    """What an event did: `remembered: “I like tea”`; with the id of its `target` where that is wanted."""
     marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
     words = secrets.instead(event) or _words(event)
     return f"{_verb(event)}{target}{marks}: {words}"
@@ -162,14 +177,7 @@ def told(event: Event, secrets: shown.Secrets, target: str = "") -> str:
 def _verb(event: Event) -> str:
     if is_proposal(event):
         return _ANSWERED.get(settled_as(event), "asked whether to remember")
-    if "conflict" in event.ext:
-        return "settled" if "settled" in event.ext["conflict"] else "asked about"
-    if event.verb == "modify" and "link" not in event.ext:
-        status = event.ext.get("item", {}).get("status")
-        return {"deprecated": "forgot", "active": "restored"}.get(status, "changed")
-    if event.verb == "forget" and "link" not in event.ext:
-        return "removed"
-    return {"add": "added", "observe": "confirmed"}.get(event.verb, "changed")
+    return verb(event)
 
 
 def _words(event: Event) -> str:
@@ -178,10 +186,10 @@ def _words(event: Event) -> str:
         return linked(link)
     if noted is not None:
         text = noted.get("text")
-        other = said(text) if isinstance(text, str) and text else "that it no longer holds"
+        other = said(yours(text)) if isinstance(text, str) and text else "that it no longer holds"
         how = _SETTLED.get(str(noted.get("settled")), "you decided about") if "settled" in noted else "or"
         return f"{how} {other}"
-    return said(shown.text_of(event))
+    return said(yours(shown.text_of(event)))
 
 
 # ---------------------------------------------------------------------- items, differences
@@ -202,37 +210,46 @@ def view(view: View, *, in_private: bool, hidden: Collection[str] = ()) -> str:
     for conflict in view.conflicts:
         secret = not in_private and {conflict.item_id, conflict.other_id} & set(hidden)
         lines.append(
-            f"- {PRIVATE if secret else plain(shown.conflict(view, conflict, in_private=in_private))}"
+            f"- {PRIVATE if secret else plain(shown.conflict(*asked(view, conflict), in_private=in_private))}"
         )
     return "\n".join(lines) or NOTHING
 
 
+def _told(change: Change) -> Change:
+    """A change, or a clash, with both items as their person reads them."""
+    both = {one.name: getattr(change, one.name) for one in fields(change)}
+    return replace(change, **{name: one and replace(one, text=yours(one.text)) for name, one in both.items()})
+
+
 def changed(change: ItemChange) -> tuple[str, str]:
     """A difference for the person's eyes only: what it says, and what happened to it."""
+    change = _told(change)
     before, item = change.before, change.item
     text = opening(item.text)
     if before is not None and before.text != item.text:
         text = f"~~{plain(line(before.text))}~~\n{text}"
         return text, "changed" if change.kind == "changed" else _CHANGED[change.kind]
-    fields = ", ".join(shown.fields(before, item)) if before is not None and change.kind == "changed" else ""
-    return text, f"{_CHANGED[change.kind]}: {fields}" if fields else _CHANGED[change.kind]
+    names = ", ".join(shown.fields(before, item)) if before is not None and change.kind == "changed" else ""
+    return text, f"{_CHANGED[change.kind]}: {names}" if names else _CHANGED[change.kind]
 
 
 def changes(found: Sequence[ItemChange], *, in_private: bool, hidden: Collection[str]) -> str:
     """A difference: `+` came, `-` went, `~` says something else now."""
     if not found:
         return SAME
-    return block(shown.changes(found, in_private=in_private, hidden=hidden), "diff")
+    return block(shown.changes([*map(_told, found)], in_private=in_private, hidden=hidden), "diff")
 
 
 def brought(done: MergeResult, *, in_private: bool) -> str:
     """What an undo, a merge or a copied change did, and what is left to decide."""
-    lines = shown.brought_lines(done, in_private=in_private)
+    read = replace(done, changes=(*map(_told, done.changes),), clashes=(*map(_told, done.clashes),))
+    lines = shown.brought_lines(read, in_private=in_private)
     if done.commit is None:
         head = "Nothing to do" + ("." if lines else ": it's all here already.")
     else:
         number = count(len(done.changes), "change") if done.changes else "no memory changed"
-        head = f"Done: {title(done.commit)}, {number} (id `{done.commit.id}`)."
+        did = "".join(f"{_DID[act]}: " for act, _ in acts(done.commit))
+        head = f"Done: {did}{number} (id `{done.commit.id}`)."
     text = "\n".join([head, *([block("\n".join(lines), "diff")] if lines else [])])
     if opened := [short(change.item.id) for change in done.changes if _is_shared(change)]:
         ids = ", ".join(opened[:10]) + (", …" if len(opened) > 10 else "")
@@ -272,7 +289,7 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
     item = secrets.item(item)
     visible = shown.is_open(item, in_private=in_private)
     traits = ", ".join(shown.traits(item))
-    lines = [f"[{traits}] {plain(line(item.text)) if visible else PRIVATE} (id {short(item.id)})"]
+    lines = [f"[{traits}] {plain(line(yours(item.text))) if visible else PRIVATE} (id {short(item.id)})"]
     for commit, event in _events_of(history, item, secrets, branch):
         lines.append(f"- {when(commit)} {_event(event, secrets)} – {_origin(commit, event, link)}")
         if because := _because(event, secrets):

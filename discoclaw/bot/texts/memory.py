@@ -1,6 +1,7 @@
 """What people read about the memories they have now, and about what became of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from discoclaw.bot.texts.markup import ago, plain, said, words
 from discoclaw.core.draft import Resolution
@@ -9,6 +10,7 @@ from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.seen import Seen
 from discoclaw.core.view import Conflict, View
+from discoclaw.core.yours import yours
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.erasing.erase import Erased
 from discoclaw.show import text as shown
@@ -94,7 +96,7 @@ def line_of(item: Item) -> str:
     secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
     gone = "" if item.active else ", forgotten"
     when = f"updated {ago(item.updated_at)}"
-    return f"- [{item.kind}] {words(item.text)} (id {short(item.id)}, {when}{secret}{gone})"
+    return f"- [{item.kind}] {words(yours(item.text))} (id {short(item.id)}, {when}{secret}{gone})"
 
 
 def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[str]:
@@ -103,27 +105,34 @@ def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[
     lines = []
     for conflict in view.conflicts:
         if conflict.item_id in ids and (conflict.sensitivity == "normal" or in_private):
-            question = plain(shown.conflict(view, conflict, in_private=in_private))
+            question = plain(shown.conflict(*asked(view, conflict), in_private=in_private))
             lines.append(f"- {question}. {UNTIL_THEN}")
     return ["", "**To settle**", *lines] if lines else []
 
 
+def asked(view: View, conflict: Conflict) -> tuple[View, Conflict]:
+    """A question, with what it is about, as its person reads it."""
+    both = [view.items[one] for one in (conflict.item_id, conflict.other_id) if one in view.items]
+    items = {item.id: replace(item, text=yours(item.text)) for item in both}
+    return replace(view, items=items), replace(conflict, text=yours(conflict.text))
+
+
 def forgotten(items: Sequence[Item]) -> str:
     if len(items) == 1:
-        return f"Forgotten: {words(items[0].text)}"
-    lines = "\n".join(f"- {words(item.text)}" for item in items)
+        return f"Forgotten: {words(yours(items[0].text))}"
+    lines = "\n".join(f"- {words(yours(item.text))}" for item in items)
     return f"Forgotten: {count(len(items), 'memory')}; `!memory undo` brings them back.\n{lines}"
 
 
 def halved(parts: Sequence[str]) -> str:
-    return "Remembered as two: " + " ".join(map(words, parts))
+    return "Remembered as two: " + " ".join(words(yours(part)) for part in parts)
 
 
 def edited(before: Item, after: Item, *, shown: bool) -> str:
     """What an edit did; without words if the item may not be `shown` here."""
     if not shown:
         return "Edited. It's private now."
-    return f"Edited: {words(before.text)} → {words(after.text)}"
+    return f"Edited: {words(yours(before.text))} → {words(yours(after.text))}"
 
 
 def marked(items: Sequence[Item], secret: Sensitivity, *, by_id: bool = True) -> str:
@@ -135,7 +144,7 @@ def marked(items: Sequence[Item], secret: Sensitivity, *, by_id: bool = True) ->
 
 
 def remembered(item: Item) -> str:
-    return f"Remembered: {words(item.text)}{kept_private(item)}"
+    return f"Remembered: {words(yours(item.text))}{kept_private(item)}"
 
 
 def kept_private(item: Item, *, by_id: bool = True) -> str:
@@ -162,13 +171,14 @@ def presumed_private(number: int) -> str:
 
 def settled(before: str, conflict: Conflict, how: Resolution) -> str:
     """What became of a conflict about an item that said `before`."""
+    old, new = said(yours(before)), said(yours(conflict.text))
     if how == "keep_old":
-        return f"Settled: I keep {said(before)}."
+        return f"Settled: I keep {old}."
     if how == "both_valid":
-        return f"Settled: I keep both, {said(before)} and {said(conflict.text)}."
+        return f"Settled: I keep both, {old} and {new}."
     if conflict.text:
-        return f"Settled: from now on I use {said(conflict.text)}."
-    return f"Settled: I forgot {said(before)}."
+        return f"Settled: from now on I use {new}."
+    return f"Settled: I forgot {old}."
 
 
 def erased(done: Erased, *, own: bool) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from discoclaw.bot.texts.markup import ago, words
 from discoclaw.core.item import Item
+from discoclaw.core.yours import yours
 from discoclaw.show.words import count
 
 MY_OWN = "that is one of my answers; `/memory remember` takes what you want to keep of it"
@@ -53,7 +54,7 @@ def learned(items: Sequence[Item], pending: int) -> str:
 def _line(item: Item) -> str:
     gone = "" if item.active else " (forgotten)"
     secret = " (private)" if item.facets.sensitivity != "normal" else ""
-    return f"- {words(item.text, LONGEST)}{secret}{gone}, {ago(item.updated_at)}"
+    return f"- {words(yours(item.text), LONGEST)}{secret}{gone}, {ago(item.updated_at)}"
 
 
 def _wait(number: int) -> str:

@@ -8,6 +8,7 @@ from discoclaw.bot.texts.markup import plain, said, unmarked, words
 from discoclaw.bot.texts.memory import line_of
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip, collapse
+from discoclaw.core.yours import yours
 from discoclaw.show.words import count, line, short
 
 MOST_OPTIONS = 25
@@ -55,13 +56,13 @@ ACTS: Mapping[str, Act] = {
 
 def one(verb: str, item: Item, *, new: str = "", hidden: int = 0) -> str:
     """The question about the only memory that matches. `hidden` private ones match too."""
-    return ACTS[verb].ask.format(it=said(item.text, _QUOTED)) + _too(verb, hidden) + _new(new)
+    return ACTS[verb].ask.format(it=said(yours(item.text), _QUOTED)) + _too(verb, hidden) + _new(new)
 
 
 def near(item: Item, *, new: str = "") -> str:
     """The question about the nearest memory, where none matches."""
     then = " It would then say:" if new else ""
-    return f"I know nothing like that. Did you mean {said(item.text, _QUOTED)}?{then}{_new(new)}"
+    return f"I know nothing like that. Did you mean {said(yours(item.text), _QUOTED)}?{then}{_new(new)}"
 
 
 def several(verb: str, matching: int, *, new: str = "", hidden: int = 0) -> str:
@@ -94,7 +95,8 @@ def listed(
     likely = count(len(ticked), "memory") if ticked else "nothing like that, but what comes near"
     head = f"For {said(typed, _TYPED)} I found {likely}. "
     lines = [
-        f"{'✅' if one.id in ticked else '⬜'} {number}. {words(one.text, _LISTED)}" for number, one in some
+        f"{'✅' if one.id in ticked else '⬜'} {number}. {words(yours(one.text), _LISTED)}"
+        for number, one in some
     ]
     numbers = " ".join([str(number) for number, _ in some][:2])
     foot = [f"-# You can also type `!memory {verb} {numbers}`."] if by_text else []
@@ -151,7 +153,8 @@ def too_long(items: Sequence[Item]) -> str:
 def option(item: Item, number: int = 0) -> tuple[str, str]:
     """What a menu says about a memory: its text, of a list with its number, and below it its id and kind."""
     secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
-    label = clip(f"{number}. {line(item.text)}" if number else line(item.text), MOST_LABEL) or "…"
+    text = line(yours(item.text))
+    label = clip(f"{number}. {text}" if number else text, MOST_LABEL) or "…"
     return label, clip(f"{item.kind}, id {short(item.id)}{secret}", MOST_LABEL)
 
 

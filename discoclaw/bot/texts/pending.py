@@ -10,6 +10,7 @@ from discoclaw.core.pending import Pending
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import clip
 from discoclaw.core.view import View
+from discoclaw.core.yours import yours
 from discoclaw.show.words import count, line
 
 TITLE = "Waiting for your yes"
@@ -64,17 +65,17 @@ def asked(one: Pending, held: Item | None) -> str:
 
 
 def would(one: Pending, held: Item | None, room: int) -> str:
-    """What would happen with a yes: `remember “User likes tea.”`. `held` is the item that it would change."""
+    """What would happen with a yes: `remember “You like tea.”`. `held` is the item that it would change."""
     if not one.item.active:
-        return f"forget {said(one.text, room)}"
+        return f"forget {said(yours(one.text), room)}"
     if held is None or not held.active:
-        return f"remember {said(one.text, room)}"
-    return f"change {said(held.text, room // 2)} to {said(one.text, room // 2)}"
+        return f"remember {said(yours(one.text), room)}"
+    return f"change {said(yours(held.text), room // 2)} to {said(yours(one.text), room // 2)}"
 
 
 def label(number: int, one: Pending) -> str:
     """A pending one as an option of a menu."""
-    return clip(f"{number}. {'' if one.item.active else 'forget: '}{line(one.text, _LABEL)}", _LABEL)
+    return clip(f"{number}. {'' if one.item.active else 'forget: '}{line(yours(one.text), _LABEL)}", _LABEL)
 
 
 def answered(items: Sequence[Item], *, yes: bool, in_private: bool) -> str:
@@ -83,7 +84,7 @@ def answered(items: Sequence[Item], *, yes: bool, in_private: bool) -> str:
 
 
 def _became(item: Item, *, yes: bool, in_private: bool) -> str:
-    text = line(item.text, 200) if in_private or may_show(item, in_dm=False) else "something private"
+    text = line(yours(item.text), 200) if in_private or may_show(item, in_dm=False) else "something private"
     if not item.active:
         return f"forgotten: {text}" if yes else f"still remembered: {text}"
     return f"remembered: {text}" if yes else f"not remembered: {text}"

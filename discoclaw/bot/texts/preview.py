@@ -12,6 +12,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE
 from discoclaw.core.times import date_of
+from discoclaw.core.yours import yours
 from discoclaw.prompt.assemble import notes_about
 from discoclaw.recall import select
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen
@@ -133,7 +134,7 @@ def small(made: Preview, facts: Facts) -> list[str]:
 def row(item: Item) -> str:
     """A memory in a card: without its id."""
     secret = "" if item.facets.sensitivity == "normal" else "🔒 "
-    return f"- {secret}{words(item.text)} ({item.kind})"
+    return f"- {secret}{words(yours(item.text))} ({item.kind})"
 
 
 def _warnings(facts: Facts) -> list[str]:

@@ -7,6 +7,7 @@ from discoclaw.bot.texts.markup import ago, words
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip, utf16_length
 from discoclaw.core.view import View
+from discoclaw.core.yours import named
 from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.show.words import count
 
@@ -26,7 +27,7 @@ def snapshot(name: str, user_id: str, view: View, rolling: Rolling, place: str, 
     changed = f"updated {ago(view.updated_at)}" if view.updated_at else "no changes yet"
     head = [f"**Memory of {name}** ({user_id})", changed, ""]
     head.append("**What I remember**")
-    lines = [_line(item) for item in items]
+    lines = [_line(item, name) for item in items]
     tail: list[str] = []
     if rolling.summary:
         tail = ["", f"{_SUMMARIES[0]}{place}, updated {ago(rolling.updated_at)})"]
@@ -56,8 +57,8 @@ def has_summary(content: str) -> bool:
     return any(summary in content for summary in _SUMMARIES)
 
 
-def _line(item: Item) -> str:
-    return f"- [{item.kind}] {words(item.text)} (updated {ago(item.updated_at)})"
+def _line(item: Item, name: str) -> str:
+    return f"- [{item.kind}] {words(named(item.text, name))} (updated {ago(item.updated_at)})"
 
 
 def _more(number: int) -> str:

@@ -6,7 +6,9 @@ through here. What somebody wrote themselves, which stands in quotes, stays as i
 
 import re
 
-_QUOTED = re.compile(r"“[^”]*”|`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)")
+from discoclaw.core.yours import QUOTED
+
+_QUOTED = re.compile(QUOTED)
 _ID = re.compile(r"\bdurable-(?=[0-9a-f]{8}\b)")
 _WORDS = {
     "branch": "persona",
