@@ -1,4 +1,4 @@
-"""A memory is read by its person as "You …", by others with a name, and stays what it is where that is unsure."""
+"""A memory is read by its person as "You …", and with a name by others and where that is not certain."""
 
 import pytest
 from hypothesis import given
