@@ -10,6 +10,7 @@ from discoclaw.bot.texts.markup import words
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Kind, Sensitivity
 from discoclaw.core.subject import user_subject
+from discoclaw.core.yours import read_by, yours
 from tests.app.conftest import World
 from tests.app.models import Scripted
 from tests.prompt.reader import GROUP_TITLE, TURN_TITLES, sections, talk
@@ -104,10 +105,12 @@ def left_out(text: str) -> dict[str, list[str]]:
 
 
 def durable(model: Scripted) -> list[str]:
-    """What the memories in the last prompt say."""
+    """What the memories in the last prompt say, as Ann reads them."""
     lines = sections(model.prompt, TURN_TITLES).get(DURABLE, [])
     found = [re.fullmatch(r"- (\[\w+\] .*) \(src: .*\) \[i\d+\]", line) for line in lines]
-    return [words(one[1]).replace("\\[", "[", 1) for one in found if one is not None]
+    with read_by("ann"):
+        read = [re.sub(r"^(\[\w+\] )(.*)", lambda m: m[1] + yours(m[2]), one[1]) for one in found if one]
+    return [words(one).replace("\\[", "[", 1) for one in read]
 
 
 def agrees(text: str, model: Scripted) -> None:

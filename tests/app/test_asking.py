@@ -19,9 +19,9 @@ from tests.app.models import Scripted
 from tests.app.test_approval import DAY_S, SETTLED, remembered, says, waiting
 from tests.app.test_receipts import learned
 
-MOVED = "User works from Graz now."
+MOVED, MOVED_READ = "User works from Graz now.", "You work from Graz now."
 ASK = "Shall I remember that you work from Graz now?"
-ASKED = f"-# {ASK}\n-# With a yes, I remember “{MOVED}”."
+ASKED = f"-# {ASK}\n-# With a yes, I remember “{MOVED_READ}”."
 
 SPACES = json.dumps({"upserts": [{"id": "I use tabs", "kind": "fact", "text": "User uses spaces."}]})
 """What an extraction returns that says something else than what Ann stated."""
@@ -160,7 +160,7 @@ class TestPrivacy:
             question = await talk(world)
             assert said(question).splitlines() == [
                 "-# Do you like \\*\\*tea\\*\\* and \\`mate\\`?",
-                "-# With a yes, I remember “User likes \\*tea\\*.”.",
+                "-# With a yes, I remember “You like \\*tea\\*.”.",
             ]
             sent = [r.json for r in world.env.http_requests if r.method == "POST" and "mate" in str(r.json)]
             assert [one["allowed_mentions"] for one in sent] == [{"parse": []}]
@@ -179,7 +179,7 @@ class TestTheAnswer:
         async with asking(start) as (world, question):
             await world.restart()
             await world.ann.click(question, label="Yes")
-            assert world.answer(world.general) == f"-# remembered: {MOVED}"
+            assert world.answer(world.general) == f"-# remembered: {MOVED_READ}"
             assert labels(world.general.last_message) == []
             (item,) = (await world.memory.view(f"user-{world.ann.id}")).active()
             assert (item.text, item.facets.author) == (MOVED, "stated")
@@ -188,7 +188,7 @@ class TestTheAnswer:
     async def test_no_ends_it(self, start: Start) -> None:
         async with asking(start) as (world, question):
             await world.ann.click(question, label="No")
-            assert world.answer(world.general) == f"-# not remembered: {MOVED}"
+            assert world.answer(world.general) == f"-# not remembered: {MOVED_READ}"
             assert (await remembered(world), await waiting(world)) == ([], [])
 
     async def test_is_the_persons_alone(self, start: Start) -> None:
@@ -200,7 +200,7 @@ class TestTheAnswer:
 
     async def test_may_be_given_by_command(self, start: Start) -> None:
         async with asking(start) as (world, question):
-            assert f"1. remember “{MOVED}”" in await says(world, "pending")
+            assert f"1. remember “{MOVED_READ}”" in await says(world, "pending")
             await says(world, f"remember {MOVED}")
             result = await world.ann.click(question, label="No")
             assert [told.content for told in result.followups] == [SETTLED]

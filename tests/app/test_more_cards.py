@@ -93,8 +93,8 @@ class TestWhy:
             await remember(world, "I like tea")
             await world.ann.slash(world.general, "memory edit", memory="I like tea", text="I like coffee")
             told = said(await card(world, "memory why", memory="I like coffee"))
-            assert "added: “I like tea”\n-# <t:" in told
-            assert "changed: “I like coffee”\n-# <t:" in told
+            assert "remembered: “I like tea”\n-# <t:" in told
+            assert "corrected: “I like coffee”\n-# <t:" in told
             assert "you told me directly, in [this message](https://discord.com/channels/" in told
             assert "(id " not in told
 

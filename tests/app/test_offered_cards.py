@@ -24,7 +24,7 @@ from tests.app.test_approval import says, waiting
 from tests.app.test_questions import TABS, contradicted
 from tests.app.test_receipts import learned, talk
 
-TEA = "User likes tea."
+TEA, TEA_READ = "User likes tea.", "You like tea."
 CONTAINER, SECTION = 17, 9
 
 
@@ -86,7 +86,7 @@ class TestTheForm:
             assert message.flags.components_v2 and message.flags.suppress_notifications
             assert [one["type"] for one in parts(message)].count(SECTION) == 1
             assert CONTAINER not in [one["type"] for one in parts(message)]
-            assert (said(message), labels(message)) == (f"-# remembered: {TEA}", ["Undo"])
+            assert (said(message), labels(message)) == (f"-# remembered: {TEA_READ}", ["Undo"])
 
     async def test_of_what_a_press_comes_to_is_as_quiet(self, start: Start) -> None:
         async with start(Scripted(), receipts=True) as world:
@@ -129,7 +129,7 @@ class TestAMessageOfBefore:
         async with start(Scripted(), receipts=False) as world:
             await learn(world)
             undo = Button(f"undo:{world.ann.id}:{await head(world)}:main", "Undo")
-            old = await plainly(world, world.general, f"-# remembered: {TEA}", undo)
+            old = await plainly(world, world.general, f"-# remembered: {TEA_READ}", undo)
             await world.restart()
             result = await world.bob.click(old, label="Undo")
             assert result.response.content == "These buttons are for somebody else."
@@ -188,7 +188,7 @@ class TestWhereDiscordTakesNoCard:
             await learn(world)
             assert len(posted(world, world.general)) == 2
             (message,) = world.general.history()
-            assert (message.content, labels(message)) == (f"-# remembered: {TEA}", ["Undo"])
+            assert (message.content, labels(message)) == (f"-# remembered: {TEA_READ}", ["Undo"])
             assert message.flags.suppress_notifications
             assert posted(world, world.general)[-1]["allowed_mentions"] == {"parse": []}
             await world.ann.click(message, label="Undo")
@@ -199,7 +199,7 @@ class TestWhereDiscordTakesNoCard:
             refuse(world, world.general)
             await propose(world, TEA, "b")
             (message,) = world.general.history()
-            assert message.content == f"-# may I remember: {TEA}\n-# may I remember: b"
+            assert message.content == f"-# may I remember: {TEA_READ}\n-# may I remember: b"
             assert labels(message) == ["Yes", "No", "Choose"]
             await world.ann.click(message, label="No")
             assert await waiting(world) == []
@@ -279,7 +279,7 @@ class TestAfterwards:
         async with start(Scripted(), receipts=True) as world:
             message = await talk(world, world.model, learned(TEA))
             await world.ann.send(world.general, "that is not quite right", reply_to=message)
-            assert f"remembered: {TEA}" in world.model.prompt
+            assert f"remembered: {TEA_READ}" in world.model.prompt
 
     async def test_a_press_on_a_card_that_was_deleted_meanwhile_is_answered(self, start: Start) -> None:
         async with start(Scripted(), receipts=True) as world:
@@ -304,4 +304,7 @@ class TestAfterwards:
             await world.ann.send(world.general, "!memory undo")
             result = await world.ann.click(message, label="Undo")
             assert [told.content for told in result.followups] == ["That is done already."]
-            assert (said(now(world, message)), labels(now(world, message))) == (f"-# remembered: {TEA}", [])
+            assert (said(now(world, message)), labels(now(world, message))) == (
+                f"-# remembered: {TEA_READ}",
+                [],
+            )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from discoclaw.core.yours import yours
 from tests.app.conftest import Start, World
 from tests.app.test_aman_schema import BOX_KEY, PREFERENCE, of_kind, seen
 from tests.app.test_ledger_design import says
@@ -73,7 +74,7 @@ class TestAFact:
                 preferences = seen(of_kind(relay, PREFERENCE)[0])["preference"]
                 shown = await terminal(world, "show", ann)
                 for text in FACTS:
-                    assert text in discord
+                    assert yours(text) in discord
                     assert text in found
                     assert text in world.durable(world.ann).read_text()
                     assert text in shown

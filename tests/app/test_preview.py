@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from discoclaw.bot.texts.markup import words
 from discoclaw.core.policy import Personas
 from tests.app.carding import every_page, said
 from tests.app.conftest import Start
@@ -157,8 +156,10 @@ class TestWhatItLeavesOut:
                 "Private: I use these in our DMs only",
                 "Says the same as one that is used",
             ]
-            assert found["Forgotten"] == ["[tool] User writes in vim."]
-            assert found["Confidential: I give these to no model"] == [words(f"[fact] {ITEMS[8][1]}")[1:]]
+            assert found["Forgotten"] == ["[tool] You write in vim."]
+            assert found["Confidential: I give these to no model"] == [
+                "[fact] Your bank card has the PIN of old."
+            ]
             assert len(found["Private: I use these in our DMs only"]) == 2
             assert len(found["Says the same as one that is used"]) == 1
             everything = memories(text.splitlines())
@@ -192,7 +193,7 @@ class TestWhatItLeavesOut:
             assert "- 1 memory that only your persona work has" in here
             assert "desk" not in here
             assert "as your persona work" in there
-            assert "[fact] User has a desk." in there
+            assert "[fact] You have a desk." in there
 
     async def test_says_what_was_not_used_for_too_long(self, start: Start) -> None:
         fades = {"knowledge_decay": True, "knowledge_max_idle_days": 30, "knowledge_survival_chance": 1.0}
@@ -200,7 +201,7 @@ class TestWhatItLeavesOut:
             await knows(world, world.ann, *ITEMS)
             await world.env.advance_time(40 * 86_400)
             long_ago = left_out(await preview(world))["Not used for too long"]
-            assert "[fact] User's teapot is blue." in long_ago
+            assert "[fact] Your teapot is blue." in long_ago
             assert left_out(await preview(world, about="what colour is my teapot?"))["Not used for too long"]
 
 

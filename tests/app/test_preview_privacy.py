@@ -69,8 +69,8 @@ class TestWhoSeesIt:
                 assert answer.startswith("**What I could say about you in #general** if you wrote “where")
                 private = left_out(answer)["Private: I use these in our DMs only"]
                 assert sorted(private) == [
-                    "[fact] User's sister lives in Oslo.",
-                    "[person] User's boss is called Maria.",
+                    "[fact] Your sister lives in Oslo.",
+                    "[person] Your boss is called Maria.",
                 ]
 
     async def test_a_channel_that_one_cannot_read_is_as_one_that_does_not_exist(self, start: Start) -> None:

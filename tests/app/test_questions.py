@@ -18,7 +18,7 @@ from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 
 TABS = "I use tabs"
-QUESTION = "You told me “I use tabs”; later talk suggests “User uses spaces.”. Which is right?"
+QUESTION = "You told me “I use tabs”; later talk suggests “You use spaces.”. Which is right?"
 
 
 async def says(world: World, person: Any, text: str) -> str:
@@ -60,7 +60,7 @@ class TestAsking:
             assert title == "### Which is right?"
             assert about == "-# a question about what I remember about you"
             first, its_place, second, place = rows
-            assert (first, second) == (f"You told me “{TABS}”", "Later talk suggests “User uses spaces.”")
+            assert (first, second) == (f"You told me “{TABS}”", "Later talk suggests “You use spaces.”")
             assert re.fullmatch(r"-# <t:\d+:R> · from your command", its_place)
             link = f"https://discord.com/channels/{world.guild.id}/{world.general.id}/"
             assert re.fullmatch(rf"-# <t:\d+:R> · \[where you said it\]\({link}\d+\)", place)
@@ -136,7 +136,7 @@ class TestAsking:
             asked = [r for r in world.env.http_requests if r.path.endswith(f"/{world.ann_dm.id}/messages")]
             assert len(asked) == 1
             unseen = await world.ann.slash(world.general, "memory show")
-            assert "later talk suggests “User uses spaces.”" in said(unseen.response)
+            assert "later talk suggests “You use spaces.”" in said(unseen.response)
             await world.ann.slash(world.general, "memory remember", text="I like tea")
             await world.settle()
             again = [r for r in world.env.http_requests if r.path.endswith(f"/{world.ann_dm.id}/messages")]
@@ -181,10 +181,10 @@ class TestTheButtons:
         ("label", "outcome", "remembered"),
         [
             ("Keep the old", "Settled: I keep “I use tabs”.", [TABS]),
-            ("Use the new", "Settled: from now on I use “User uses spaces.”.", ["User uses spaces."]),
+            ("Use the new", "Settled: from now on I use “You use spaces.”.", ["User uses spaces."]),
             (
                 "Keep both",
-                "Settled: I keep both, “I use tabs” and “User uses spaces.”.",
+                "Settled: I keep both, “I use tabs” and “You use spaces.”.",
                 [TABS, "User uses spaces."],
             ),
         ],
@@ -275,7 +275,7 @@ class TestTheCommand:
             result = await world.ann.slash(world.general, "memory settle")
             assert result.ephemeral
             await world.ann.click(result.response, label="Use the new")
-            assert "Settled: from now on I use “User uses spaces.”." in said(result.response)
+            assert "Settled: from now on I use “You use spaces.”." in said(result.response)
             assert "There is nothing to settle." in said(result.response)
 
     async def test_a_question_that_is_taken_back_is_nothing_to_settle(self, start: Start) -> None:

@@ -40,7 +40,7 @@ class TestTheWholeStory:
 
             await ann.send(world.dev, "!memory forget User prefers spaces over tabs.")
             assert world.answer(world.dev).startswith(
-                "Forgotten: User prefers spaces over tabs.\nIt is also gone from "
+                "Forgotten: You prefer spaces over tabs.\nIt is also gone from "
             )
             assert texts(world, ann) == []
             assert texts(world, ann, "deprecated") == ["User prefers spaces over tabs."]

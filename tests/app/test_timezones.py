@@ -93,8 +93,8 @@ class TestWithAName:
             )
             [item] = await items(world)
             assert (item.text, item.facets.author, item.facets.sensitivity) == (BERLIN, "stated", "normal")
-            assert BERLIN in await says(world, "show")
-            assert "time zone set by command" in await says(world, "history log")
+            assert "Your time zone is Europe/Berlin." in await says(world, "show")
+            assert "by you, with a command" in await says(world, "history log")
 
     @pytest.mark.parametrize("rule", ["strict", "balanced", "open"])
     async def test_it_is_used_everywhere_also_when_it_is_said_in_a_dm(self, start: Start, rule: str) -> None:

@@ -33,7 +33,7 @@ class TestForgetting:
             await talk(world)
             await world.ann.send(world.general, "!memory forget User uses zsh.")
             first, second = world.answer(world.general).split("\n")
-            assert first == "Forgotten: User uses zsh."
+            assert first == "Forgotten: You use zsh."
             assert second.startswith(ALSO) and second.endswith(" recent messages.")
 
     async def test_what_rested_on_nothing_needs_no_line(self, start: Start) -> None:
@@ -98,7 +98,7 @@ class TestOtherChanges:
             assert "Summaries and recent messages stay without it." in answer
             await world.ann.send(world.general, "!memory show")
             shown, _, summary = world.answer(world.general).partition("**Summary of")
-            assert "User uses zsh" in shown and "zsh" not in summary
+            assert "You use zsh" in shown and "zsh" not in summary
 
     async def test_an_edit_takes_back_what_it_said_before(self, start: Start) -> None:
         async with start(summary_every=1) as world:
@@ -124,7 +124,7 @@ class TestOtherChanges:
             question = world.ann_dm.last_message
             await world.ann.user.click(question, label="Use the new")
             message = next(one for one in world.ann_dm.history() if one.id == question.id)
-            assert "Settled: from now on I use “User uses fish.”." in said(message)
+            assert "Settled: from now on I use “You use fish.”." in said(message)
             assert "\n-# It is also gone from the summary of a conversation" in said(message)
 
     async def test_who_opts_out_reads_what_of_theirs_went(self, start: Start) -> None:
