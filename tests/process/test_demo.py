@@ -86,7 +86,7 @@ class TestTheDemo:
 
     async def test_shows_that_the_bot_knows_you_in_another_channel_and_not_sam(self, demo: Demo) -> None:
         await demo["#general"].say("I prefer tabs over spaces")
-        await demo["#general"].shows("remembered: User prefers tabs over spaces.")
+        await demo["#general"].shows("remembered: You prefer tabs over spaces.")
         await demo["#cooking"].say("What do I prefer?")
         await demo["#cooking"].shows("You prefer tabs over spaces.")
         await demo["#general, as Sam"].say("What do I prefer?")
@@ -99,7 +99,7 @@ class TestTheDemo:
     async def test_shows_that_a_private_matter_stays_in_direct_messages(self, demo: Demo) -> None:
         private, general = demo["direct messages"], demo["#general"]
         await private.say("I'm allergic to penicillin")
-        await private.shows("remembered: User is allergic to penicillin.")
+        await private.shows("remembered: You are allergic to penicillin.")
         await private.say("What do you know about me?")
         await private.shows("allergic to penicillin.")
         await general.say("What do you know about me?")
@@ -178,7 +178,7 @@ class TestTheNextDemo:
     async def test_knows_you_unless_it_is_fresh(self, tmp_path: Path) -> None:
         async with running(tmp_path) as demo:
             await demo["#general"].say("I prefer tabs over spaces")
-            await demo["#general"].shows("remembered: User prefers tabs over spaces.")
+            await demo["#general"].shows("remembered: You prefer tabs over spaces.")
         async with running(tmp_path) as demo:
             await demo["#general"].say("What do I prefer?")
             await demo["#general"].shows("User prefers tabs over spaces.")
