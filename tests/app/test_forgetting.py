@@ -130,7 +130,8 @@ class TestTwoThingsInOneSentence:
     async def test_are_not_seen_where_there_is_one(self, start: Start, whole: str) -> None:
         async with start() as world:
             await world.ann.send(world.general, f"!memory remember {whole}")
-            assert world.answer(world.general) == f"Remembered: {whole.replace('User likes', 'You like').replace('User', 'You')}"
+            read = whole.replace("User likes", "You like").replace("User", "You")
+            assert world.answer(world.general) == f"Remembered: {read}"
             await world.ann.send(world.general, f"!memory split {whole}")
             assert world.answer(world.general).startswith("That memory says one thing")
 
