@@ -248,7 +248,8 @@ class TestAnAnswer:
             (
                 "memory_search",
                 {"query": "tea"},
-                "Done.\n- My tea pot is old *(fact, 2026-01-01)*\n- I like green tea *(",
+                "I can only look it up in my memory for now. It says: You like green tea. "
+                "I remember: “My tea pot is old”\n",
             ),
             ("memory_forget", {"item": "i1"}, "Done. Forgotten.\n"),
             ("memory_link", {"action": "link", "from": "i1", "to": "i2"}, "Done. The memories are linked.\n"),

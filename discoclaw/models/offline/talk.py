@@ -71,6 +71,7 @@ _ABOUT = (
     (re.compile(r"^User is (?!.*\bUser)"), "You are "),
     (re.compile(r"^User has (?!.*\bUser)"), "You have "),
 )
+_OF_USER = re.compile(r"\b(?:users?|i|i'm|my|me|ich|meine?|je|mon|ma|mi)\b", _I)
 _UNTIL = re.compile(r"^\(until [\d-]+\) ")
 _REMEMBER = re.compile(
     r"^(?:please,? |can you |could you |hey,? )*remember(?: that|:| this:)? "
@@ -390,12 +391,13 @@ def to_person(text: str) -> str:
     """A memory as it is said to its person: "You work as a nurse." for "User works as a nurse."."""
     until = _UNTIL.match(text)
     when, told = (until[0], text[until.end() :]) if until else ("", text)
-    if not _THIRD.search(told):  # whose "their" is, the memory doesn't say
-        known = remembered(told)
-        told = known[0].told if known else told
-        for pattern, yours in _ABOUT:
-            told = pattern.sub(yours, told)
-    return f"{when}{told}" if not re.search(r"\bUsers?\b", told) else f"I remember: “{text}”"
+    if _THIRD.search(told):  # whose "their" is, the memory doesn't say
+        return f"I remember: “{text}”"
+    if known := remembered(told):
+        return f"{when}{known[0].told}"
+    for pattern, yours in _ABOUT:
+        told = pattern.sub(yours, told)
+    return f"I remember: “{text}”" if _OF_USER.search(told) else f"{when}{told}"
 
 
 def _told(notes: Sequence[str]) -> str:
