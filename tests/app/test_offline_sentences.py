@@ -86,7 +86,7 @@ async def test_what_was_taken_back_is_not_repeated(start: Start) -> None:
         await world.settle()
         await world.ann.send(world.general, "What's my job?")
         assert "I don't know that." in world.answer(world.general)
-        await world.ann.send(world.general, "What do you know about me?")
+        await world.ann.send(world.general, "What else do you know about me?")
         assert world.answer(world.general) == "Here is what I remember about you:\n- You live in Graz."
 
 

@@ -15,6 +15,7 @@ from discoclaw.core.rolling_text import DECIDED, NOW, OPEN, WANTED, Line, Notes,
 from discoclaw.core.rolling_text import read as read_summary
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
+from discoclaw.core.yours import yours
 from discoclaw.models.offline.facts import read, remembered
 from discoclaw.models.offline.phrases import Language, language_of, languages
 
@@ -66,11 +67,6 @@ _CODE = re.compile(
     _I,
 )
 _THIRD = re.compile(r"\b(?:they|they're|them|their|theirs|themselves)\b", _I)
-_ABOUT = (
-    (re.compile(r"^User's (?!.*\bUser)"), "Your "),
-    (re.compile(r"^User is (?!.*\bUser)"), "You are "),
-    (re.compile(r"^User has (?!.*\bUser)"), "You have "),
-)
 _OF_USER = re.compile(r"\b(?:users?|i|i'm|my|me|ich|meine?|je|mon|ma|mi)\b", _I)
 _UNTIL = re.compile(r"^\(until [\d-]+\) ")
 _REMEMBER = re.compile(
@@ -395,8 +391,7 @@ def to_person(text: str) -> str:
         return f"I remember: “{text}”"
     if known := remembered(told):
         return f"{when}{known[0].told}"
-    for pattern, yours in _ABOUT:
-        told = pattern.sub(yours, told)
+    told = yours(told)
     return f"I remember: “{text}”" if _OF_USER.search(told) else f"{when}{told}"
 
 
