@@ -156,6 +156,7 @@ CASES = (
     Case(["I live in Lisbon", "I don't live in Lisbon any more, I live in Faro"], ["User lives in Faro."]),
     Case(["I have a dog called Rex", "I don't have a dog any more"], [], {"Do I have a dog?": None}),
     Case(["I use vim", "I stopped using vim"]),
+    Case(["I use vim"], ["User uses vim."], {"What do I use?": "You use vim."}),
     Case(["I prefer tea", "Actually I prefer coffee, not tea"], ["User prefers coffee."]),
     Case(["I'm vegetarian"], ["User is vegetarian."], {"Am I vegan?": "You are vegetarian."}),
     Case(

@@ -98,7 +98,7 @@ class TestWhatEarlierVersionsWrote:
         caplog.set_level(logging.INFO)
         async with start(store=store, response_cache=True) as world:
             await remember_something(world)
-            await world.ann.send(world.general, "What do I use?")
+            await world.ann.send(world.general, "Hello")
             data = world.folder / "data"
             ours = [data / "memory", data / "cache"]
             await world.restart(meanwhile=lambda: opened_to_all(*ours))
