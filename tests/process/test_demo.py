@@ -181,7 +181,7 @@ class TestTheNextDemo:
             await demo["#general"].shows("remembered: You prefer tabs over spaces.")
         async with running(tmp_path) as demo:
             await demo["#general"].say("What do I prefer?")
-            await demo["#general"].shows("User prefers tabs over spaces.")
+            await demo["#general"].shows("You prefer tabs over spaces.")
         async with running(tmp_path, "--port", "0", "--fresh") as demo:
             await demo["#general"].say("What do I prefer?")
             await demo["#general"].shows(NOBODY_KNOWN)
