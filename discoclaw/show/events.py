@@ -32,8 +32,11 @@ class Secrets:
         self._taken = TakenFrom() if in_private and own else taken_from(history, branch)
         self._bare = _targets_of_bare(history)
         last: dict[tuple[str, str], Sensitivity] = {}
+        self._last_said: dict[str, Event] = {}
         for commit in history.commits.values():
             for event in commit.events:
+                if "link" not in event.ext:
+                    self._last_said[self.target(event)] = event
                 if event.verb != "observe":
                     last[self.target(event), commit.branch] = event.sensitivity
         self.hidden = frozenset(item for (item, _), secret in last.items() if secret != "normal")
@@ -49,6 +52,11 @@ class Secrets:
     def mentioned(self, commit: Commit) -> Sequence[Event]:
         """The events of a commit that are mentioned."""
         return [event for event in commit.events if self._own or not is_proposal(event)]
+
+    def text_of_item(self, item_id: str) -> str:
+        """What an item says last; "" if that may not be shown."""
+        event = self._last_said.get(item_id)
+        return "" if event is None or self.instead(event) else text_of(event)
 
     def open(self, event: Event) -> bool:
         """Whether an event's text may be shown."""
@@ -122,9 +130,10 @@ def text_of(event: Event) -> str:
     return triple_text(event.subject, event.predicate, event.object)
 
 
-def linked(link: Mapping[str, object]) -> str:
-    """What an event did to the link of its item with another one."""
-    return f"{'linked' if link.get('on') else 'no longer linked'} with {short(str(link.get('to', '')))}"
+def linked(link: Mapping[str, object], other: str = "") -> str:
+    """What an event did to the link of its item with another one, named by `other` or by its id."""
+    other = other or short(str(link.get("to", "")))
+    return f"{'linked' if link.get('on') else 'no longer linked'} with {other}"
 
 
 def _words(event: Event) -> str:

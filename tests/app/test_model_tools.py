@@ -8,6 +8,7 @@ import pytest
 from discoclaw.core.item import Item
 from discoclaw.core.subject import user_subject
 from discoclaw.session.tools import ALL
+from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.session.scene import ScriptedModel, calls
 
@@ -112,6 +113,34 @@ class TestLinks:
             assert list(spec.schema["properties"]) == ["action", "from", "to"]
             assert spec.schema["required"] == ["action", "from", "to"]
             assert spec.schema["properties"]["action"]["enum"] == ["link", "unlink"]
+
+    async def test_are_told_to_people_by_the_words_of_the_other_memory(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False, durable_inject_max_chars=60) as world:
+            store = ("memory_store", {"text": CAT}), ("memory_store", {"text": VET})
+            await call(world, model, *store, ("memory_link", {"action": "link", "from": CAT, "to": VET}))
+            why = said((await world.ann.slash(world.general, "memory why", memory="cat")).response)
+            assert f"linked with “{VET}”" in why
+            await world.ann.slash(world.general, "memory forget", memory=VET)
+            await world.ann.send(world.general, "!memory why cat")
+            (line,) = [one for one in world.answer(world.general).splitlines() if "linked with" in one]
+            assert "looks after" not in line
+
+    async def test_are_the_reason_why_an_answer_had_a_memory(self, start: Start) -> None:
+        model = ScriptedModel()
+        async with start(model, extraction_enabled=False) as world:
+            store = ("memory_store", {"text": CAT}), ("memory_store", {"text": VET})
+            others = [
+                ("memory_store", {"text": f"User owns tool number {n} of the shed."}) for n in range(60)
+            ]
+            await call(
+                world, model, *store, *others, ("memory_link", {"action": "link", "from": CAT, "to": VET})
+            )
+            model.answers.append("Ill?")
+            await world.ann.send(world.general, "my cat Tom is ill")
+            await world.settle()
+            why = said((await world.ann.slash(world.general, "memory why")).response)
+            assert "linked with “You have a cat called Tom.”" in why
 
 
 class TestLinksOfWhatIsStored:

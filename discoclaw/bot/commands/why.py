@@ -10,8 +10,11 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import the_one
 from discoclaw.bot.links import message_address, source_link, source_words
 from discoclaw.bot.texts import history as texts
+from discoclaw.bot.texts.markup import said
 from discoclaw.bot.texts.memory import line_of
+from discoclaw.core.ports import LINKED_WITH
 from discoclaw.core.view import EMPTY, View
+from discoclaw.core.yours import yours
 from discoclaw.session.explained import Shown
 from discoclaw.show import text as shown
 from discoclaw.show.words import count, short
@@ -54,7 +57,7 @@ async def _last_answer(call: Call) -> Answer:
     if not call.in_private:
         return text
     view = await call.memory.view(call.subject, last.branch)
-    used = [(view.items.get(item_id), chosen) for item_id, chosen in last.items]
+    used = [(view.items.get(item_id), _chosen(call, view, chosen)) for item_id, chosen in last.items]
     link, turn = (
         message_address(call.place.guild_id, call.place.channel_id, last.answer_id),
         Turn(call.user_id, "why"),
@@ -95,4 +98,14 @@ def _used(call: Call, view: View, item_id: str, chosen: str) -> str:
         return f"- a private memory (id {short(item_id)})"
     link = source_link(call.client, item.source)
     where = link if item.source.type == "manual" else f"said in {link}"
+    chosen = _chosen(call, view, chosen)
     return f"{line_of(item)}{f'; chosen: {chosen}' if chosen else ''}; {where}"
+
+
+def _chosen(call: Call, view: View, chosen: str) -> str:
+    """Why a memory was chosen. One that came with another memory names that by its words."""
+    before, linked, other_id = chosen.partition(LINKED_WITH)
+    other = view.items.get(other_id)
+    if not linked or other is None:
+        return chosen
+    return f"{before}{LINKED_WITH}{said(yours(other.text)) if call.may_show(other) else 'a private memory'}"

@@ -170,7 +170,7 @@ def _event(event: Event, secrets: shown.Secrets) -> str:
 def told(event: Event, secrets: shown.Secrets, target: str = "") -> str:
     """What an event did: `remembered: “I like tea”`; with the id of its `target` where that is wanted."""
     marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
-    words = secrets.instead(event) or _words(event)
+    words = secrets.instead(event) or _words(event, secrets)
     return f"{_verb(event)}{target}{marks}: {words}"
 
 
@@ -180,10 +180,11 @@ def _verb(event: Event) -> str:
     return verb(event)
 
 
-def _words(event: Event) -> str:
+def _words(event: Event, secrets: shown.Secrets) -> str:
     link, noted = event.ext.get("link"), event.ext.get("conflict")
     if link is not None:
-        return linked(link)
+        other = secrets.text_of_item(str(link.get("to", "")))
+        return linked(link, said(yours(other)) if other else "")
     if noted is not None:
         text = noted.get("text")
         other = said(yours(text)) if isinstance(text, str) and text else "that it no longer holds"
