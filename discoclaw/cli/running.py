@@ -120,15 +120,13 @@ def demo(
     channel: Annotated[str, typer.Option(help="Name of the first channel.")] = "general",
     port: Annotated[
         int,
-        typer.Option(
-            help="Local port of the first page, before those of the others; 0: any.", min=0, max=65532
-        ),
+        typer.Option(help="Local port of the page; 0: any.", min=0, max=65535),
     ] = 8123,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what earlier demos learned.")] = False,
 ) -> None:
     """Talk with the bot in the browser, in a simulated Discord: no token, account or key needed.
 
-    There are two people, two channels and direct messages, each on a page of its own. /attach sends a file.
+    One page has everything: three people, channels, direct messages, and beside them what the bot holds.
     Memory is stored in data/demo/ and kept for the next demo. With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL
     set, a real model answers.
 

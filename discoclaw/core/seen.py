@@ -5,7 +5,7 @@ Nobody asks it only to find out, so a failure is news for a while, and afterward
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, meaning
 from discoclaw.core.health import Finding, State
@@ -47,6 +47,8 @@ class Seen:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._last: dict[str, Last] = {}
+        self.watch: Callable[[Any], None] = lambda request: None
+        """Takes each request before it is sent: who shows prompts sets it."""
 
     def answered(self, what: str) -> None:
         """A call for `what` was answered."""

@@ -1,40 +1,42 @@
 """simcord as a place to talk in, not as a test: nothing waits until the bot has finished.
 
-simcord is made for tests. Its Discord takes one action at a time, each of which ends when everything the bot
-began has ended, and its pages change only then. People would wait after each message for the summary, the
-extraction and the mirror, and would never see an answer grow. simcord has no option for that (3.2), so the
-two classes below override what makes it so. These are private names of simcord: nothing else here uses any.
+simcord is made for tests. Each action there ends when everything that the bot began has ended: people would
+wait after each message for the summary, the extraction and the mirror, and would never see an answer grow.
+It has no option for that (3.2), so two of its private methods are overridden here, and nothing else uses any.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import discord
 import simcord
 
-ACKNOWLEDGED_S = 3.0
-"""How long Discord waits for the first answer to a command, a press or a modal."""
-LOOK_S = 0.01
-
-Viewer = simcord.MemberActor | simcord.UserHandle
+TYPING_S: Final = 9.0
+"""How long Discord shows that somebody types."""
+_TYPES: Final = re.compile(r"POST /channels/(\d+)/typing")
 
 
 class LiveEnv(simcord.Env):
     """A simulated Discord in real time. Build its servers and people, then `connect` a client.
 
-    Ids are the same in every run, since the clock stands still until then.
+    Ids are the same in every run, since the clock stands still until then. simcord takes one act at a time:
+    hold `acting` around each. It ends at once, and what the bot does about it is told to who is `watching`.
     """
 
     def __init__(self) -> None:
         nobody: Any = None  # the client comes later: who owns the bot is one of its settings
         super().__init__(nobody, check_errors=False)
-        self.open: list[LivePreview] = []
-        self._asked: Any = None
-        self._changes = 0
+        self.acting = asyncio.Lock()
+        self._watching: set[asyncio.Event] = set()
+        self._typing: dict[tuple[int, int], float] = {}
+        # Both are for reports of tests, and grow for ever. Only the first sees ephemeral messages change.
+        self.backend.transcript = _Told(self._happened)
+        self.backend.http_requests = _Told(lambda entry: None)
 
     async def connect(self, client: discord.Client) -> None:
         """Let the clock run, log a client in, and wait until it knows the servers."""
@@ -44,18 +46,40 @@ class LiveEnv(simcord.Env):
         await self.start()
         await client.wait_until_ready()
 
-    async def send_dm(self, person: simcord.UserHandle, text: str, name: str, content: bytes) -> None:
-        """Send a direct message with a file, for which simcord has nothing outside servers."""
-        stored = self.backend.store_attachments(person.dm_channel.id, [(name, content)])
-        await person.send_dm(text, attachments=stored)
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something has happened. Who waits for it clears it."""
+        event = asyncio.Event()
+        self._watching.add(event)
+        try:
+            yield event
+        finally:
+            self._watching.discard(event)
 
-    @property
-    def changes(self) -> int:
-        """How much has happened so far: a page that was built at another number is out of date."""
-        self._changes += len(self.backend.transcript)
-        self.backend.transcript.clear()  # this and the next are for reports of tests, and grow for ever
-        self.backend.http_requests.clear()
-        return self._changes
+    def typing(self, channel_id: int) -> list[int]:
+        """The ids of those who type in a channel."""
+        now = time.monotonic()
+        self._typing = {key: until for key, until in self._typing.items() if until > now}
+        return sorted(who for where, who in self._typing if where == channel_id)
+
+    def types(self, channel_id: int, user_id: int) -> None:
+        """Somebody types in a channel."""
+        self._typing[channel_id, user_id] = time.monotonic() + TYPING_S
+
+    def _happened(self, entry: tuple[str, str, Any]) -> None:
+        _, name, payload = entry
+        if found := _TYPES.fullmatch(name):
+            self.types(int(found[1]), self.backend.bot_user.id)
+        elif name == "TYPING_START":
+            self.types(int(payload["channel_id"]), int(payload["user_id"]))
+        elif name == "MESSAGE_CREATE":
+            self._typing.pop((int(payload["channel_id"]), int(payload["author"]["id"])), None)
+        # A request is noted before it is carried out.
+        asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        for event in self._watching:
+            event.set()
 
     # ------------------------------------------------------------------ what simcord does otherwise
 
@@ -64,89 +88,20 @@ class LiveEnv(simcord.Env):
         """Tasks and timers made in this scope would be tracked, and awaited by every action."""
         yield
 
-    def _begin_operation(self, label: str) -> None:
-        """Two people may act at the same time."""
-
-    def _end_operation(self) -> None:
-        pass
-
-    def _mark_mutation(self) -> None:
-        for preview in self.open:
-            preview._mark_action_dispatched()
-
-    def _notify_dispatch_observers(self, interaction: Any) -> None:
-        super()._notify_dispatch_observers(interaction)
-        self._asked = interaction
-
-    async def _settle_internal(self, *, dispatch: str | None = None, **_: Any) -> None:
-        """End an action at once; that of an interaction when the bot has acknowledged it."""
-        asked = self._asked if dispatch == "INTERACTION_CREATE" else None
+    async def _settle_internal(self, **_: Any) -> None:
+        """End an action at once."""
         await asyncio.sleep(0)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + ACKNOWLEDGED_S
-        while asked is not None and not asked.responded and loop.time() < until:  # noqa: ASYNC110 - no event
-            await asyncio.sleep(LOOK_S)
 
 
-class LivePreview(simcord.Preview):
-    """A page that shows what happens while it happens. Several may be open, one for each place."""
+class _Told(list[Any]):
+    """A list that keeps nothing, and tells of what is appended to it."""
 
-    def __init__(
-        self,
-        env: LiveEnv,
-        channel: simcord.ChannelHandle,
-        viewers: Sequence[Viewer],
-        *,
-        port: int,
-        timezone: str,
-    ) -> None:
-        super().__init__(
-            env,
-            channel,
-            tuple(viewers),
-            layout="channel",
-            display="responsive",
-            width=960,
-            height=720,
-            locale="en-US",
-            timezone=timezone,
-            presentation_time=None,
-            assets=None,
-            port=port,
-        )
-        self._live = env
-        self._shown: dict[str, int] = {}  # by page: `LiveEnv.changes` when it was built
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._tell = tell
 
-    async def __aenter__(self) -> "LivePreview":
-        self.env._preview = None  # else it refuses to be the second
-        await super().__aenter__()
-        self._live.open.append(self)
-        return self
-
-    def _open_page(self, viewer_id: Any = None, target_id: Any = None) -> Any:
-        """A page that opens where the talk is now, and not where it was when the demo began."""
-        return super()._open_page(viewer_id, target_id or self._newest())
-
-    def _newest(self) -> int | None:
-        return max(self.env.backend.messages.get(self.channel.id, ()), default=None)
-
-    def _page_payload(self, page: Any) -> dict[str, Any]:
-        """What a browser asks for twice a second, built anew if something happened since."""
-        changes = self._live.changes
-        if self._shown.get(page.id) != changes and page.id in self._pages and page.pinned_snapshot is None:
-            self._shown[page.id] = changes
-            self._advance_presentation_time()
-            if page.window_end_id is None:  # nobody looks for something further up
-                page.target_id = self._target_id(self._newest(), page.viewer, denied_fallback=True)
-            self._publish(page, reason="refresh")
-        return super()._page_payload(page)
-
-    async def _action(self, context_id: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Take an action although the page has changed since its person looked at it, as Discord does."""
-        page = self._pages.get(context_id or "")
-        if page is not None and isinstance(body.get("published_revision"), int):
-            body = {**body, "published_revision": page.revision}
-        return await super()._action(context_id, body)
+    def append(self, entry: Any) -> None:
+        self._tell(entry)
 
 
 class _RealTime:

@@ -1,12 +1,12 @@
-"""The demo: a simulated Discord in the browser, with two people, two channels and direct messages.
+"""The demo: a simulated Discord on one page of a browser, with three people and the bot.
 
 simcord simulates Discord in this process; the bot is the same as for `discoclaw run`. Its memory is stored in
 `data/demo/`, so that it remembers you the next time.
 """
 
 import logging
+import secrets
 import shutil
-import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -14,52 +14,68 @@ from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
+from discoclaw.app.models import Models
 from discoclaw.core.autosave import AutoSave
-from discoclaw.core.errors import SettingsError
 from discoclaw.core.model_names import VENDOR, split
-from discoclaw.demo.introduction import introduction
-from discoclaw.demo.world import GUILD_ID, PAGES, World
+from discoclaw.demo.feed import Feed
+from discoclaw.demo.held import Held
+from discoclaw.demo.serve import Site
+from discoclaw.demo.steps import steps
+from discoclaw.demo.world import GUILD_ID, World
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.program import program
 from discoclaw.settings import EMBEDDED, Settings
+from discoclaw.settings_types import Listen
+from discoclaw.web.listening import Listener
 
 log = logging.getLogger(__name__)
 
+HOST = "127.0.0.1"
 NO_ACCOUNT: dict[str, object] = {"nostr_relays": (EMBEDDED,), "nostr_mode": "mirror", "nostr_flush_s": 2.0}
 """Settings for a mirror that needs no account anywhere: a relay inside the program."""
+_TEXT = """\
+Open this page:  {address}
+
+The bot's memory is in files that you can open and edit: {folder}/
+Stop with Ctrl-C. The next demo knows you again; `{command} demo --fresh` forgets."""
 
 
 async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], None]) -> None:
-    """Serve the pages until stopped. Raises SettingsError if a port cannot be used."""
-    for number in range(PAGES if port else 1):
-        _check_port(port + number)
+    """Serve the page until stopped. Raises SettingsError if the port can't be used."""
     world = World(channel)
     settings = demo_settings(owner=str(world.you.id))
-    if fresh:
-        _forget(settings)
-    app = build(settings)
-    app.client.tree.add_command(world.attach_command())
+    held, token = Held(settings), secrets.token_urlsafe(24)
+    site = Site(world, Feed(world, held), token, _about(world, settings))
+    listener = Listener(site.application(), Listen(HOST, port), "--port")
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(world.env.shutdown)  # the last, since closing the app may send answers
+        stack.push_async_callback(listener.close)
+        await listener.start()  # first: nothing is forgotten when the port can't be used
+        if fresh:
+            _forget(settings)
+        app = build(settings)
+        app.storage.memory.join(held)
+        app.feature(Models).seen.watch = held.asked
+        stack.push_async_callback(world.env.shutdown)  # after the app, whose end may send answers
         await stack.enter_async_context(app)
         await world.env.connect(app.client)
         assert app.client.user is not None
         await app.client.user.edit(username="DiscoClaw")
-        pages = world.pages(port, settings.timezone)
-        for page in pages.values():
-            await stack.enter_async_context(page)
-        say(introduction({name: page.url for name, page in pages.items()}, settings))
+        address = f"http://{HOST}:{listener.port}/#{token}"
+        say(_TEXT.format(address=address, folder=settings.memory_dir, command=program()))
         with stop_asked() as stop:
             await stop.wait()
+        await listener.close()  # else the pages that look would hold up the end
 
 
-def _check_port(port: int) -> None:
-    """Raise SettingsError if the port cannot be used. simcord's own error would be a traceback."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise SettingsError(f"can't use port {port}: {error.strerror}; try --port 0") from None
+def _about(world: World, settings: Settings) -> dict[str, object]:
+    """What the page is told once."""
+    offline = settings.model_provider == "offline"
+    return {
+        "home": str(world.general.id),
+        "model": "" if offline else settings.model,
+        "folder": str(settings.memory_dir),
+        "steps": steps(world),
+    }
 
 
 def _forget(settings: Settings) -> None:

@@ -43,6 +43,7 @@ class SeenModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield what the other model says."""
         step(self._timeout_s)
+        self._seen.watch(request)
         try:
             async with aclosing(self._model.stream(request)) as events:
                 async for event in events:

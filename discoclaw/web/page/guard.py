@@ -72,7 +72,7 @@ class Guard:
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            self._check_source(request)
+            check_source(request)
             if request.path not in OPEN and self.session(request) is None:
                 return see(ENTER)
             if request.method == "POST":
@@ -88,23 +88,6 @@ class Guard:
         """The session that a request belongs to."""
         return self.access.session(request.cookies.get(self.cookie, ""))
 
-    def _check_source(self, request: web.Request) -> None:
-        """Raise HTTPForbidden for a request that another page or another name has led here."""
-        host = request.headers.get("Host", "")
-        if _HERE.fullmatch(host) is None:
-            raise _forbidden("This page answers to the names of this machine only: localhost or 127.0.0.1.")
-        site = request.headers.get("Sec-Fetch-Site", "")
-        if site not in ("", "none", "same-origin"):
-            raise _forbidden(
-                "Another page has sent you here. To open this page, copy its address into the address bar."
-            )
-        if request.method != "POST":
-            return
-        origin = request.headers.get("Origin", "")
-        ours = site == "same-origin" or (not site and origin in (f"http://{host}", f"https://{host}"))
-        if not ours:
-            raise _forbidden("This form was not sent by the page itself.")
-
     async def _check_form(self, request: web.Request) -> None:
         if request.content_type != _FORM or (request.charset or _CODE).lower() != _CODE:
             raise web.HTTPUnsupportedMediaType(text="Only forms of this page are taken.")
@@ -119,6 +102,24 @@ class Guard:
             return  # who has the token needs no other
         if session is None or not same(str(form.get("csrf", "")), session.csrf):
             raise _forbidden("This form is out of date. Go back, load the page again, and send it again.")
+
+
+def check_source(request: web.Request) -> None:
+    """Raise HTTPForbidden for a request that another page or another name has led here."""
+    host = request.headers.get("Host", "")
+    if _HERE.fullmatch(host) is None:
+        raise _forbidden("This page answers to the names of this machine only: localhost or 127.0.0.1.")
+    site = request.headers.get("Sec-Fetch-Site", "")
+    if site not in ("", "none", "same-origin"):
+        raise _forbidden(
+            "Another page has sent you here. To open this page, copy its address into the address bar."
+        )
+    if request.method != "POST":
+        return
+    origin = request.headers.get("Origin", "")
+    ours = site == "same-origin" or (not site and origin in (f"http://{host}", f"https://{host}"))
+    if not ours:
+        raise _forbidden("This form was not sent by the page itself.")
 
 
 def see(address: str | URL) -> web.Response:

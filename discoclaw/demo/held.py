@@ -1,0 +1,103 @@
+"""What the bot holds about a person right now: the durable file, the history behind it, the last prompt.
+
+The first two are read from disk, as the person could do it by hand, whenever they have changed there.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.model import AssistantTurn, ModelRequest, ToolTurn, UserTurn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.subject import user_subject
+from discoclaw.core.taken_back import Withdrawal
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.subjects import inspect
+from discoclaw.settings import Settings
+from discoclaw.show.log import log
+
+MOST_COMMITS: Final = 40
+MOST_CHARS: Final = 60_000
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read, and of which state of the files."""
+
+    stamp: object
+    shown: dict[str, Any]
+
+
+class Held(PersonalData):
+    """Reads for the page, and keeps the last prompt of each person in RAM."""
+
+    name = "last prompts of the demo"
+
+    def __init__(self, settings: Settings) -> None:
+        self._root = settings.memory_dir
+        self._read: dict[str, _Read] = {}
+        self._prompts: dict[str, str] = {}
+
+    def asked(self, request: ModelRequest) -> None:
+        """A request is being sent to a model."""
+        if request.purpose == "answer" and request.subject is not None:
+            self._prompts[request.subject] = _as_text(request)[:MOST_CHARS]
+
+    def forget(self, erasure: Erasure) -> None:
+        self._prompts.clear()  # those of others repeat the recent talk
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        self._prompts.clear()
+        return NOTHING_WITHDRAWN
+
+    async def of(self, person_id: int) -> dict[str, Any]:
+        """What is held about a person: `path`, `file`, `commits` (newest first), `prompt`."""
+        subject = user_subject(str(person_id))
+        shown = await read_in_thread(self._files, subject, person_id)
+        return {**shown, "prompt": self._prompts.get(subject, "")}
+
+    def _files(self, subject: str, person_id: int) -> dict[str, Any]:
+        durable = self._root / "durable" / f"{person_id}.json"
+        ledger = self._root / "ledger" / f"{subject}.jsonl"
+        stamp = (_stamp(durable), _stamp(ledger))
+        known = self._read.get(subject)
+        if known is None or known.stamp != stamp:
+            known = self._read[subject] = _Read(stamp, self._fresh(subject, durable))
+        return known.shown
+
+    def _fresh(self, subject: str, durable: Path) -> dict[str, Any]:
+        try:
+            text = durable.read_text(encoding="utf-8", errors="replace")[:MOST_CHARS]
+        except OSError:
+            text = ""
+        try:
+            history = inspect.held(self._root, subject).history
+            commits = log(history, limit=MOST_COMMITS).split("\n\n") if history.commits else []
+        except MemoryFault as fault:
+            commits = [str(fault)]
+        return {"path": str(durable), "file": text, "commits": commits}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _as_text(request: ModelRequest) -> str:
+    parts = [f"── system ──\n{block.text}" for block in request.system]
+    for turn in request.turns:
+        match turn:
+            case UserTurn():
+                parts.append(f"── user ──\n{turn.text}")
+            case AssistantTurn():
+                called = "\n".join(f"→ {call.name} {call.input}" for call in turn.calls)
+                parts.append(f"── assistant ──\n{turn.text}\n{called}".strip())
+            case ToolTurn():
+                parts += [f"── tool ──\n{result.text}" for result in turn.results]
+    if request.tools:
+        parts.append("── tools ──\n" + ", ".join(tool.name for tool in request.tools))
+    return "\n\n".join(parts)
