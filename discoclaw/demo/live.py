@@ -6,7 +6,6 @@ It has no option for that (3.2), so two of its private methods are overridden he
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ import simcord
 
 TYPING_S: Final = 9.0
 """How long Discord shows that somebody types."""
-_TYPES: Final = re.compile(r"POST /channels/(\d+)/typing")
 
 
 class LiveEnv(simcord.Env):
@@ -62,17 +60,12 @@ class LiveEnv(simcord.Env):
         self._typing = {key: until for key, until in self._typing.items() if until > now}
         return sorted(who for where, who in self._typing if where == channel_id)
 
-    def types(self, channel_id: int, user_id: int) -> None:
-        """Somebody types in a channel."""
-        self._typing[channel_id, user_id] = time.monotonic() + TYPING_S
-
     def _happened(self, entry: tuple[str, str, Any]) -> None:
-        _, name, payload = entry
-        if found := _TYPES.fullmatch(name):
-            self.types(int(found[1]), self.backend.bot_user.id)
-        elif name == "TYPING_START":
-            self.types(int(payload["channel_id"]), int(payload["user_id"]))
-        elif name == "MESSAGE_CREATE":
+        kind, name, payload = entry
+        if (kind, name) == ("GATEWAY", "TYPING_START"):
+            who = int(payload["channel_id"]), int(payload["user_id"])
+            self._typing[who] = time.monotonic() + TYPING_S
+        elif (kind, name) == ("GATEWAY", "MESSAGE_CREATE"):
             self._typing.pop((int(payload["channel_id"]), int(payload["author"]["id"])), None)
         # A request is noted before it is carried out.
         asyncio.get_running_loop().call_soon(self._wake)
@@ -85,8 +78,9 @@ class LiveEnv(simcord.Env):
 
     @contextmanager
     def _bot_scope(self) -> Iterator[None]:
-        """Tasks and timers made in this scope would be tracked, and awaited by every action."""
-        yield
+        """Tasks and timers made in the scope of simcord would be tracked, and awaited by every action."""
+        with self.time_context():  # what else there is in that scope: how discord.py answers interactions
+            yield
 
     async def _settle_internal(self, **_: Any) -> None:
         """End an action at once."""

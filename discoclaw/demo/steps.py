@@ -57,7 +57,7 @@ def steps(world: World) -> list[dict[str, Any]]:
             "acts": [
                 act(you, private, "/memory show", "Show my memory"),
                 act(you, private, "/memory preview", "What would it tell the model?"),
-                act(you, private, "/memory undo", "Undo the last change"),
+                act(you, private, "/memory forget penicillin", "Forget the allergy"),
             ],
         },
     ]

@@ -1,144 +1,188 @@
-"""The demo's pages as a browser talks with them: what it sends, and what it then reads.
-
-Each page asks for its state twice a second; so does `Page.shows`, more often.
-"""
+"""The demo's page as a browser talks with it: what it sends, and the stream of what it is shown."""
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
-from uuid import uuid4
 
 import aiohttp
 from simcord.components import walk_components
 
-ADDRESS = re.compile(r"^  (\S.*?) +(http://127\.0\.0\.1:\d+/#\S+)$", re.M)
-"""The name and the address of a page, in what `discoclaw demo` prints."""
+ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/#(\S+)")
+"""The address of the page, in what `discoclaw demo` prints."""
 PATIENCE = 30.0
-LOOK_S = 0.02
 
 Json = dict[str, Any]
 
 
+class Refused(Exception):
+    """What the page says when something isn't possible."""
+
+
 class Page:
-    """One page, opened as one person."""
+    """The page, opened as a person (by name) in a channel: "#general", or "direct messages"."""
 
-    def __init__(self, session: aiohttp.ClientSession, address: str) -> None:
-        self._session = session
-        self._base, _, capability = address.partition("/#")
-        self._headers = {"X-Simcord-Capability": capability}
-        self._sequence = 0
-        self._state: Json = {}
+    def __init__(
+        self, session: aiohttp.ClientSession, address: str, where: str = "#general", who: str = "you"
+    ) -> None:
+        found = ADDRESS.search(address)
+        assert found is not None, address
+        self._session, self._base, self._where, self._who = session, found[1], where, who
+        self.headers = {"X-Demo-Token": found[2], "Origin": self._base}
+        self.place: dict[str, str] = {}
+        self.view: Json = {}
+        self.lines: list[Json] = []
+        self.modal: Json = {}
+        self._changed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
 
-    async def open(self) -> Self:
-        async with self._session.get(self._base + "/") as index:
-            assert index.status == 200
-        self._state = await self._ask("POST", "/api/pages", json={})
-        self._headers["X-Simcord-Context"] = self._state["context"]["id"]
+    async def __aenter__(self) -> Self:
+        self.about = await self.ask("/about")
+        you = self.about["steps"][0]["acts"][0]["who"]
+        world = await self._world(you)
+        who = next(one["id"] for one in world["people"] if one["name"] == self._who)
+        places = (await self._world(who))["places"]
+        names = {one["id"]: "direct messages" if one["kind"] == "dm" else f"#{one['name']}" for one in places}
+        self.place = {"as": who, "channel": next(key for key, name in names.items() if name == self._where)}
+        self._following = asyncio.create_task(self._follow())
+        await self.until(lambda: self.view)
         return self
 
-    async def say(self, text: str) -> None:
-        """Send a message. Returns when the page would take the next one."""
-        receipt = await self._act({"kind": "send_message", "content": text})
-        assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
+    async def __aexit__(self, *_: object) -> None:
+        assert self._following is not None
+        self._following.cancel()
+        await asyncio.gather(self._following, return_exceptions=True)
 
-    async def command(self, path: str, options: Json | None = None, **files: tuple[str, bytes]) -> None:
-        """Use a slash command; `files` are those of its options that take one."""
-        catalogue = await self._ask("GET", "/api/commands")
-        entry = next(one for one in catalogue["entries"] if one["invocation"] == path)
-        uploads = {name: {"upload": number} for number, name in enumerate(files)}
-        body = {
-            "kind": "run_command",
-            "command_id": entry["commandId"],
-            "path": path.split(),
-            "schema_fingerprint": entry["schemaFingerprint"],
-            "options": {**(options or {}), **uploads},
-        }
-        receipt = await self._act(body, files)
-        assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
+    # ------------------------------------------------------------------ what a person does
 
-    async def commands(self) -> list[str]:
-        """The slash commands that are offered to this person here."""
-        return [one["invocation"] for one in (await self._ask("GET", "/api/commands"))["entries"]]
+    async def say(self, text: str, *files: tuple[str, bytes], **more: Any) -> None:
+        """Send a message."""
+        await self.act("send", files, text=text, **more)
+
+    async def command(self, name: str, options: Json | None = None, *files: tuple[str, bytes]) -> None:
+        """Use a slash command."""
+        await self.act("slash", files, name=name, options=options or {})
 
     async def press(self, label: str) -> None:
         """Press the newest button of that name."""
-        await self.read()
-        buttons = [
-            button
-            for message in self._state["messages"].values()
-            for button in walk_components(message["components"])
-            if button.get("label") == label
-        ]
-        key = buttons[-1]["control_key"]
-        receipt = await self._act({"kind": "click", "control_key": key, "target_id": key.split(":")[1]})
-        assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
+        message, button = [
+            (message, part)
+            for message in self.messages
+            for part in walk_components(message["components"])
+            if part.get("label") == label and not part.get("disabled")
+        ][-1]
+        await self.act("press", message=message["id"], id=button["custom_id"])
 
-    async def fill(self, **values: str) -> None:
-        """Submit the modal that is open; `values` are by the custom ids of its fields."""
-        await self.read()
-        handle = self._state["modal"]["handle"]
-        receipt = await self._act({"kind": "modal_submit", "modal_handle": handle, "values": values})
-        assert (receipt["settlement"], receipt["diagnostics"]) == ("settled", [])
+    async def fill(self, **values: Any) -> None:
+        """Submit the form that is open; `values` are by the custom ids of its fields."""
+        await self.act("submit", modal=self.modal["key"], values=values)
 
-    async def shows(self, words: str, *, by: str = "DiscoClaw", after: int = 0) -> Json:
-        """Wait for the newest message with these words; `after` is how many are older."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    for message in reversed((await self.read())[after:]):
-                        if words in _shown(message) and message["author"]["name"] == by:
-                            return message
-                    await asyncio.sleep(LOOK_S)
-        except TimeoutError:
-            raise TimeoutError(f"no {words!r} by {by} among {self.texts}") from None
+    async def act(self, do: str, files: Sequence[tuple[str, bytes]] = (), **values: Any) -> Json:
+        """Do something. Raises Refused."""
+        form = aiohttp.FormData()
+        form.add_field("act", json.dumps({**self.place, "do": do, **values}))
+        for name, content in files:
+            form.add_field("file", content, filename=name)
+        done = await self.ask("/act", "POST", data=form)
+        self.modal = done.get("modal", self.modal)
+        return done
 
-    async def read(self) -> list[Json]:
+    # ------------------------------------------------------------------ what they see
+
+    @property
+    def messages(self) -> list[Json]:
         """The messages, oldest first."""
-        self._state = await self._ask("GET", "/api/state")
-        return [self._state["messages"][one] for one in self._state["timeline"]]
+        found = [value for key, value in self.view.items() if key[0] == "m" and key[1:].isdigit()]
+        return sorted(found, key=lambda one: int(one["id"]))
 
     @property
     def texts(self) -> list[str]:
-        """What was read last."""
-        return [self._state["messages"][one]["content"] for one in self._state["timeline"]]
+        """What the messages say."""
+        return [said(message) for message in self.messages]
+
+    async def offered(self) -> Json:
+        """The commands and menus that are offered here."""
+        return await self.ask("/commands")
+
+    async def shows(self, words: str, *, by: str = "DiscoClaw", after: int = 0) -> Json:
+        """Wait for the newest message with these words; `after` is how many are older."""
+
+        def found() -> Json | None:
+            fits = (
+                one for one in reversed(self.messages[after:]) if words in said(one) and by == author(one)
+            )
+            return next(fits, None)
+
+        try:
+            return await self.until(found)
+        except TimeoutError:
+            raise TimeoutError(f"no {words!r} by {by} among {self.texts}") from None
+
+    async def gone(self, words: str) -> None:
+        """Wait until no message has these words."""
+        await self.until(lambda: not any(words in text for text in self.texts))
+
+    async def holds(self, part: str, words: str) -> None:
+        """Wait until the panel has words in a part: `file`, `commits`, `prompt`."""
+        await self.until(lambda: words in json.dumps(self.view["held"][part], ensure_ascii=False))
 
     async def file(self, message: Json) -> tuple[str, bytes]:
         """The name and the content of a message's only file."""
         [attached] = message["attachments"]
-        path = f"/api/assets/{attached['asset_id']}?download=1"
-        async with self._session.get(self._base + path, headers=self._headers) as answer:
+        asked = {**self.place, "message": message["id"], "url": attached["url"]}
+        async with self._session.get(self._base + "/attached", params=asked, headers=self.headers) as answer:
+            assert answer.status == 200
             return attached["filename"], await answer.read()
 
-    async def _act(self, body: Json, files: Mapping[str, tuple[str, bytes]] | None = None) -> Json:
-        state = self._state
-        sent = body | {
-            "protocol_version": 3,
-            "sequence": self._sequence + 1,
-            "request_id": str(uuid4()),
-            "generation": state["context"]["generation"],
-            "bot_generation": state["botGeneration"],
-            "published_revision": state["publishedRevision"],
-        }
-        if files:
-            form = aiohttp.FormData({"payload": json.dumps(sent)})
-            for option, (name, content) in files.items():
-                form.add_field(f"file:{option}", content, filename=name)
-            receipt = await self._ask("POST", "/api/action", data=form)
-        else:
-            receipt = await self._ask("POST", "/api/action", json=sent)
-        self._sequence = receipt["expectedSequence"]
-        return receipt
+    # ------------------------------------------------------------------ how
 
-    async def _ask(self, method: str, path: str, **sent: Any) -> Json:
-        async with self._session.request(method, self._base + path, headers=self._headers, **sent) as answer:
+    async def ask(self, path: str, method: str = "GET", **sent: Any) -> Json:
+        """What the program answers. Raises Refused."""
+        sent.setdefault("params", self.place if method == "GET" else {})
+        async with self._session.request(method, self._base + path, headers=self.headers, **sent) as answer:
             value: Json = await answer.json()
-            assert answer.status == 200, value
+            if answer.status != 200:
+                raise Refused(value["error"])
             return value
 
+    async def _world(self, who: str) -> Json:
+        at = {"as": who, "channel": self.about["home"]}
+        async with self._session.get(self._base + "/view", params=at, headers=self.headers) as answer:
+            world: Json = json.loads(await answer.content.readline())["set"]["world"]
+            return world
 
-def _shown(message: Json) -> str:
+    async def _follow(self) -> None:
+        forever = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(
+            self._base + "/view", params=self.place, headers=self.headers, timeout=forever, read_bufsize=2**22
+        ) as answer:
+            async for line in answer.content:
+                if line.strip():
+                    self._take(json.loads(line))
+
+    def _take(self, change: Mapping[str, Any]) -> None:
+        self.lines.append(dict(change))
+        self.view.update(change["set"])
+        for key in change["gone"]:
+            del self.view[key]
+        self._changed.set()
+
+    async def until(self, found: Any) -> Any:
+        """Wait until something is true of what is seen, and return it."""
+        async with asyncio.timeout(PATIENCE):
+            while not (value := found()):
+                self._changed.clear()
+                await self._changed.wait()
+        return value
+
+
+def said(message: Json) -> str:
     """What a message says, as a text or as a card."""
     texts = [part["content"] for part in walk_components(message["components"]) if part.get("content")]
     return "\n".join([message["content"], *texts])
+
+
+def author(message: Json) -> str:
+    """The name of who wrote a message."""
+    return str(message["author"]["global_name"] or message["author"]["username"])

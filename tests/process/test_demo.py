@@ -1,4 +1,4 @@
-"""`discoclaw demo` as a newcomer has it: a process, and its pages as a browser talks with them."""
+"""`discoclaw demo` as a newcomer has it: a process, and its page as a browser talks with it."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -14,28 +14,27 @@ import pytest
 import pytest_asyncio
 
 from tests.process.house import OURS, PATIENCE, START_S, Bot, Brain, is_talk
-from tests.process.pages import ADDRESS, Page
+from tests.process.pages import ADDRESS, Page, said
 from tests.servers.messages_api import Behaviour, MessagesServer, Received, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STARTED = "Stop with Ctrl-C"
-NOBODY_KNOWN = "I don't remember anything about you yet"
 
 
 class Demo:
-    """One run, with each of its pages open."""
+    """One run. Its page is opened once for each name: "#general", "direct messages", "#general, as Sam"."""
 
-    def __init__(self, bot: Bot, session: aiohttp.ClientSession) -> None:
+    def __init__(self, bot: Bot, session: aiohttp.ClientSession, stack: AsyncExitStack) -> None:
         self.bot = bot
-        self._pages = {name: Page(session, address) for name, address in ADDRESS.findall(bot.stdout)}
+        self._session, self._stack = session, stack
+        self._pages: dict[str, Page] = {}
 
-    async def open(self) -> "Demo":
-        for page in self._pages.values():
-            await page.open()
-        return self
-
-    def __getitem__(self, name: str) -> Page:
+    async def at(self, name: str) -> Page:
+        where, _, who = name.partition(", as ")
+        if name not in self._pages:
+            page = Page(self._session, self.bot.stdout, where, who or "you")
+            self._pages[name] = await self._stack.enter_async_context(page)
         return self._pages[name]
 
 
@@ -63,8 +62,8 @@ async def running(folder: Path, *options: str, **told: str) -> AsyncIterator[Dem
             while STARTED not in bot.stdout and bot.runs:  # noqa: ASYNC110 - its stdout rings no bell
                 await asyncio.sleep(0.02)
         assert bot.runs, bot.stderr
-        async with aiohttp.ClientSession() as session:
-            yield await Demo(bot, session).open()
+        async with aiohttp.ClientSession() as session, AsyncExitStack() as stack:
+            yield Demo(bot, session, stack)
     finally:
         if bot.runs:
             bot.process.send_signal(signal.SIGINT)
@@ -80,66 +79,92 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
 
 
 class TestTheDemo:
-    async def test_names_its_pages(self, demo: Demo) -> None:
-        names = [name for name, _ in ADDRESS.findall(demo.bot.stdout)]
-        assert names == ["#general", "#cooking", "direct messages", "#general, as Sam"]
+    async def test_prints_one_address_and_little_else(self, demo: Demo) -> None:
+        assert len(ADDRESS.findall(demo.bot.stdout)) == 1
+        assert len(demo.bot.stdout.strip().splitlines()) <= 5
 
     async def test_shows_that_the_bot_knows_you_in_another_channel_and_not_sam(self, demo: Demo) -> None:
-        await demo["#general"].say("I prefer tabs over spaces")
-        await demo["#general"].shows("remembered: You prefer tabs over spaces.")
-        await demo["#cooking"].say("What do I prefer?")
-        await demo["#cooking"].shows("You prefer tabs over spaces.")
-        await demo["#general, as Sam"].say("What do I prefer?")
-        await demo["#general, as Sam"].shows(NOBODY_KNOWN)
+        general, cooking, sam = [await demo.at(name) for name in ("#general", "#cooking", "#cooking, as Sam")]
+        await general.say("I prefer tabs over spaces")
+        await general.shows("remembered")
+        await cooking.say("What do I prefer?")
+        await cooking.shows("tabs over spaces")
+        before = len(sam.messages)
+        await sam.say("What do I prefer?")
+        assert "tabs" not in said(await sam.shows("", after=before + 1))
 
     async def test_shows_what_one_says_to_the_other(self, demo: Demo) -> None:
-        await demo["#general, as Sam"].say("Hello there, you!")
-        await demo["#general"].shows("Hello there, you!", by="Sam")
+        await (await demo.at("#general, as Sam")).say("Hello there, you!")
+        await (await demo.at("#general")).shows("Hello there, you!", by="Sam")
 
     async def test_shows_that_a_private_matter_stays_in_direct_messages(self, demo: Demo) -> None:
-        private, general = demo["direct messages"], demo["#general"]
+        private, general = await demo.at("direct messages"), await demo.at("#general")
+        await general.say("I prefer tabs over spaces")
+        await general.holds("file", "tabs over spaces")
         await private.say("I'm allergic to penicillin")
-        await private.shows("remembered: You are allergic to penicillin.")
+        await private.holds("file", "penicillin")
+        before = len(private.messages)
         await private.say("What do you know about me?")
-        await private.shows("allergic to penicillin.")
+        await private.shows("penicillin", after=before)
+        before = len(general.messages)
         await general.say("What do you know about me?")
-        assert "penicillin" not in (await general.shows("Only you see it."))["content"]
+        assert "penicillin" not in said(await general.shows("tabs over spaces", after=before))
 
     async def test_shows_that_a_contradiction_is_asked_about(self, demo: Demo) -> None:
-        cooking, private = demo["#cooking"], demo["direct messages"]
+        cooking, private = await demo.at("#cooking"), await demo.at("direct messages")
         await cooking.say("!memory remember My favourite dish is lasagne")
-        await cooking.shows("Remembered: My favourite dish is lasagne")
+        await cooking.shows("My favourite dish is lasagne")
         await cooking.say("My favourite dish is pizza")
         await private.shows("Which is right?")
         await private.press("Use the new")
+        await private.holds("file", "favourite dish is pizza")
+        before = len(cooking.messages)
         await cooking.say("What is my favourite dish?")
-        await cooking.shows("Your favourite dish is pizza.")
+        await cooking.shows("pizza", after=before)
+
+    async def test_shows_what_the_bot_holds_about_each_person_and_nobody_else(self, demo: Demo) -> None:
+        you, sam = await demo.at("#general"), await demo.at("#general, as Sam")
+        await sam.say("I prefer green tea")
+        await sam.holds("file", "green tea")
+        await sam.holds("commits", "green tea")
+        await sam.say("What do I prefer?")
+        await sam.holds("prompt", "What do I prefer?")
+        assert "green tea" not in you.view["held"]["file"]
+        assert "What do I prefer?" not in you.view["held"]["prompt"].splitlines()[-1]
+
+    async def test_takes_the_last_prompt_back_with_what_it_was_made_from(self, demo: Demo) -> None:
+        sam = await demo.at("#general, as Sam")
+        await sam.say("I prefer a window seat")
+        await sam.holds("file", "window seat")
+        await sam.say("Where do I sit?")
+        await sam.holds("prompt", "window seat")
+        await sam.command("memory forget", {"memory": "window seat"})
+        await sam.press("Forget")
+        await sam.until(lambda: "window seat" not in sam.view["held"]["prompt"])
 
     async def test_makes_you_the_owner_and_not_sam(self, demo: Demo) -> None:
-        await demo["#general, as Sam"].command("hatch show")
-        await demo["#general, as Sam"].shows("Only my owners can do that")
-        await demo["#general"].command("hatch show")
-        await demo["#general"].shows("I have no personality yet")
+        you, sam = await demo.at("#general"), await demo.at("#general, as Sam")
+        await sam.command("hatch show")
+        await sam.shows("Only my owners can do that")
+        await you.command("hatch show")
+        await you.shows("I have no personality yet")
 
-    async def test_offers_its_settings_to_you_and_not_to_sam(self, demo: Demo) -> None:
-        assert "settings" in await demo["#general"].commands()
-        assert "settings" not in await demo["#general, as Sam"].commands()
+    async def test_offers_its_settings_to_admins_and_not_to_sam(self, demo: Demo) -> None:
+        for name, offered in [("#general", True), ("#general, as Mo", True), ("#general, as Sam", False)]:
+            commands = (await (await demo.at(name)).offered())["commands"]
+            assert ("settings" in [one["name"] for one in commands]) is offered
 
-    @pytest.mark.parametrize("page", ["#cooking", "direct messages"])
-    async def test_sends_a_file_as_a_message_of_yours(self, demo: Demo, page: str) -> None:
-        await demo[page].command("attach", {"text": "Look at this"}, file=("notes.txt", b"flour, eggs"))
-        message = await demo[page].shows("Look at this", by="you")
-        assert await demo[page].file(message) == ("notes.txt", b"flour, eggs")
+    @pytest.mark.parametrize("place", ["#cooking", "direct messages"])
+    async def test_sends_a_file_as_a_message_of_yours(self, demo: Demo, place: str) -> None:
+        page = await demo.at(place)
+        await page.say("Look at this", ("notes.txt", b"flour, eggs"))
+        message = await page.shows("Look at this", by="you")
+        assert await page.file(message) == ("notes.txt", b"flour, eggs")
 
     async def test_takes_a_typo_for_one(self, demo: Demo) -> None:
-        await demo["#general"].say("!memory foo")
-        await demo["#general"].shows("There is no `!memory foo`.")
-
-    async def test_opens_a_page_where_the_talk_is_now(self, demo: Demo) -> None:
-        await demo["#cooking"].say("This is the newest")
-        await demo["#cooking"].shows("I'm the offline model")
-        await demo["#cooking"].open()
-        assert "This is the newest" in demo["#cooking"].texts
+        general = await demo.at("#general")
+        await general.say("!memory foo")
+        await general.shows("`!memory foo`")
 
 
 class TestAModel:
@@ -159,11 +184,12 @@ class TestAModel:
         async with MessagesServer(default=slow_to_learn) as model:
             told = {"ANTHROPIC_BASE_URL": model.base_url, "DISCOCLAW_EDIT_INTERVAL_S": "0"}
             async with running(tmp_path, **told) as demo:
-                page = demo["#general"]
+                page = await demo.at("#general")
                 await page.say("the first")
                 assert "ends" not in (await page.shows("It begins"))["content"]
-                await demo["#cooking"].say("meanwhile")
-                await demo["#cooking"].shows("ok")
+                cooking = await demo.at("#cooking")
+                await cooking.say("meanwhile")
+                await cooking.shows("ok")
                 written.set()
                 await page.shows("It begins and it ends.")
                 async with asyncio.timeout(PATIENCE):
@@ -177,11 +203,16 @@ class TestAModel:
 class TestTheNextDemo:
     async def test_knows_you_unless_it_is_fresh(self, tmp_path: Path) -> None:
         async with running(tmp_path) as demo:
-            await demo["#general"].say("I prefer tabs over spaces")
-            await demo["#general"].shows("remembered: You prefer tabs over spaces.")
+            general = await demo.at("#general")
+            await general.say("I prefer tabs over spaces")
+            await general.holds("file", "tabs over spaces")
         async with running(tmp_path) as demo:
-            await demo["#general"].say("What do I prefer?")
-            await demo["#general"].shows("You prefer tabs over spaces.")
+            general = await demo.at("#general")
+            assert general.messages == []
+            await general.say("What do I prefer?")
+            await general.shows("tabs over spaces")
         async with running(tmp_path, "--port", "0", "--fresh") as demo:
-            await demo["#general"].say("What do I prefer?")
-            await demo["#general"].shows(NOBODY_KNOWN)
+            general = await demo.at("#general")
+            await general.say("What do I prefer?")
+            assert "tabs" not in said(await general.shows(""))
+            assert general.view["held"]["file"] == ""

@@ -169,13 +169,13 @@ async def _talk(there: Installed) -> None:
     said = ""
     try:
         async with asyncio.timeout(DEMO_S), aiohttp.ClientSession() as session:
-            while not (pages := ADDRESS.findall(said)):
+            while not ADDRESS.search(said):
                 if not (line := await demo.stdout.readline()):
                     raise Failed(f"discoclaw demo ended:\n{said}")
                 said += line.decode()
-            page = await Page(session, pages[0][1]).open()
-            await page.say("I prefer tabs over spaces")
-            await page.shows("tabs over spaces")
+            async with Page(session, said) as page:
+                await page.say("I prefer tabs over spaces")
+                await page.shows("tabs over spaces")
     finally:
         if demo.returncode is None:
             demo.terminate()

@@ -7,13 +7,14 @@ let page;
 let command = null; // the one whose options are being filled in
 let fields = {};
 let offered = [];
+let owner = null; // the field that the suggestions are for
 let marked = 0;
 let asking = 0;
 
 export function begin(given) {
   page = given;
   $("#text").addEventListener("input", suggest);
-  $("#text").addEventListener("blur", () => setTimeout(() => { if (!$("#choices").contains(document.activeElement)) hide(); }, 150));
+  $("#text").addEventListener("blur", () => left($("#text")));
 }
 
 export const chosen = () => command;
@@ -32,8 +33,11 @@ function hide() {
   $("#text").removeAttribute("aria-activedescendant");
 }
 
+const left = (input) => setTimeout(() => { if (owner === input && document.activeElement !== input) hide(); }, 150);
+
 function offer(all, input) {
   offered = all;
+  owner = input;
   marked = 0;
   $("#choices").hidden = !all.length;
   $("#choices").replaceChildren(...all.map((one, number) => el("div", { role: "option", id: `choice-${number}`, "data-choice": one.label, onpointerdown: (event) => { event.preventDefault(); one.take(); } },
@@ -70,7 +74,8 @@ async function suggest() {
   if (exact) return pick(exact, text.slice(exact.name.length + 2));
   const words = typed.split(" ").filter(Boolean);
   const fits = commands.filter((one) => one.name.startsWith(typed) || words.every((word) => one.name.includes(word)));
-  fits.sort((one, other) => Number(other.name.startsWith(typed)) - Number(one.name.startsWith(typed)));
+  const rank = (one) => (one.name.startsWith(typed) ? 0 : 10) + one.name.split(" ").length;
+  fits.sort((one, other) => rank(one) - rank(other));
   offer(fits.slice(0, 25).map((one) => ({ label: `/${one.name}`, about: one.about, take: () => pick(one, "") })), $("#text"));
 }
 
@@ -107,7 +112,7 @@ function field(option, value) {
   if (option.autocomplete) {
     made.oninput = () => complete(option, made);
     made.onfocus = () => complete(option, made);
-    made.onblur = () => setTimeout(hide, 150);
+    made.onblur = () => left(made);
   }
   return made;
 }

@@ -148,7 +148,7 @@ function draw() {
   sessionStorage.setItem(`${session} seen`, JSON.stringify(seen));
   sessionStorage.setItem(`${session} at`, JSON.stringify([me, at]));
   document.body.dataset.me = known.person(me);
-  $("#text").placeholder = place ? `Write as ${known.person(me)} in ${place.kind === "dm" ? "a direct message" : `#${place.name}`}, or / for commands` : "";
+  $("#text").placeholder = place ? `Write as ${known.person(me)}${narrow.matches ? "" : ` in ${place.kind === "dm" ? "a direct message" : `#${place.name}`}, or / for commands`}` : "";
   const marks = { text: "#", thread: "↳", dm: "✉" };
   const entry = (one) => {
     const fresh = BigInt(one.last) > BigInt(seen[`${me} ${one.id}`] || 0) && (start || one.id !== feed);
@@ -172,7 +172,7 @@ function draft() {
   const note = $("#about-this");
   note.hidden = !about;
   if (about) note.replaceChildren(about.edit ? "Editing your message" : `Replying to ${talk.name(about.reply.author)}`, el("button.link", { type: "button", onclick: quit }, "Cancel"));
-  $("#files").replaceChildren(...files.map((one) => el("span.chip", {}, `📄 ${one.name}`, el("button.icon", { type: "button", "aria-label": `Remove ${one.name}`, onclick: () => { files = files.filter((other) => other !== one); draft(); } }, "✕"))));
+  $("#files").replaceChildren(...files.map((one) => el("span.chip", {}, `${one.name}`, el("button.icon", { type: "button", "aria-label": `Remove ${one.name}`, onclick: () => { files = files.filter((other) => other !== one); draft(); } }, "✕"))));
   grow();
   if (about) $("#text").focus();
 }

@@ -42,13 +42,16 @@ export function take(held) {
 function show(name, all, count, empty, joint) {
   const was = before && (Array.isArray(before[name]) ? before[name] : before[name].split("\n"));
   if (was && was.join("\n") === all.join("\n")) return;
-  const known = new Set(was || all);
+  const key = (text) => /^commit \w+/.exec(text)?.[0] || text; // where HEAD is may change
+  const known = new Set((was || all).map(key));
   const { whole, inside } = parts[name];
   parts[name].count.textContent = count;
-  const line = (text) => el(joint ? "span" : "pre", { className: known.has(text) ? "" : "new" }, text, joint || "");
+  const line = (text) => el(joint ? "span" : "pre", { className: known.has(key(text)) ? "" : "new" }, text, joint || "");
   inside.replaceChildren(all.length ? (joint ? el("pre", {}, all.map(line)) : el("div", {}, all.map(line))) : el("p.dim", {}, empty));
   if (was && name !== "prompt") {
     whole.classList.remove("changed");
     requestAnimationFrame(() => whole.classList.add("changed"));
+    const [box, fresh] = [$("pre", inside), [...inside.querySelectorAll(".new")].find((one) => one.textContent.includes('"text"'))];
+    if (fresh && joint) box.scrollTop = fresh.offsetTop - 24;
   }
 }

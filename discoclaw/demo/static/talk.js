@@ -16,7 +16,18 @@ let page;
 let messages = new Map();
 let settling = new Map();
 
-export function begin(given) { page = given; }
+let low = true; // whether the newest message is in sight
+
+export function begin(given) {
+  page = given;
+  const log = $("#log");
+  log.onscroll = () => { low = log.scrollHeight - log.scrollTop - log.clientHeight < 80; };
+  new ResizeObserver(stay).observe(log); // a phone's keyboard takes half of it
+}
+
+function stay() {
+  if (low) $("#log").scrollTop = $("#log").scrollHeight;
+}
 
 export function name(author) {
   return page.known.world.people.find((one) => one.id === author.id)?.name || author.global_name || author.username;
@@ -32,7 +43,6 @@ export function clear(note) {
 // Takes what changed: `set` are messages by key, `gone` keys. `first`: they were there already.
 export function take(set, gone, first) {
   const log = $("#log");
-  const below = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   for (const key of gone) {
     messages.delete(key);
     $(`#${key}`)?.remove();
@@ -46,7 +56,8 @@ export function take(set, gone, first) {
   }
   if (messages.size) $(".empty", log)?.remove();
   group();
-  if (below || first) log.scrollTop = log.scrollHeight;
+  low ||= first;
+  stay();
 }
 
 export const own = () => [...messages.values()].filter((one) => one.author.id === page.known.world.me && one.type === 0).at(-1);
@@ -158,10 +169,7 @@ async function fetched(message, url, type) {
 
 function picture(message, url, about) {
   const type = { jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp" }[url.split(".").pop().toLowerCase()] || "image/png";
-  const made = el("img", { alt: about || "A picture" });
-  const log = $("#log");
-  const low = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
-  made.onload = () => { if (low) log.scrollTop = log.scrollHeight; };
+  const made = el("img", { alt: about || "A picture", onload: stay });
   if (/^https?:/.test(url)) fetched(message, url, type).then((found) => { made.src = found; }, () => { made.alt = "A picture that isn't here"; });
   return made;
 }
@@ -173,7 +181,7 @@ function attached(message, one) {
     const href = await fetched(message, one.url, "").catch((error) => tell(error.message));
     if (href) el("a", { href, download: one.filename }).click();
   };
-  return el("div.attached", {}, el("button.quiet", { type: "button", onclick: save }, `📄 ${one.filename}`, el("span.small", {}, ` ${size}`)));
+  return el("div.attached", {}, el("button.quiet", { type: "button", onclick: save }, `${one.filename}`, el("span.small", {}, ` ${size}`)));
 }
 
 // ------------------------------------------------------------------ the menu of a message
