@@ -45,7 +45,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
     world = World(channel)
     settings = demo_settings(owner=str(world.you.id))
     held, token = Held(settings), secrets.token_urlsafe(24)
-    site = Site(world, Feed(world, held), token, _about(world, settings))
+    site = Site(world, Feed(world, held), token, about(world, settings))
     listener = Listener(site.application(), Listen(HOST, port), "--port")
     async with AsyncExitStack() as stack:
         stack.push_async_callback(listener.close)
@@ -67,7 +67,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
         await listener.close()  # else the pages that look would hold up the end
 
 
-def _about(world: World, settings: Settings) -> dict[str, object]:
+def about(world: World, settings: Settings) -> dict[str, object]:
     """What the page is told once."""
     offline = settings.model_provider == "offline"
     return {

@@ -1,4 +1,4 @@
-"""What the demo is started with: the model and the ports."""
+"""What the demo is started with: the model and the port."""
 
 import socket
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.demo.show import demo_settings, show
-from discoclaw.demo.world import PAGES
 
 LOCAL = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:11434"}
 
@@ -40,17 +39,19 @@ def test_who_tries_the_demo_is_an_owner_beside_those_of_the_environment(
     assert demo_settings(owner="1").owners == {"1", "7"}
 
 
-async def test_a_port_that_another_program_has_is_named(
+async def test_a_port_that_another_program_has_is_named_and_nothing_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    kept = demo_settings(owner="1").memory_dir / "durable" / "1.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        first, last = taken.getsockname()[1] - PAGES + 1, taken.getsockname()[1]
-        with pytest.raises(SettingsError, match=r"can't use port \d+: .*; try --port 0") as told:
-            await show(channel="general", port=first, fresh=False, say=print)
-        named = int(str(told.value).split("port ")[1].split(":")[0])
-        assert first <= named <= last  # another program may have one of those before it, too
-        with pytest.raises(SettingsError, match=f"can't use port {last}: "):
-            await show(channel="general", port=last, fresh=False, say=print)
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            SettingsError, match=f"--port=127.0.0.1:{port}: can't listen there: another program"
+        ):
+            await show(channel="general", port=port, fresh=True, say=print)
+    assert kept.read_text() == "{}"

@@ -65,13 +65,18 @@ class Page:
         await self.act("slash", files, name=name, options=options or {})
 
     async def press(self, label: str) -> None:
-        """Press the newest button of that name."""
-        message, button = [
-            (message, part)
-            for message in self.messages
-            for part in walk_components(message["components"])
-            if part.get("label") == label and not part.get("disabled")
-        ][-1]
+        """Press the newest button of that name, once it is there."""
+
+        def found() -> tuple[Json, Json] | None:
+            fits = [
+                (message, part)
+                for message in self.messages
+                for part in walk_components(message["components"])
+                if part.get("label") == label and not part.get("disabled")
+            ]
+            return fits[-1] if fits else None
+
+        message, button = await self.until(found)
         await self.act("press", message=message["id"], id=button["custom_id"])
 
     async def fill(self, **values: Any) -> None:
