@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,6 +17,8 @@ from tests.process.pages import ADDRESS, PATIENCE, Page
 from tests.process.test_demo import Demo, running
 
 OUTSIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+WIDE = """[...document.querySelectorAll("body *")].filter((one) => one.checkVisibility()
+  && one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 90))"""
 SHOTS = os.environ.get("PAGE_SHOTS")
 """A folder for pictures of the page, for somebody who wants to look at them."""
 DESKTOP, PHONE = (1280, 800), (390, 844)
@@ -38,22 +39,21 @@ class Visit:
         self.tab = tab
         self.phone = width < 600
 
-    async def until(self, expression: str) -> Any:
+    async def until(self, expression: str) -> None:
         """Wait until an expression is true."""
         try:
             async with asyncio.timeout(PATIENCE):
-                while not (value := await self.tab.js(expression)):
+                while not await self.tab.js(f"!!({expression})"):  # noqa: ASYNC110 - no event comes out
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise TimeoutError(f"{expression}; the page shows: {await self.tab.text()}") from None
-        return value
 
     async def press(self, selector: str) -> None:
         """Press what matches and can be seen, once it is there."""
-        quoted = json.dumps(selector)
         await self.until(
-            f"(() => {{ const one = [...document.querySelectorAll({quoted})].filter((one) => one.offsetParent"
-            f" && getComputedStyle(one).visibility === 'visible').at(-1); one?.click(); return !!one; }})()"
+            f"(() => {{ const one = [...document.querySelectorAll({json.dumps(selector)})]"
+            f".filter((one) => one.checkVisibility({{ visibilityProperty: true }})).at(-1);"
+            f"one?.click(); return !!one; }})()"
         )
 
     async def step(self, step: str, act: int) -> None:
@@ -65,12 +65,13 @@ class Visit:
     async def shows(self, words: str, *, by: str = "DiscoClaw") -> None:
         """Wait until the newest message of somebody has words."""
         await self.until(
-            f"[...document.querySelectorAll('#log [data-by={by}]')].at(-1)?.innerText.includes({json.dumps(words)})"
+            f"[...document.querySelectorAll('#log [data-by={by}]')].at(-1)"
+            f"?.innerText.includes({json.dumps(words)})"
         )
 
     async def picture(self, name: str) -> None:
         """A picture of the window, if somebody wants it; everything has to fit in it, in both schemes."""
-        assert not await self.tab.js(OUTSIDE), f"{name} is wider than the window"
+        assert not await self.tab.js(OUTSIDE), f"{name} is wider: {await self.tab.js(WIDE)}"
         if self.phone:
             assert await self.tab.js(SMALL) == []
         for dark in (False, True) if SHOTS else ():

@@ -221,6 +221,7 @@ async function send() {
 
 function done(text) {
   welcome.said(me, feed, text);
+  if (document.activeElement.closest("#options")) $("#text").focus();
   $("#text").value = "";
   files = [];
   about = null;

@@ -46,8 +46,8 @@ async function take(step, number) {
   const act = step.acts[number];
   await page.be(act.who);
   await page.go(act.where);
-  if (act.go) tick(step, number);
-  else await page.type(act.say);
+  if (act.say) await page.type(act.say);
+  if (act.go || act.say.startsWith("/")) tick(step, number);
 }
 
 function tick(step, number) {
