@@ -95,7 +95,7 @@ $(DEMO_READY): requirements/demo.txt
 $(DEV): requirements/dev.txt
 $(READY) $(DEMO_READY) $(DEV): pyproject.toml | $(BIN)/python
 	@echo "Installing the $$(grep -c == requirements/$(SET).txt) packages of requirements/$(SET).txt …"
-	@$(BIN)/pip install --quiet --require-hashes -r requirements/$(SET).txt
+	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/$(SET).txt
 	@echo "Installing discoclaw itself …"
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	$(if $(EXTRA),$(BIN)/pip install --quiet --no-build-isolation -e '.$(EXTRA)')

@@ -48,7 +48,7 @@ class Seen:
         self._clock = clock
         self._last: dict[str, Last] = {}
         self.watch: Callable[[Any], None] = lambda request: None
-        """Takes each request before it is sent: who shows prompts sets it."""
+        """Is called with each request before it is sent. The demo sets it, to show prompts."""
 
     def answered(self, what: str) -> None:
         """A call for `what` was answered."""

@@ -6,7 +6,7 @@ possible raises SetupError, BackendError or Impossible, whose texts the page sho
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import simcord
@@ -39,15 +39,17 @@ class Acts:
         self._world = world
         self._env = world.env
         self._modals: dict[str, simcord.InteractionResult] = {}
-        done = (self._send, self._edit, self._delete, self._react, self._type, self._thread)
-        done += (self._press, self._choose, self._submit, self._slash, self._complete, self._menu)
-        self._known = {work.__name__.removeprefix("_"): work for work in done}
+        known: tuple[Callable[[_Scene], Awaitable[Any]], ...] = (
+            *(self._send, self._edit, self._delete, self._react, self._type, self._thread),
+            *(self._press, self._choose, self._submit, self._slash, self._complete, self._menu),
+        )
+        self._known = {work.__name__.removeprefix("_"): work for work in known}
 
     async def do(
         self, person: Person, channel: simcord.ChannelHandle, act: Mapping[str, Any], files: Sequence[File]
     ) -> dict[str, Any]:
         """Carry out an act, and return what the page needs to know. Raises SetupError and others."""
-        work = self._known.get(act.get("do", ""))
+        work = self._known.get(str(act.get("do")))
         if work is None:
             raise Impossible("The page doesn't know how to do that")
         async with self._env.acting:

@@ -135,7 +135,7 @@ function taken({ set, gone }, first) {
   if (world) draw();
 }
 
-const title = (place) => (place.kind === "dm" ? `Direct messages with ${place.name}` : `#${place.name}`);
+const title = (place) => `${place.kind === "dm" ? "@" : "#"}${place.name}`;
 
 function draw() {
   const start = at === "start";
