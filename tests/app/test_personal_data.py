@@ -108,7 +108,7 @@ def parts_there_are() -> set[type[PersonalData]]:
         one = waiting.pop()
         waiting += one.__subclasses__()
         ours = one.__module__.startswith("discoclaw.") and one.__module__ != "discoclaw.memory.off"
-        ours         ours = one.__module__.startswith("discoclaw.") and one.__module__ != "discoclaw.memory.off"= not one.__module__.startswith("discoclaw.demo.")  # joins by itself, in `demo/show`
+        ours &= not one.__module__.startswith("discoclaw.demo.")  # `demo/show` has it join by itself
         if ours and one is not PersonalData:
             found.add(one)
     return {_port(one) for one in found if not inspect.isabstract(one)}
