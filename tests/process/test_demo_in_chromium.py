@@ -226,6 +226,33 @@ async def test_what_is_said_never_becomes_markup(tmp_path: Path) -> None:
         assert await you.tab.js(f"{inside}.querySelector('pre').innerText") == "<i>1</i>"
 
 
+async def test_a_picture_is_dropped_sent_and_seen(tmp_path: Path) -> None:
+    async with visit(tmp_path, DESKTOP) as (_, you):
+        await you.press('[data-name="general"]')
+        await you.until("document.activeElement.id === 'text'")
+        await you.tab.js(
+            """(() => {
+              const canvas = Object.assign(document.createElement("canvas"), { width: 300 });
+              canvas.toBlob((blob) => {
+                const dataTransfer = new DataTransfer();
+                dataTransfer.items.add(new File([blob], "sky.png", { type: "image/png" }));
+                document.querySelector("#talk").dispatchEvent(new DragEvent("drop", { dataTransfer }));
+              });
+            })()"""
+        )
+        await you.until("document.querySelector('#files').innerText.includes('sky.png')")
+        await _type(you.tab, "Look")
+        await _key(you.tab, "Enter")
+        await you.until("document.querySelector('#log [data-by=you] img')?.naturalWidth === 300")
+        await _type(you.tab, "/memory remember I like clouds")
+        await _key(you.tab, "Enter")
+        await you.until("document.querySelector('#log [data-hidden]')?.innerText.includes('I like clouds')")
+        await _type(you.tab, "/memory history graph")
+        await _key(you.tab, "Enter")
+        await you.until("document.querySelector('#log [data-hidden] img')?.naturalWidth")
+        assert await you.tab.js("document.querySelectorAll('#log [data-hidden] img').length") == 1
+
+
 async def _type(tab: Tab, text: str) -> None:
     await tab.call("Input.insertText", text=text)
 

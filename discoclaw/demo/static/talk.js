@@ -123,7 +123,7 @@ function draw(message) {
     message.edited_timestamp && !bot ? el("span.small", {}, "(edited)") : null,
     message.message_snapshots?.map((one) => card(null, [el("div.small", {}, "Forwarded"), el("div.text", {}, marks(one.message.content || "", known))])),
     message.embeds.map((one) => embed(one, at)),
-    message.attachments.map((one) => attached(message, one)),
+    message.attachments.filter((one) => !JSON.stringify(message.components).includes(one.url)).map((one) => attached(message, one)),
     message.components.map((one) => part(one, at)));
   return el("article.message", { id: `m${message.id}`, "data-message": message.id, "data-by": name(message.author), "data-hidden": hidden ? "" : null },
     quoted && el("button.quoted", { type: "button", onclick: () => show(quoted.id) }, unseen("In reply to "), el("strong", {}, name(quoted.author)), " ", quoted.content.slice(0, 90) || "a card"),
