@@ -53,6 +53,8 @@ function mark(input) {
 
 // Whether a key was for the list of suggestions.
 export function key(event) {
+  const whole = event.key === "Enter" && event.target.id === "text" && offered.some((one) => one.label === event.target.value.trim());
+  if (whole) hide(); // the command is there already: use it
   if (!offered.length) return false;
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     marked = (marked + (event.key === "ArrowDown" ? 1 : offered.length - 1)) % offered.length;
