@@ -36,8 +36,8 @@ def steps(world: World) -> list[dict[str, Any]]:
             "about": "What you say in direct messages stays there.",
             "acts": [
                 act(you, private, "I'm allergic to penicillin", "Say it in a direct message"),
-                act(you, private, "What do you know about me?", "Ask there"),
-                act(you, general, "What do you know about me?", f"Ask in {here}"),
+                act(you, private, "What am I allergic to?", "Ask there"),
+                act(you, general, "What am I allergic to?", f"Ask in {here}"),
             ],
         },
         {
