@@ -251,14 +251,7 @@ class AskOffer:
     held: Item | None
 
 
-@dataclass(frozen=True, slots=True)
-class WelcomeOffer:
-    """What somebody new is told once: what is remembered, with buttons to see it and to switch it off."""
-
-    user_id: str
-
-
-AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer | WelcomeOffer
+AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer
 """What may be shown below an answer, with buttons."""
 
 

@@ -9,7 +9,7 @@ import logging
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
-from discoclaw.core.ports import AskOffer, WelcomeOffer
+from discoclaw.core.ports import AskOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
 from discoclaw.memory.people.asked_back import AskedBack
@@ -18,6 +18,11 @@ from discoclaw.session.arrival import Arrival
 from discoclaw.session.deadline import in_time, noted_in_time
 
 log = logging.getLogger(__name__)
+
+WELCOME = (
+    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
+    "I say this only once."
+)
 
 
 class Asking:
@@ -48,14 +53,20 @@ class Asking:
         noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
         return (found,) if noted else ()
 
-    async def welcome(self, arrival: Arrival) -> tuple[WelcomeOffer, ...]:
-        """What somebody new is told once, below the first answer that they asked for by name or in a DM."""
+    async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
+        """What somebody new is told once, below the first answer that they asked for by name or in a DM.
+
+        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
+        """
         user_id, permission = arrival.message.author.id, arrival.permission
         addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
-        if not (self._welcomes and addressed) or not permission.holds or not self._asked.may_be_new(user_id):
-            return ()
+        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
+            return []
+        known = self._memory.view_in_ram(arrival.subject, branch) if branch is not None else None
+        if known is None or known.items:
+            return []
         new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
-        return (WelcomeOffer(user_id),) if new and permission.holds else ()
+        return [WELCOME] if new and permission.holds else []
 
     async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
         """The question for a person where they speak. Raises MemoryFault."""

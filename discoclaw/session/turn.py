@@ -171,8 +171,11 @@ class Turns:
         if answered.less is None or answered.less.level == "small":  # memory alone reads no files
             notices += partly(ready.prompt.files)
         notices += [less_text(answered.less)] if answered.less is not None else []
-        if notices and not shows_nothing(answered.text):
-            await reply.note(notices)
+        if not shows_nothing(answered.text):
+            if not turn.stopped and answered.failure is None:
+                notices += await self._asking.welcome(arrival, gathered.items.branch)
+            if notices:
+                await reply.note(notices)
 
         def explained(answer_id: str) -> None:
             self._record.reasons(there, answer_id, ready)
@@ -195,7 +198,7 @@ class Turns:
             raise answered.failure
         if not turn.stopped:  # whoever stopped the answer wants no question either
             hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-            offers: list[AnyOffer] = [*answered.offers, *hatching, *await self._asking.welcome(arrival)]
+            offers: list[AnyOffer] = [*answered.offers, *hatching]
             if not offers:  # one question at a time
                 offers += await self._asking.offers(arrival, gathered.items.branch)
             await _offer(offers, reply, there.session_key)

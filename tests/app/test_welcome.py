@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.carding import labels
+from discoclaw.core.errors import ModelError
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.conftest import STORES
@@ -26,9 +26,8 @@ class TestSomebodyNew:
     ) -> None:
         async with start(welcome=True, store=store) as world:
             await world.ann.send_dm("hello there")
-            assert "`/memory show`" in world.answer(world.ann_dm)
-            assert "`/memory data optout`" in world.answer(world.ann_dm)
-            assert labels(world.ann_dm.last_message) == ["What you remember", "Stop remembering me…"]
+            assert "/memory show" in world.answer(world.ann_dm)
+            assert "/memory data optout" in world.answer(world.ann_dm)
             await world.restart()
             await world.ann.send(world.general, f"{mention(world)} good morning")
             assert (self.told(world, world.ann_dm), self.told(world, world.general)) == (1, 0)
@@ -46,11 +45,25 @@ class TestSomebodyNew:
                 await person.send(world.general, f"{mention(world)} good morning")
             assert self.told(world, world.general) == 2
 
-    async def test_gets_the_answer_first(self, start: Start) -> None:
+    async def test_gets_the_answer_and_below_it_one_line(self, start: Start) -> None:
         async with start(Scripted("Good morning!"), welcome=True) as world:
             await world.ann.send_dm("good morning")
-            assert world.shown(world.ann_dm)[1] == "Good morning!"
-            assert self.ONCE in world.shown(world.ann_dm)[2]
+            answer, line = world.answer(world.ann_dm).split("\n\n")
+            assert answer == "Good morning!"
+            assert line.startswith("-# ") and self.ONCE in line
+
+    async def test_is_nobody_who_had_something_remembered(self, start: Start) -> None:
+        async with start(welcome=True) as world:
+            await world.ann.send_dm("!memory remember I like tea")
+            await world.ann.send_dm("hello there")
+            assert self.told(world, world.ann_dm) == 0
+
+    async def test_is_told_below_the_first_answer_that_did_not_fail(self, start: Start) -> None:
+        async with start(Scripted(ModelError(), "Hello!"), welcome=True) as world:
+            await world.ann.send_dm("hello there")
+            assert self.told(world, world.ann_dm) == 0
+            await world.ann.send_dm("hello again")
+            assert self.told(world, world.ann_dm) == 1
 
     @pytest.mark.parametrize(
         "off",
@@ -67,11 +80,3 @@ class TestSomebodyNew:
             await world.ann.send_dm("!memory optout")
             await world.ann.send_dm("hello there")
             assert self.told(world, world.ann_dm) == 0
-
-    async def test_can_switch_it_off_with_the_button(self, start: Start) -> None:
-        async with start(welcome=True) as world:
-            await world.ann.send_dm("hello there")
-            ann = world.ann.user
-            pressed = await ann.click(world.ann_dm.last_message, label="Stop remembering me…")
-            await ann.click(pressed.response, label="Stop remembering me")
-            assert world.app.storage.people.choices.opted_out(str(world.ann.id))

@@ -2,9 +2,8 @@
 
 from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
-from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts import naming, offers, pending
-from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, HatchOffer, WelcomeOffer
+from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, HatchOffer
 
 
 def offered(offer: AnyOffer) -> Card:
@@ -15,8 +14,6 @@ def offered(offer: AnyOffer) -> Card:
         return cards.proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
     if isinstance(offer, HatchOffer):
         return cards.interview(offers.NO_PERSONALITY, user_id)
-    if isinstance(offer, WelcomeOffer):
-        return cards.welcome(offers.WELCOME, user_id, (helping.SHOW, helping.OPT_OUT))
     if isinstance(offer, ChoiceOffer):
         verb = "edit" if offer.text else "forget"
         return cards.choosing(naming.offered(verb, offer.about, offer.text), user_id, verb, offer.branch)

@@ -3,8 +3,6 @@
 They have no frame: small print with its buttons, so that they take no more room than a text would.
 """
 
-from collections.abc import Sequence
-
 from discoclaw.bot.cards.card import Button, Card, Entry
 
 
@@ -44,12 +42,6 @@ def choosing(text: str, user_id: str, verb: str, branch: str) -> Card:
 def interview(text: str, user_id: str) -> Card:
     """An offer to set up a personality."""
     return _beside(text, Button(f"hatch:{user_id}", "Start the interview"))
-
-
-def welcome(text: str, user_id: str, opens: Sequence[tuple[str, str]]) -> Card:
-    """What somebody new is told, with buttons that open commands."""
-    buttons = [Button(f"open:{user_id}:{command}", label) for label, command in opens]
-    return Card("", [Entry(text)], controls=buttons, colour=None)
 
 
 def _beside(text: str, button: Button) -> Card:

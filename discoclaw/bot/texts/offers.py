@@ -6,11 +6,6 @@ NO_PERSONALITY = (
     f"{NOTE}I have no personality yet. Shall we set one up? It takes a few questions; I ask this only once."
 )
 
-WELCOME = (
-    f"{NOTE}I remember what you tell me about yourself. `/memory show` shows it, `/memory data optout` "
-    "switches that off. I say this only once."
-)
-
 
 def switch(persona: str) -> str:
     return f"{NOTE}Switch to your persona **{name(persona)}**?"

@@ -200,7 +200,7 @@ def from_memory(turn: ParsedTurn) -> str:
     elif language_of(message).patterns["thanks"].match(message):
         text = language_of(message).says["thanks"]
     else:
-        found = _relevant(message, turn.notes) if terms(message) else []
+        found = _relevant(message, turn.notes) or _sharing(message, turn.notes)
         text = (
             f"I can only look it up in my memory for now. It says: {_told(found)}" if found else NOT_IN_MEMORY
         )
@@ -365,6 +365,13 @@ def _relevant(question: str, notes: Sequence[str]) -> list[str]:
     }
     fewest = 0 if re.search(r" (?:or|oder|ou|o) ", question) else len(asked) / 2
     return [note for note, count in shared.items() if count > fewest and count == max(shared.values())]
+
+
+def _sharing(question: str, notes: Sequence[str]) -> list[str]:
+    """The notes that share most words with a question: what is shown is not said to be the answer."""
+    asked = set(terms(question))
+    shared = {note: len(asked & set(terms(note))) for note in notes}
+    return [note for note, count in shared.items() if 0 < count == max(shared.values())]
 
 
 def _is_of_another(note: str, question: str) -> bool:
