@@ -20,7 +20,7 @@ from discoclaw.core.errors import ChatError
 WINDOW_S: Final = 600
 """Each person gets one code in such a time. It is valid until the end of the next one."""
 MOST: Final = 50
-"""So many codes are told; whoever sets up a bot needs few."""
+"""So many codes are told in such a time; whoever sets up a bot needs few."""
 INTENTS: Final = discord.Intents(guilds=True, messages=True)
 TEXT: Final = "Nobody may talk to me yet. Whoever runs me can let you in now, with `discoclaw pair {}`."
 
@@ -49,13 +49,21 @@ class Pairing:
     def __init__(self, token: str) -> None:
         self._token = token
         self._told = set[str]()
+        self._window = 0
+
+    def code(self, user_id: str, now_s: float) -> str | None:
+        """The code to tell somebody at a time (s); None if they know it, or too many were told just now."""
+        if self._window != (window := int(now_s // WINDOW_S)):  # strangers shut nobody out for good
+            self._window, self._told = window, set()
+        if user_id in self._told or len(self._told) >= MOST:
+            return None
+        self._told.add(user_id)
+        return code_of(self._token, user_id, now_s)
 
     async def answer(self, message: discord.Message) -> str | None:
         """Answer a message with its author's code, and return that; None if there is no answer."""
-        code = code_of(self._token, str(message.author.id), time.time())
-        if message.author.bot or code in self._told or len(self._told) >= MOST:
+        if message.author.bot or (code := self.code(str(message.author.id), time.time())) is None:
             return None
-        self._told.add(code)
         with suppress(ChatError), discord_errors():
             await message.reply(TEXT.format(code), mention_author=False)
         return code
