@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import discord
 
 from discoclaw.bot.looking import Session, logged_in, understood
+from discoclaw.show.words import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,10 @@ async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str
 
 
 async def described(token: str, user_id: str, *, api: str | None) -> str:
-    """An account: names, id, and on which of the bot's first servers it is. Raises as `looking.look` does."""
+    """An account: names, id, and on which of the bot's first servers it is. Raises as `looking.look` does.
+
+    The name that people choose freely stands last and in quotes: it may look like the rest of it.
+    """
     async with logged_in(token, api=api) as session:
         on = list[str]()
         with understood(api):
@@ -47,4 +51,5 @@ async def described(token: str, user_id: str, *, api: str | None) -> str:
             with understood(api), suppress(discord.NotFound):
                 await session.client.http.get_member(int(guild.id), int(user_id))
                 on.append(guild.name)
-        return f"{user.display_name} (@{user.name}, {user_id}), on {', '.join(on) or 'no server of the bot'}"
+        where = f"on {', '.join(on) or 'no server of the bot'}"
+        return f"@{user.name} ({user_id}), {where}, who goes by {quoted(user.display_name)}"

@@ -489,7 +489,7 @@ CODE = re.compile(r"[A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}")
 class TestPairing:
     async def test_names_who_wrote_to_the_bot_as_its_owner(self, newcomer: Newcomer) -> None:
         discord, ann = newcomer.discord, newcomer.ann
-        eve = discord.add_user("Ann\x1b[2K")  # who looks alike
+        eve = discord.add_user(f"Ann (@ann, {ann.id})\x1b[2K")  # who looks alike
         screen = await newcomer.begins(DISCORD_GATEWAY=discord.gateway_url)
         await screen.shows(TOKEN_ASKED)
         screen.type(TOKEN)
@@ -502,10 +502,10 @@ class TestPairing:
         asked = await discord.say(eve, discord.dm(eve), "let me in")
         told = await discord.wait_for_message(asked.channel, "Whoever runs me", timeout=PATIENCE)
         code = CODE.findall(told.content)[0]
-        await screen.shows(f"{code} is Ann")
+        await screen.shows(f"{code} is @")
         line = await screen.shows("\n")
         assert "\x1b" not in line
-        assert f", {eve.id}), on The Club." in line
+        assert f" ({eve.id}), on The Club, who goes by “Ann (@ann, {ann.id})" in line
         await screen.shows(f"{PAIR} [3]: ")
         screen.type("")  # who only presses Enter lets nobody in
         await screen.shows("! the bot would answer nobody")
@@ -574,7 +574,7 @@ class TestPairing:
             await wrong.shows("discoclaw: this is no code of this bot, or it is too old")
             assert await wrong.ended() == 1
             screen = await newcomer.types("pair", code)
-            await screen.shows(f"{code} is Ann")
+            await screen.shows(f"{code} is @")
             await answered(screen, f"{PAIR} [3]", "allow")
             await screen.shows("Wrote .env. Start the bot again, so that it knows.")
             assert await screen.ended() == 0
