@@ -12,6 +12,7 @@ from typing import Any, Final
 import simcord
 from simcord import interactions
 from simcord.backend import serializers
+from simcord.backend.access import message_accessible
 from simcord.results import to_discord_message
 
 from discoclaw.demo.world import Person, World
@@ -195,11 +196,14 @@ class Acts:
     # ------------------------------------------------------------------ from what the page sends
 
     def _message(self, scene: "_Scene", name: str = "message") -> Any:
-        """The message that an act names; simcord refuses those that the person can't see."""
+        """The message that an act names, if the person can see it."""
         named = scene.text(name)
         if not named.isdigit():
             raise Impossible("There is no such message")
-        return to_discord_message(self._env, self._env.backend.get_message(scene.channel.id, int(named)))
+        found = self._env.backend.get_message(scene.channel.id, int(named))
+        if not message_accessible(self._env.backend, scene.channel.id, found, scene.person.id, history=True):
+            raise Impossible("There is no such message")
+        return to_discord_message(self._env, found)
 
     def _options(self, scene: "_Scene", *, partial: bool) -> dict[str, Any]:
         """The options of a slash command, as simcord wants them; `partial`: only those that are right."""

@@ -301,6 +301,8 @@ class TestWhoMaySee:
         assert "Psst" not in of_sam.texts
         with pytest.raises(Refused):
             await of_sam.act("press", message=message["id"], id="mine")
+        with pytest.raises(Refused, match="There is no such message"):
+            await of_sam.act("thread", message=message["id"], name="Psst")
 
     async def test_a_file_is_there_for_those_who_see_its_message(self, demo: Demo) -> None:
         general, sam = await demo.at(), await demo.at("#cooking", "Sam")
