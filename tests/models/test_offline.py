@@ -138,6 +138,13 @@ class TestTalking:
         assert await reply(message)
 
 
+class TestLongMessages:
+    async def test_are_no_request_for_code_because_of_words_far_apart(self) -> None:
+        """A pattern that joins any two words of a text tries all pairs: 100 kB took more than 15 seconds."""
+        assert "```" in await reply("show me a script")
+        assert "```" not in await reply(f"show {'me the words ' * 60} of a script")
+
+
 class TestRememberingOnRequest:
     @pytest.mark.parametrize(
         ("message", "kept"),

@@ -63,7 +63,7 @@ _PAST = re.compile(r"\bsummar|\btalk(?:ed|ing)? about|\bdiscuss|\bconversation\b
 _LONG = re.compile(r"\blong\b", _I)
 _CODE = re.compile(
     r"^(?:long|code)[.!?]*$"
-    r"|\b(?:show|write|give|print|post|send|make)\b.*\b(?:code|script|snippet|program|function|long)\b",
+    r"|\b(?:show|write|give|print|post|send|make)\b.{0,200}\b(?:code|script|snippet|program|function|long)\b",
     _I,
 )
 _THIRD = re.compile(r"\b(?:they|they're|them|their|theirs|themselves)\b", _I)
