@@ -255,9 +255,9 @@ def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.Vie
 
 
 def open_view(user_id: str, opens: Sequence[tuple[str, str]]) -> discord.ui.View:
-    """Buttons by what they say, and what each opens. What is too long for Discord has none."""
-    ids = [(f"open:{user_id}:{text}", label) for label, text in opens]
-    return lasting(*(OpenButton(one, label) for one, label in ids if len(one) <= 100))
+    """Buttons by what they say, and what each opens, once. What is too long for Discord has none."""
+    ids = {f"open:{user_id}:{text}": label for label, text in opens}
+    return lasting(*(OpenButton(one, label) for one, label in ids.items() if len(one) <= 100))
 
 
 def lost_view(user_id: str) -> discord.ui.View:

@@ -4,7 +4,7 @@
     request_of("please forget my cat")             ->  Request("forget", "my cat")
     request_of("can you help me cook?")            ->  None
 
-Only a message that is such a request as a whole counts: a request that is missed goes to the model, which can
+Only a message that is such a request as a whole, and quotes nobody, counts: a request that is missed goes to the model, which can
 answer it, but talk that is taken for a request gets no answer. The sentences are in `requests.txt`, in every
 language whose function words `core/languages` has, and a few more. Knows nothing about what is done then.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from discoclaw.core.own_words import own_words
 from discoclaw.core.words import fold
 
 _LONGEST = 100
@@ -43,7 +44,7 @@ def request_of(text: str, name: str = "") -> Request | None:
     kinds, to_forget, of_talk = _sentences()
     for kind, known in kinds.items():
         if known.fullmatch(said):
-            return Request(kind)
+            return Request(kind) if _plain(" ".join(own_words(text))) == _plain(text) else None
     found = to_forget.fullmatch(text.strip())
     return Request("forget", found["what"]) if found and not of_talk.search(found["what"]) else None
 

@@ -56,6 +56,7 @@ ANSWERED = {
     "Did you mean `!memory show`?": "!memroy show | /memory show | /memory shwo | !show | !memory shwo",
     "Did you mean `!memory forget my cat`?": "!memroy forget my cat | /memory forgt my cat | /forget my cat",
     "Did you mean `!memory data optout`?": "/memory data optout",
+    "Did you mean `!memory help`?": "/memory help | !memroy help",
 }
 TALK = """
     forget about the meeting, let's go out | can you help me cook? | who are you talking about?
@@ -67,6 +68,11 @@ TALK = """
     delete the last line | how do I delete my account on GitHub? | how do I delete everything on my disk?
     stop it | stop remembering the milk | I don't remember anything | don't remember what I said
     stop talking about me | how do you work with pandas? | show me a picture
+    how does it work? | And how does this work? | how do I use this?
+    Wie funktioniert das? | Comment ça marche ? | como se usa?
+    > help | > what do you know about me? | help "me with my car"
+    "how do I delete all my data?" | > forget my cat
+    vergiss meine letzte Frage | olvida mi pregunta | oublie ma dernière réponse
     !important | /shrug | !play jazz
     was weißt du über Katzen? | kannst du mir helfen? | vergiss nicht meine Tasche | vergiss es
     que sais-tu de Paris ? | ¿qué sabes de Madrid? | aide-moi à écrire | remember me to your mother
