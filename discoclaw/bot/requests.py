@@ -4,9 +4,10 @@
     request_of("please forget my cat")             ->  Request("forget", "my cat")
     request_of("can you help me cook?")            ->  None
 
-Only a message that is such a request as a whole, and quotes nobody, counts: a request that is missed goes to the model, which can
-answer it, but talk that is taken for a request gets no answer. The sentences are in `requests.txt`, in every
-language whose function words `core/languages` has, and a few more. Knows nothing about what is done then.
+Only a message that is such a request as a whole, and quotes nobody, counts: a request that is missed goes to
+the model, which can answer it, but talk that is taken for a request gets no answer. The sentences are in
+`requests.txt`, in every language whose function words `core/languages` has, and a few more. Knows nothing
+about what is done then.
 """
 
 import re
