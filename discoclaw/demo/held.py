@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from discoclaw.bot.texts import history as texts
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.event import Commit
+from discoclaw.core.history import History
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolTurn, UserTurn
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.subject import user_subject
 from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import inspect
 from discoclaw.settings import Settings
-from discoclaw.show.log import log
+from discoclaw.show.log import log, newest
 
 MOST_COMMITS: Final = 40
 MOST_CHARS: Final = 60_000
@@ -73,10 +77,24 @@ class Held(PersonalData):
             text = ""
         try:
             history = inspect.held(self._root, subject).history
-            commits = log(history, limit=MOST_COMMITS).split("\n\n") if history.commits else []
+            commits = _changes(history)
         except MemoryFault as fault:
-            commits = [str(fault)]
+            commits = [{"done": str(fault), "at": 0, "log": ""}]
         return {"path": str(durable), "file": text, "commits": commits}
+
+
+def _changes(history: History) -> list[dict[str, Any]]:
+    """Each change: what was done, for people; `at`, in ms; and `log`, what the terminal shows."""
+    records, _ = newest(history, limit=MOST_COMMITS)
+    done = texts.teller(history, in_private=True)
+    return [
+        {
+            "done": done(one) if isinstance(one, Commit) else texts.turn(one, in_private=True),
+            "at": ms_of_iso(one.timestamp),
+            "log": text,
+        }
+        for one, text in zip(records, log(history, limit=MOST_COMMITS).split("\n\n"), strict=False)
+    ]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -126,7 +126,7 @@ class TestTheDemo:
         you, sam = await demo.at("#general"), await demo.at("#general, as Sam")
         await sam.say("I prefer green tea")
         await sam.holds("file", "green tea")
-        await sam.holds("commits", "green tea")
+        await sam.holds("commits", "learned: you prefer green tea")
         await sam.say("What do I prefer?")
         await sam.holds("prompt", "What do I prefer?")
         assert "green tea" not in you.view["held"]["file"]

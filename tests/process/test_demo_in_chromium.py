@@ -109,6 +109,10 @@ async def test_the_five_steps_end_with_what_each_promises(tmp_path: Path, size: 
         await you.step("say", 0)
         await you.shows("remembered")
         await you.shows("tabs over spaces")
+        await you.until(
+            "document.querySelector('[data-held=commits] details summary')"
+            "?.textContent.includes('learned: you prefer tabs over spaces')"
+        )
         await you.picture("2-say")
         await you.step("ask", 0)
         await you.shows("tabs over spaces")

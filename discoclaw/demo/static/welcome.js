@@ -17,10 +17,10 @@ export function begin(given, about) {
     ? `The model is ${about.model}.`
     : "A built-in offline model answers, so it understands little. Set ANTHROPIC_API_KEY to have a real one.";
   $("#start").replaceChildren(el("div.inner", {},
-    el("h2", {}, "A bot that remembers you, and shows you what"),
+    el("h2", {}, "A bot that remembers you, and shows you what it knows"),
     el("p", {}, "This is a small Discord inside your browser, with the real bot in it. You can be three people; the bot keeps a memory of each. Five steps show what that is good for. Each button goes to the right place, types for you and sends."),
     el("div", { id: "steps" }),
-    el("p.dim", {}, `${model} Nothing leaves this machine for this page. What the bot holds is in files: ${about.folder}`)));
+    el("p.dim", {}, `${model} Nothing leaves this machine for this page. What the bot knows is in files: ${about.folder}`)));
   draw();
 }
 
