@@ -123,11 +123,10 @@ async def demo(folder: Path) -> AsyncIterator[str]:
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
-            async for line in process.stdout:
-                if found := re.search(rb"http://\S+", line):
-                    yield found[0].decode()
-                    break
+        async with asyncio.timeout(60):  # until it runs; the pictures take as long as they take
+            while not (found := re.search(rb"http://\S+", await process.stdout.readline())):
+                pass
+        yield found[0].decode()
     finally:
         process.terminate()
         await process.wait()

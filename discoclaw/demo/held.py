@@ -86,15 +86,10 @@ class Held(PersonalData):
 def _changes(history: History) -> list[dict[str, Any]]:
     """Each change: what was done, for people; `at`, in ms; and `log`, what the terminal shows."""
     records, _ = newest(history, limit=MOST_COMMITS)
-    done = texts.teller(history, in_private=True)
-    return [
-        {
-            "done": done(one) if isinstance(one, Commit) else texts.turn(one, in_private=True),
-            "at": ms_of_iso(one.timestamp),
-            "log": text,
-        }
-        for one, text in zip(records, log(history, limit=MOST_COMMITS).split("\n\n"), strict=False)
-    ]
+    tell = texts.teller(history, in_private=True)
+    done = [tell(one) if isinstance(one, Commit) else texts.turn(one, in_private=True) for one in records]
+    shown = zip(records, done, log(history, limit=MOST_COMMITS).split("\n\n"), strict=False)
+    return [{"done": did, "at": ms_of_iso(one.timestamp), "log": text} for one, did, text in shown]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

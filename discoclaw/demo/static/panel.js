@@ -34,10 +34,10 @@ export function take(held) {
   $("#held-path").textContent = held.path;
   const items = (held.file.match(/^ {6}"id":/gm) || held.file.match(/"id":/g) || []).length;
   show("file", held.file ? held.file.split("\n") : [], items, "Nothing yet. Say something about yourself.", "\n");
-  const commits = held.commits.map((one) => JSON.stringify(one));
-  show("commits", commits, commits.length, "No changes yet.", null);
+  held.commits = held.commits.map((one) => JSON.stringify(one));
+  show("commits", held.commits, held.commits.length, "No changes yet.", null);
   show("prompt", held.prompt ? held.prompt.split("\n") : [], held.prompt ? `${Math.ceil(held.prompt.length / 1024)} KB` : 0, "Nothing was sent to a model for this person yet, or it was taken back.", "\n");
-  before = { ...held, commits };
+  before = held;
 }
 
 // Shows lines, or blocks, and marks those that weren't there before.
@@ -48,8 +48,7 @@ function show(name, all, count, empty, joint) {
   const known = new Set((was || all).map(key));
   const { whole, inside } = parts[name];
   parts[name].count.textContent = count;
-  const mark = (text) => ({ className: known.has(key(text)) ? "" : "new" });
-  const line = (text) => (joint ? el("span", mark(text), text, joint) : change(JSON.parse(text), mark(text)));
+  const line = (text) => el(joint ? "span" : "details", { className: known.has(key(text)) ? "" : "new" }, joint ? [text, joint] : change(JSON.parse(text)));
   inside.replaceChildren(all.length ? (joint ? el("pre", {}, all.map(line)) : el("div", {}, all.map(line))) : el("p.dim", {}, empty));
   if (was && name !== "prompt") {
     whole.classList.remove("changed");
@@ -60,6 +59,4 @@ function show(name, all, count, empty, joint) {
 }
 
 // A change in a line; its log as the terminal shows it below, once it is pressed.
-function change(one, mark) {
-  return el("details", mark, el("summary", {}, one.done, " ", el("span.small", {}, time(one.at / 1000, "R"))), el("pre", {}, one.log));
-}
+const change = (one) => [el("summary", {}, one.done, " ", el("span.small", {}, time(one.at / 1000, "R"))), el("pre", {}, one.log)];
