@@ -113,12 +113,12 @@ async def demo(folder: Path) -> AsyncIterator[str]:
         *(sys.executable, "-m", "discoclaw", "demo", "--port", "0"),
         env={
             "PATH": os.environ["PATH"],
-            "DISCOCLAW_DATA_DIR": str(folder),
+            "DISCOCLAW_DATA_DIR": folder.name,  # the page shows it
             "DISCOCLAW_PAGE": PAGE,
             "DISCOCLAW_PAGE_TOKEN": TOKEN,
             "DISCOCLAW_BUDGET": "5/day, person 1/day",
         },
-        cwd=folder,
+        cwd=folder.parent,
         stdout=asyncio.subprocess.PIPE,
     )
     try:
@@ -156,7 +156,7 @@ def spend(folder: Path) -> None:
 async def make(into: Path) -> None:
     """Write all pictures into a folder."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "data"
         spend(folder)
         async with demo(folder) as address, browsing() as tab:
             await tab.size(1100, 640, dark=True)
