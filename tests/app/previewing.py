@@ -105,18 +105,23 @@ def left_out(text: str) -> dict[str, list[str]]:
 
 
 def durable(model: Scripted) -> list[str]:
-    """What the memories in the last prompt say, as Ann reads them."""
+    """What the memories in the last prompt say, as the model reads them."""
     lines = sections(model.prompt, TURN_TITLES).get(DURABLE, [])
     found = [re.fullmatch(r"- (\[\w+\] .*) \(src: .*\) \[i\d+\]", line) for line in lines]
+    return [one[1] for one in found if one is not None]
+
+
+def as_ann_reads(model: Scripted) -> list[str]:
+    """The same, as Ann reads these memories."""
     with read_by("ann"):
-        read = [re.sub(r"^(\[\w+\] )(.*)", lambda m: m[1] + yours(m[2]), one[1]) for one in found if one]
+        read = [re.sub(r"^(\[\w+\] )(.*)", lambda m: m[1] + yours(m[2]), one) for one in durable(model)]
     return [words(one).replace("\\[", "[", 1) for one in read]
 
 
 def agrees(text: str, model: Scripted) -> None:
     """A preview lists exactly what the model was sent: memories, summary, talk, notes, and who is asking."""
     sent = sections(model.prompt, TURN_TITLES)
-    assert sorted(memories(below(text, "From your memory"))) == sorted(durable(model))
+    assert sorted(memories(below(text, "From your memory"))) == sorted(as_ann_reads(model))
     assert "\n".join(below(text, "Summary of the conversation") or ()) == "\n".join(sent.get(ROLLING, []))
     recent = [line for line in below(text, "Recent messages") or () if line.startswith("- ")]
     assert recent == [f"- {words(line, 160)}" for line in talk(model.prompt)]

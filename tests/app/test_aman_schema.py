@@ -309,7 +309,7 @@ class TestWhatIsReadBack:
             await recovered(world)
             assert (summary_on_disk(world, world.general), calls_on_disk(world)) == ("", [])
             await world.ann.send(world.general, "!memory show")
-            assert "User prefers tea." in world.answer(world.general)
+            assert "You prefer tea." in world.answer(world.general)
             await world.env.advance_time(5)
             await world.ann.send(world.general, "please note that I like rum")
             await sent(world)

@@ -39,6 +39,12 @@ async def take(world: World, *items: dict[str, Any]) -> str:
     return world.answer(world.general)
 
 
+def read(item: dict[str, Any]) -> str:
+    """What an item says to its person."""
+    plays = item["text"].replace("User ", "You ")
+    return plays.replace(" plays ", " play ").replace(" prefers ", " prefer ").replace(" builds ", " build ")
+
+
 async def says(world: World, words: str) -> str:
     await world.ann.send(world.general, f"!memory {words}")
     return world.answer(world.general)
@@ -56,9 +62,9 @@ class TestADurableFileThatIsTakenOver:
             await world.ann.send(world.general, "what do I play, the theremin or the banjo?")
             await world.settle()
             (pinned,) = [message.content for message in world.dev.pinned_messages()]
-            for text in (model.prompt, pinned):
-                assert "User plays the banjo." in text
-                assert "User prefers short theremin talk." in text
+            for text, who in ((model.prompt, "User"), (pinned, "ann")):
+                assert f"{who} plays the banjo." in text
+                assert f"{who} prefers short theremin talk." in text
                 assert "plays the theremin" not in text
                 assert "builds a theremin" not in text
             await world.ann.send_dm("what do I play, the theremin or the banjo?")
@@ -73,7 +79,7 @@ class TestADurableFileThatIsTakenOver:
         async with start(dm_privacy=rule) as world:
             place(world, *TOLD)
             shown = await says(world, "show")
-            assert {number for number, one in enumerate(TOLD) if one["text"] in shown} == open_
+            assert {number for number, one in enumerate(TOLD) if read(one) in shown} == open_
 
     async def test_its_person_is_told_and_shares_all_of_it_at_once(self, start: Start) -> None:
         async with start() as world:
@@ -87,12 +93,12 @@ class TestADurableFileThatIsTakenOver:
                 "From now on I use 2 memories from files everywhere. `!memory undo` takes it back."
             )
             shown = await says(world, "show")
-            assert "User plays the theremin." in shown
+            assert "You play the theremin." in shown
             assert "From files" not in shown
             assert "geese" not in shown
             assert "nothing that matches “imported”" in await says(world, "share imported")
             await says(world, "undo")
-            assert "User plays the theremin." not in await says(world, "show")
+            assert "You play the theremin." not in await says(world, "show")
 
     async def test_keeps_what_is_personal_private_although_it_was_said_in_a_channel(
         self, start: Start
@@ -102,10 +108,10 @@ class TestADurableFileThatIsTakenOver:
             assert KEPT in await says(world, "show")
             await says(world, "share imported")
             shown = await says(world, "show")
-            assert "User plays the theremin." in shown
+            assert "You play the theremin." in shown
             assert "Sertralin" not in shown
             await world.ann.send_dm("!memory show")
-            assert "User nimmt Sertralin." in world.answer(world.ann_dm)
+            assert "ann nimmt Sertralin." in world.answer(world.ann_dm)
 
     async def test_an_edit_by_hand_is_no_file_of_another_program(self, start: Start) -> None:
         async with start() as world:
@@ -129,7 +135,7 @@ class TestAnImport:
             assert "!memory share imported" in answer
             assert "theremin." not in await says(world, "show")
             await says(world, "share imported")
-            assert "User plays the theremin." in await says(world, "show")
+            assert "You play the theremin." in await says(world, "show")
 
     async def test_leaves_open_what_is_known_to_be_open(self, start: Start) -> None:
         async with start() as world:
@@ -139,8 +145,8 @@ class TestAnImport:
             await says(world, "share imported")
             await take(world, TOLD[3])
             shown = await says(world, "show")
-            assert "User plays the theremin." in shown
-            assert "User builds a theremin." in shown
+            assert "You play the theremin." in shown
+            assert "You build a theremin." in shown
 
     @pytest.mark.parametrize("form", ["json", "snapshot", "objects"])
     async def test_of_our_own_export_leaves_everything_as_private_as_it_was(

@@ -66,7 +66,7 @@ class TestTools:
             (modified,) = ledger(world)[-1]["events"]
             assert (modified["event_type"], modified["parent_id"]) == ("modify", added["id"])
             assert {name: modified[name] for name in BACKEND} == {**BACKEND, "object": "Rust"}
-            assert "User prefers backend Rust." in await says(world, "show")
+            assert "You prefer backend Rust." in await says(world, "show")
             assert "Python" not in world.answer(world.general)
             for given in ({}, {"item": "User prefers backend Rust."}):
                 _, text = await call(world, model, ("memory_history", given))
@@ -164,10 +164,10 @@ class TestTools:
             model.summaries.append(Suggestion(how="keep_old"))  # asked for when the question is posed
             answer = await says(world, "merge work")
             assert "no memory changed" in answer
-            assert "ours stays: “User prefers backend Python”; theirs: “User prefers backend Rust”" in answer
+            assert "ours stays: “You prefer backend Python”; theirs: “You prefer backend Rust”" in answer
             shown, _, questions = (await says(world, "show")).partition("**To settle**")
-            assert "User prefers backend Python" in shown and "Rust" not in shown
-            assert "another persona says “User prefers backend Rust”" in questions
+            assert "You prefer backend Python" in shown and "Rust" not in shown
+            assert "another persona says “You prefer backend Rust”" in questions
             assert (await says(world, "merge work")).startswith("Nothing to do")
 
     @pytest.mark.design(297)
@@ -201,7 +201,7 @@ class TestTheHeartbeat:
             await world.restart(heartbeat_minutes=0.002)  # which is 0.12 seconds
             await until(lambda: "consolidated" in ledger(world)[-1]["metadata"])
             shown = await says(world, "show")
-            assert "User likes tea." in shown and "(1 memory)" in shown
+            assert "You like tea." in shown and "(1 memory)" in shown
 
 
 class TestLearningFromTalk:
@@ -228,7 +228,7 @@ class TestLearningFromTalk:
             question = world.answer(world.ann_dm)
             assert "Which is right?" in question
             assert "\nYou told me “I use tabs”\n" in question
-            assert "\nLater talk suggests “User uses spaces.”\n" in question
+            assert "\nLater talk suggests “You use spaces.”\n" in question
             assert "I use tabs" in await says(world, "show")
 
 

@@ -74,7 +74,7 @@ class TestThePreview:
                 if talk is not None:
                     await world.ann.send(world.general, talk)
                 text = await preview(world)
-                assert memories(below(text, "Always")) == [f"[preference] {SHORT}"]
+                assert memories(below(text, "Always")) == ["[preference] You want short answers."]
                 assert len(memories(below(text, "When it fits what you write"))) == len(TOPICS)
 
     async def test_does_not_say_always_of_what_only_the_talk_before_means(self, start: Start) -> None:
@@ -82,16 +82,16 @@ class TestThePreview:
             EmbeddingsServer(same={"feline": "cat"}) as server,
             start(Scripted(), **openai(server)) as world,
         ):
-            cat = "User loves the cat."
-            await learned(world, *TOPICS, SHORT, cat)
+            await learned(world, *TOPICS, SHORT, "User loves the cat.")
             await ready(world)
             await world.ann.send(world.general, "my feline?")
             await world.settle()
             text = await preview(world)
-            assert memories(below(text, "Always")) == [f"[preference] {SHORT}"]
-            assert f"[preference] {cat}" in memories(below(text, "When it fits what you write"))
+            assert memories(below(text, "Always")) == ["[preference] You want short answers."]
+            cat = "[preference] You love the cat."
+            assert cat in memories(below(text, "When it fits what you write"))
             text = await preview(world, about="my feline?")
-            assert f"[preference] {cat}" in memories(below(text, "From your memory"))
+            assert cat in memories(below(text, "From your memory"))
 
     async def test_says_which_constraints_have_no_room(self, start: Start) -> None:
         model = Scripted()

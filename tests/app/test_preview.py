@@ -14,8 +14,8 @@ from tests.app.previewing import (
     ITEMS,
     SENTENCES,
     agrees,
+    as_ann_reads,
     below,
-    durable,
     knows,
     left_out,
     memories,
@@ -124,7 +124,7 @@ class TestWhatItLists:
                 assert len(always) == 3
                 assert len(fits) == (5 if place else 7)
                 await says(world, place, about)
-                assert set(always) <= set(durable(model)) <= {*always, *fits}
+                assert set(always) <= set(as_ann_reads(model)) <= {*always, *fits}
                 await world.settle()
 
     async def test_says_when_what_is_always_there_may_have_to_make_room(self, start: Start) -> None:
@@ -182,7 +182,8 @@ class TestWhatItLeavesOut:
             agrees(text, model)
             why = (await world.ann.slash(world.general, "memory why")).response
             based_on = await every_page(world.ann, why)
-            assert durable(model) and all(line.partition("] ")[2][:60] in based_on for line in durable(model))
+            read = as_ann_reads(model)
+            assert read and all(line.partition("] ")[2][:60] in based_on for line in read)
 
     async def test_counts_what_only_other_personas_know(self, start: Start) -> None:
         async with start(Scripted(), personas=Personas({"dev": "work"})) as world:

@@ -151,7 +151,7 @@ class TestUndoing:
             await ann.send(general, "!memory undo")
             await world.settle()
             await ann.send(general, "!memory show")
-            assert "User lives in Lisbon." in world.answer(general)
+            assert "You live in Lisbon." in world.answer(general)
 
     async def test_what_is_said_again_is_learned_again(self, start: Start) -> None:
         async with start(summary_every=1, durable_every=1) as world:
@@ -164,5 +164,5 @@ class TestUndoing:
             await ann.send(general, "I live in Lisbon")
             await world.settle()
             await ann.send(general, "!memory show")
-            assert "User lives in Lisbon." in world.answer(general)
+            assert "You live in Lisbon." in world.answer(general)
             assert "Lisbon" in summaries(world)
