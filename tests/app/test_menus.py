@@ -204,7 +204,8 @@ class TestWhatWasLearned:
             await world.settle()
             (item,) = await remembered(world, world.ann)
             result = await world.ann.context_menu(world.general, LEARNED, message)
-            assert item.text in said(result) and said(result).endswith("Forget it?")
+            when = f"<t:{item.updated_at // 1000}:R>"
+            assert said(result).splitlines()[1:] == [f"- You prefer tabs over spaces. ({when})", "Forget it?"]
             await world.ann.click(result.response, label="Forget")
             assert await remembered(world, world.ann) == [] and "Forgotten" in said(result)
 

@@ -52,9 +52,9 @@ def learned(items: Sequence[Item], pending: int) -> str:
 
 
 def _line(item: Item) -> str:
-    gone = "" if item.active else " (forgotten)"
-    secret = " (private)" if item.facets.sensitivity != "normal" else ""
-    return f"- {words(yours(item.text), LONGEST)}{secret}{gone}, {ago(item.updated_at)}"
+    gone = "" if item.active else ", forgotten"
+    secret = ", private" if item.facets.sensitivity != "normal" else ""
+    return f"- {words(yours(item.text), LONGEST)} ({ago(item.updated_at)}{secret}{gone})"
 
 
 def _wait(number: int) -> str:
