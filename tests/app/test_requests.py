@@ -194,7 +194,8 @@ class TestAButton:
             asked = world.general.last_message
             assert "nuts" not in said(asked)
             await world.restart()
-            assert "\nYou are allergic to nuts.\n" in said(await self.press(world, asked, "What you remember"))
+            shown = await self.press(world, asked, "What you remember")
+            assert "\nYou are allergic to nuts.\n" in said(shown)
             refused = await world.bob.click(asked, label="What you remember")
             assert refused.response.content == "These buttons are for somebody else."
 
