@@ -20,11 +20,11 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 _HEAD = """\
 # The designs, statement by statement
 
-If you know one of the public designs that DiscoClaw implements, look up here what holds, where you see it,
-and which tests show it.
+If you know one of the public designs that DiscoClaw implements, look up here what holds, which command,
+tool or setting shows it, and which tests.
 
-A line starting with *Here* says what differs, and links to the reason.
-The test carries the row's number: `@pytest.mark.design(12)`. `make docs` renews these tables.
+*Here* says what differs, and links to the reason. Tests carry the row's number: `@pytest.mark.design(12)`.
+`make docs` renews these tables.
 """
 _MARKER = "pytest.mark.design"
 Tests = Mapping[int, Sequence[str]]
@@ -33,7 +33,7 @@ Tests = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a design says, how it is reached, and what is different here ("" if nothing is)."""
+    """What a design says, which command, tool or setting shows it, and what is different here ("" if nothing)."""
 
     number: int
     says: str
