@@ -33,7 +33,7 @@ Tests = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a design says, the commands, tools or settings that show it, and what differs here ("" if nothing)."""
+    """What a design says, the commands, tools or settings that show it, and what differs here (or "")."""
 
     number: int
     says: str
