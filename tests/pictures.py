@@ -164,6 +164,7 @@ async def make(into: Path) -> None:
             await until(tab, "'ready' in document.body.dataset")
             await moving(tab, into / "demo.gif")
             await cards(tab, into)
+            await history(tab, into / "graph.png")
             await admin(tab, into / "page.png")
         await run("usage", "--since", "30d", "--force", "--picture", str(into / "usage.png"), folder=folder)
 
@@ -195,6 +196,47 @@ async def cards(tab: Tab, into: Path) -> None:
     await press(tab, "⋯", "Forget")
     await press(tab, "Forget", "Undo")
     (await pictured(tab, "#log [data-by=DiscoClaw]")).save(into / "cards-undo.png", optimize=True)
+
+
+async def say(tab: Tab, text: str, says: str) -> None:
+    """Write a message, and wait until the bot's newest answer says this."""
+    await tab.js(
+        f"(() => {{ const field = document.querySelector('#text'); field.value = {text!r};"
+        "field.dispatchEvent(new Event('input')); document.querySelector('#composer').requestSubmit(); })()"
+    )
+    await until(tab, f"({ANSWERS}.at(-1)?.innerText || '').includes({says!r})")
+
+
+async def history(tab: Tab, path: Path) -> None:
+    """The picture of a history with a persona, a merge and an undo, as the bot draws it."""
+    await tab.js("""document.querySelector('[data-person="Sam"]').click()""")
+    await asyncio.sleep(1)  # until the page has what Sam sees
+    await tab.js("""document.querySelector('[data-place][data-kind="dm"]').click()""")
+    await asyncio.sleep(1)
+    for text, says in (
+        ("!memory remember I like tea", "like tea"),
+        ("!memory remember I write Python", "write Python"),
+        ("!memory persona create coding", "coding"),
+        ("!memory persona switch coding", "coding"),
+        ("!memory remember I prefer tabs over spaces", "tabs over spaces"),
+        ("!memory remember I use a tiling window manager", "tiling"),
+        ("!memory persona switch main", "main"),
+        ("!memory remember I have a cat called Ada", "called Ada"),
+        ("!memory persona merge coding", "merged"),
+        ("!memory remember I like horror films", "horror"),
+        ("!memory undo", "took back"),
+        ("!memory graph picture", "changes"),
+    ):
+        await say(tab, text, says)
+        await asyncio.sleep(0.5)
+    shown = f"{ANSWERS}.at(-1).querySelector('img')"
+    await until(tab, f"{shown}?.complete && {shown}.naturalWidth > 0")
+    drawn = await tab.js(
+        f"(() => {{ const from = {shown}, to = document.createElement('canvas');"
+        "to.width = from.naturalWidth; to.height = from.naturalHeight;"
+        "to.getContext('2d').drawImage(from, 0, 0); return to.toDataURL().split(',')[1]; })()"
+    )
+    Image.open(BytesIO(base64.b64decode(drawn))).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 async def admin(tab: Tab, path: Path) -> None:
