@@ -101,7 +101,7 @@ class TestCadence:
         for number, place in enumerate((GENERAL, DEV, DM), start=1):
             hear(home.loops, [said(number)], place)
             home.loops.nudge(place.session_key(ANN.id), ANN.id)
-            await asyncio.sleep(0.01)
+            await until(lambda: home.model.at_once == 1)
         assert len(home.model.extractions) == 1
         home.model.gate.set()
         await home.loops.settle()

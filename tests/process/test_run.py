@@ -232,6 +232,8 @@ class TestSecrets:
         house.brain.answer("refuse", failure(401, "authentication_error", f"invalid x-api-key: {KEY}"))
         await house.ask(house.ann, safe, f"do they refuse {KEY}?")
         await house.answered(safe, "The model refused my API key")
+        bot.terminate()
+        assert await bot.ended() == 0  # while it runs, files come and go
         assert " DEBUG " in bot.stderr
         assert TOKEN not in house.printed()
         assert KEY not in house.printed()
