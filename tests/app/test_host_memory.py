@@ -249,7 +249,7 @@ class TestExtraction:
                 "text": "uses Rust",
                 "tags": ["rs"],
                 "source": {**source, "messageId": str(message.id)},
-                "updatedAt": now(world),
+                "updatedAt": file(world)["updatedAt"],
             }
 
             known = items(world)
@@ -259,7 +259,7 @@ class TestExtraction:
             assert after.pop("durable-79d63977") == {
                 **known.pop("durable-79d63977"),
                 "status": "deprecated",
-                "updatedAt": now(world),
+                "updatedAt": file(world)["updatedAt"],
             }
             assert after == known
 
