@@ -135,7 +135,7 @@ class DiscoClaw(commands.Bot):
         return self.processes.in_touch or await self.processes.claim(str(message_id))
 
     async def look(self, interaction: discord.Interaction[Any]) -> None:
-        """The same for what only shows something: a form, or what completes a command."""
+        """Bring this process up to date before it shows something: a form, or what completes a command."""
         await self.processes.look(texts_about(str(interaction.user.id)))
 
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:

@@ -114,7 +114,7 @@ def _named_by_code(setup: Setup, terminal: Terminal, token: str, code: str = "")
         say("   Write to the bot now: a direct message, or a mention. Ctrl-C ends this.")
         code = asyncio.run(listen(token, api=setup.api, gateway=setup.written.get("DISCORD_GATEWAY")))
     if (one := user_of(token, code, time.time())) is None:
-        raise Refused("this is no code of this bot, or it is too old; write to the bot again for a new one")
+        raise Refused("this code isn't from this bot, or it is too old; write to the bot again for a new one")
     say(clean(f"   {code.upper()} is {asyncio.run(described(token, one, api=setup.api))}."))
     may = list(RIGHTS)[terminal.one_of("   They may be", list(RIGHTS), offered=2)]
     return {name: f"{setup.written.get(name, '')},{one}".lstrip(",") for name in RIGHTS[may]}

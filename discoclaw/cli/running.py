@@ -126,7 +126,7 @@ def demo(
 ) -> None:
     """Talk with the bot in the browser, in a simulated Discord: no token, account or key needed.
 
-    One page has everything: three people, channels, direct messages, and beside them what the bot holds.
+    One page has everything: three people, channels, direct messages, and beside them what the bot knows.
     Memory is stored in data/demo/ and kept for the next demo. With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL
     set, a real model answers.
 

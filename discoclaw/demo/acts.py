@@ -15,7 +15,7 @@ from simcord.backend import serializers
 from simcord.backend.access import message_accessible
 from simcord.results import to_discord_message
 
-from discoclaw.demo.world import Person, World
+from discoclaw.demo.world import Person, World, id_of
 
 ACKNOWLEDGED_S: Final = 3.0
 """How long Discord waits for the first answer to a command, a press or a modal."""
@@ -197,11 +197,9 @@ class Acts:
 
     def _message(self, scene: "_Scene", name: str = "message") -> Any:
         """The message that an act names, if the person can see it."""
-        named = scene.text(name)
-        if not named.isdigit():
-            raise Impossible("There is no such message")
-        found = self._env.backend.get_message(scene.channel.id, int(named))
-        if not message_accessible(self._env.backend, scene.channel.id, found, scene.person.id, history=True):
+        backend, channel_id = self._env.backend, scene.channel.id
+        found = backend.messages.get(channel_id, {}).get(id_of(scene.text(name)))
+        if found is None or not message_accessible(backend, channel_id, found, scene.person.id, history=True):
             raise Impossible("There is no such message")
         return to_discord_message(self._env, found)
 

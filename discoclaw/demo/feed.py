@@ -14,7 +14,7 @@ from simcord.backend import serializers
 from simcord.backend.access import message_accessible
 
 from discoclaw.demo.held import Held
-from discoclaw.demo.world import Person, World
+from discoclaw.demo.world import Person, World, id_of
 
 MOST_MESSAGES: Final = 100
 """The newest messages of a channel; Discord's client shows as many at first."""
@@ -48,7 +48,7 @@ class Feed:
     def may_see(self, person: Person, channel: simcord.ChannelHandle, message_id: str, url: str) -> bool:
         """Whether a message that the person sees has a file with this address."""
         backend = self._world.env.backend
-        found = backend.messages.get(channel.id, {}).get(int(message_id)) if message_id.isdigit() else None
+        found = backend.messages.get(channel.id, {}).get(id_of(message_id))
         return (
             found is not None
             and message_accessible(backend, channel.id, found, person.id, history=True)

@@ -40,6 +40,11 @@ class Person:
         return self.member if channel.guild is not None else self.member.user
 
 
+def id_of(named: str) -> int:
+    """The id that a page names; 0, which nothing has, if that is no id."""
+    return int(named) if named.isascii() and named.isdigit() and len(named) <= 20 else 0
+
+
 class World:
     """Everything there is before the bot logs in."""
 
@@ -80,16 +85,16 @@ class World:
 
     def person(self, named: str) -> Person:
         """The person with an id. Raises SetupError."""
-        if not named.isdigit() or (found := self.people.get(int(named))) is None:
+        if (found := self.people.get(id_of(named))) is None:
             raise simcord.SetupError("There is no such person")
         return found
 
     def channel(self, person: Person, named: str) -> simcord.ChannelHandle:
         """The channel with an id, if the person may see it. Raises SetupError."""
         backend = self.env.backend
-        if not named.isdigit() or not channel_accessible(backend, int(named), person.id, history=True):
+        if not channel_accessible(backend, id_of(named), person.id, history=True):
             raise simcord.SetupError("There is no such channel")
-        found = backend.get_channel(int(named))
+        found = backend.get_channel(id_of(named))
         return simcord.ChannelHandle(self.env, self.guild if found.guild_id is not None else None, found)
 
     def places(self, person: Person) -> Iterator[dict[str, Any]]:

@@ -281,6 +281,16 @@ class TestWhoMaySee:
             with pytest.raises(Refused, match="There is no such channel"):
                 await sam.act(do, text="x", message=message["id"], id="x")
 
+    @pytest.mark.parametrize("no_id", ["²", "9" * 5000, "x", "-1", ""])
+    async def test_what_is_no_id_is_nothing(self, demo: Demo, no_id: str) -> None:
+        page = await demo.at()
+        with pytest.raises(Refused, match="There is no such message"):
+            await page.act("delete", message=no_id)
+        for name, what in (("channel", "channel"), ("as", "person")):
+            at = {**page.place, name: no_id}
+            with pytest.raises(Refused, match=f"There is no such {what}"):
+                await page.ask("/view", params=at)
+
     async def test_direct_messages_are_there_for_their_person(self, demo: Demo) -> None:
         private, sam = await demo.at("direct messages"), await demo.at(who="Sam")
         await private.say("Between us")

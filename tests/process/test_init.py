@@ -571,7 +571,7 @@ class TestPairing:
             assert newcomer.model.requests == []
             code = CODE.findall(told.content)[0]
             wrong = await newcomer.types("pair", code[:-1] + ("A" if code[-1] != "A" else "B"))
-            await wrong.shows("discoclaw: this is no code of this bot, or it is too old")
+            await wrong.shows("discoclaw: this code isn't from this bot, or it is too old")
             assert await wrong.ended() == 1
             screen = await newcomer.types("pair", code)
             await screen.shows(f"{code} is @")

@@ -103,7 +103,7 @@ async def draw(call: Call, form: str) -> Answer:
 
 
 def _told(history: History, *, in_private: bool) -> History:
-    """The same history, of which each commit's message says what it changed. It is for drawing only."""
+    """A history for drawing: each commit's message says what it changed."""
     done = texts.teller(history, in_private=in_private)
     records = history.records
     return History(replace(one, message=done(one)) if isinstance(one, Commit) else one for one in records)

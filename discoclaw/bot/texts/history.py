@@ -301,7 +301,7 @@ def why(history: History, item: Item, *, link: Link, branch: str | None, in_priv
 def reasons(
     history: History, item: Item, *, link: Link, branch: str | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """The same for the person's eyes only: each event in words, and when, where and why it happened."""
+    """Each event of a memory in words, and when, where and why it happened; for the person's eyes only."""
     secrets = shown.Secrets(history, in_private=True, branch=branch)
     for commit, event in _events_of(history, secrets.item(item), secrets, branch):
         about = [when(commit), _origin(commit, event, link), _because(event, secrets)]

@@ -68,7 +68,7 @@ class Statement:
 
     @property
     def told(self) -> str:
-        """The same to the person."""
+        """The sentence that says the memory to its person."""
         return f"{filled(self.rule.you, self.parts)}{self.parts.get('said', '')}."
 
     def replaces(self, text: str) -> bool:
