@@ -50,6 +50,7 @@ settings.register_profile("thorough", max_examples=500, derandomize=False, deadl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """The workers of `-n auto`."""
     return WORKERS_PER_CPU * (os.cpu_count() or 1)

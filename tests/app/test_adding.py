@@ -27,8 +27,8 @@ from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.work import Worker
-from tests.app.carding import every_page, said
 from tests.app.conftest import Start, settings_for
+from tests.contract.cards import every_page, said
 
 
 async def shout(call: Call, text: str) -> str:

@@ -10,10 +10,10 @@ from discoclaw.bot.presses import GONE
 from discoclaw.bot.texts.pending import TITLE
 from discoclaw.core.draft_patch import MOST
 from discoclaw.core.pending import MOST_PENDING
-from tests.app.carding import labels, parts, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
+from tests.contract.cards import labels, parts, said
 
 DAY_S = 86_400
 TEA, TEA_READ = "User likes tea.", "You like tea."

@@ -14,9 +14,9 @@ from discoclaw.core.autosave import AutoSave
 from discoclaw.core.entry import Entry
 from discoclaw.core.text import utf16_length
 from discoclaw.session.archive_search import ArchiveHit
-from tests.app.carding import said
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import said
 from tests.memory.leftovers import traces
 
 CANARY = "Kanarie-Ü🐦-4711"

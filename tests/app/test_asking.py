@@ -13,11 +13,11 @@ from discoclaw.core.model import Purpose
 from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.ports import Shape
 from discoclaw.loops.facts_prompt import ASK as RULE
-from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_approval import DAY_S, SETTLED, remembered, says, waiting
 from tests.app.test_receipts import learned
+from tests.contract.cards import labels, said
 
 MOVED, MOVED_READ = "User works from Graz now.", "You work from Graz now."
 ASK = "Shall I remember that you work from Graz now?"

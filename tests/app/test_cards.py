@@ -11,10 +11,10 @@ from discoclaw.bot.pressed import NOT_YOURS
 from discoclaw.bot.presses import GONE
 from discoclaw.bot.refused import TOO_LATE
 from discoclaw.core.policy import Personas
-from tests.app.carding import button, buttons, every_page, said
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
+from tests.contract.cards import button, buttons, every_page, said
 
 TEA, TEA_READ = "User likes tea.", "You like tea."
 FACTS = [f"User likes tea number {number}." for number in range(1, 13)]

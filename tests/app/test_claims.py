@@ -7,8 +7,8 @@ from discoclaw.app.monitoring import Monitoring
 from discoclaw.app.sharding import Sharding
 from discoclaw.core.processes import Alone
 from discoclaw.models.offline.model import OfflineModel
-from tests.app.carding import said
 from tests.app.conftest import Start, World
+from tests.contract.cards import said
 
 
 class Asked(Alone):

@@ -7,9 +7,9 @@ import discord
 import pytest
 
 from discoclaw.core.item import item_id
-from tests.app.carding import said
 from tests.app.conftest import Start
 from tests.app.models import Scripted
+from tests.contract.cards import said
 
 
 def size(command: Any) -> int:

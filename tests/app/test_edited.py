@@ -5,10 +5,10 @@ from typing import Any
 
 from simcord.backend import serializers
 
-from tests.app.carding import said as told
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_deleted import Repeating, commits, known, summaries
+from tests.contract.cards import said as told
 
 
 async def edit(world: World, message: Any, text: str) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import said
 
 SERVER = {"guildId": "90", "channelName": "dev"}
 KEPT = "(From files that don't say where you said it: 1 memory, which I use in our DMs only"

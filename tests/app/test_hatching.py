@@ -17,9 +17,9 @@ from discoclaw.core.subject import user_subject
 from discoclaw.soul import messages
 from discoclaw.soul.interview import IDLE_MS, MOST_ANSWERS, OPENING
 from discoclaw.soul.soul import MOST_KEPT
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import said
 from tests.memory.leftovers import traces
 
 CANARY = "Kanarie-Ü🐦-4711"

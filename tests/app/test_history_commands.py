@@ -11,9 +11,9 @@ from hypothesis import given
 from discoclaw.bot.commands.parsing import Misused, options_of
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.core.draft import Draft, Origin
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import said
 from tests.core.builders import ANY_TEXT, MODEST
 
 

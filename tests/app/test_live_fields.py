@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
+from tests.contract.cards import said
 from tests.servers.messages_api import MessagesServer, failure
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}

@@ -8,8 +8,8 @@ import pytest
 from discoclaw.core.item import Item
 from discoclaw.core.subject import user_subject
 from discoclaw.session.tools import ALL
-from tests.app.carding import said
 from tests.app.conftest import Start, World
+from tests.contract.cards import said
 from tests.session.scene import ScriptedModel, calls
 
 CAT = "User has a cat called Tom."

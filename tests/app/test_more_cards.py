@@ -3,10 +3,10 @@
 from typing import Any
 
 from discoclaw.core.draft import Draft, Origin
-from tests.app.carding import button, buttons, every_page, parts, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_questions import contradicted
+from tests.contract.cards import button, buttons, every_page, parts, said
 
 
 async def card(world: World, command: str, **options: Any) -> Any:

@@ -6,9 +6,9 @@ import pytest
 
 from discoclaw.bot.buttons import menu_view, one_view
 from discoclaw.core.item import MANUAL, Facets, item_id, new_item
-from tests.app.carding import every_page
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import every_page
 
 COFFEE, COFFEE_READ = "User takes coffee black.", "You take coffee black."
 ASKED = f"Forget “{COFFEE_READ}”?"

@@ -7,9 +7,9 @@ import pytest
 from discoclaw.bot.deliver import DiscordReply
 from discoclaw.core.policy import Personas
 from discoclaw.core.ports import Offer
-from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import labels, said
 
 
 async def says(world: World, person: Any, text: str, place: Any = None) -> str:

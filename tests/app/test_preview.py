@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from discoclaw.core.policy import Personas
-from tests.app.carding import every_page, said
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.previewing import (
@@ -28,6 +27,7 @@ from tests.app.test_groups import Agreeing
 from tests.app.test_live_config import edit
 from tests.app.test_vectors import CAT, OTHERS, openai, ready, remember
 from tests.attaching import picture
+from tests.contract.cards import every_page, said
 from tests.prompt.reader import talk
 from tests.servers.embeddings_api import EmbeddingsServer
 

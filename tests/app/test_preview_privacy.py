@@ -4,7 +4,6 @@ import discord
 
 from discoclaw.core.item import Kind, Sensitivity
 from discoclaw.core.subject import user_subject
-from tests.app.carding import every_page
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 from tests.app.previewing import (
@@ -22,6 +21,7 @@ from tests.app.previewing import (
     text_of,
 )
 from tests.app.test_hatching import begun, owned
+from tests.contract.cards import every_page
 
 NO_CHANNEL = "I can't preview that: there is no such channel, you can't read it, or I don't listen there."
 

@@ -13,9 +13,9 @@ from discoclaw.bot.buttons import settle_view
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source, item_id
 from discoclaw.core.view import Conflict
-from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import labels, said
 
 TABS = "I use tabs"
 QUESTION = "You told me “I use tabs”; later talk suggests “You use spaces.”. Which is right?"

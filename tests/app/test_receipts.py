@@ -10,9 +10,9 @@ import pytest
 from discoclaw.bot.presses import GONE
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
-from tests.app.carding import labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import labels, said
 
 
 def learned(*texts: str, **more: str) -> str:

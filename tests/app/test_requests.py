@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import ModelOverloaded
-from tests.app.carding import buttons, labels, said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.contract.cards import buttons, labels, said
 
 CAT, NUTS = "User's cat is called Ada.", "User is allergic to nuts."
 

@@ -4,10 +4,10 @@ import re
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_receipts import learned, talk
+from tests.contract.cards import said
 
 
 async def shown(world: World, command: str, **options: object) -> str:

@@ -11,10 +11,10 @@ from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.memory.subjects.store import Memory
-from tests.app.carding import every_page
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.cli.shell import Runner
+from tests.contract.cards import every_page
 from tests.memory.kit import Clock
 from tests.session.scene import ScriptedModel, calls
 

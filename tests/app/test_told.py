@@ -6,8 +6,8 @@ from pathlib import Path
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import item_id
-from tests.app.carding import said
 from tests.app.conftest import Start, World
+from tests.contract.cards import said
 
 ZSH = item_id("tool", "User uses zsh.")
 LATER = Origin("inferred", said_at=4_000_000_000_000)

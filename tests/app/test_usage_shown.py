@@ -13,8 +13,8 @@ from discoclaw.core.budgets import Span
 from discoclaw.core.usage import Call, Payer, Record
 from discoclaw.memory.disk.port import USAGE
 from discoclaw.usage.log import UsageLog
-from tests.app.carding import every_page, parts, said
 from tests.app.conftest import GUILD_ID, Start, World
+from tests.contract.cards import every_page, parts, said
 from tests.core.calls import DAY, call
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received

@@ -14,11 +14,11 @@ from discoclaw.core.subject import user_subject
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.recall.floor import texts
 from discoclaw.session.archive_search import HEADING
-from tests.app.carding import said
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
 from tests.app.test_live_config import edit
 from tests.app.test_live_fields import here
+from tests.contract.cards import said
 from tests.memory.archives import rows
 from tests.servers.embeddings_api import EmbeddingsServer, Shaped, failure
 from tests.servers.messages_api import MessagesServer, text, tool_use

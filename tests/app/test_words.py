@@ -16,10 +16,10 @@ from simcord.results import to_discord_message
 
 from discoclaw.core import titles
 from discoclaw.core.ports import Shape
-from tests.app.carding import said as told
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
 from tests.citing import own_of
+from tests.contract.cards import said as told
 
 EMBED = {
     "type": "rich",
