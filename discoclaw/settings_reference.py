@@ -1,20 +1,24 @@
-"""docs/admins/settings.md: each setting with its meaning, default and what is allowed. `make docs` writes it.
+"""What the settings mean, in words: docs/admins/settings.md and .env.example, which `make docs` writes.
 
-Explanations, defaults and subjects are those of `.env.example`; what is allowed comes from the fields of
-`Settings`. Knows nothing about values that are set.
+Everything comes from the fields of `Settings` and the docstrings below them. Knows nothing about values that
+are set.
 """
 
+import ast
+import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from discoclaw import settings
-from discoclaw.core.live_fields import TABLE
+from discoclaw.core.policy import FIELDS
 from discoclaw.settings import Settings
 from discoclaw.settings_types import Secret
 from discoclaw.settings_words import allowed
@@ -42,85 +46,132 @@ Settings come from environment variables and from the file `.env` in the folder 
 `DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like; without a server, it is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where one of the last six is, if not at its usual address.
 """  # noqa: E501
 
-_SUBJECT = re.compile(r"# --- (.+) ---")
-_SETTING = re.compile(r"#?([A-Z][A-Z0-9_]*)=(.*)")
+EXAMPLE = """\
+# DiscoClaw's settings. `discoclaw init` asks for the first ones and writes them to `.env`; or copy this file to
+# `.env` and fill in what you need. Environment variables win over `.env`.
+# A commented line shows the default; 1 means yes, 0 no. A wrong value stops the start and names what is allowed.
+# The settings of the first day come first; all others can stay as they are.
+"""  # noqa: E501
+FIRST = "The first day"
 _NAMED = re.compile(rf"\b(?:{'|'.join(sorted(settings.names(), key=len, reverse=True))})\b")
 _CODE = re.compile(r"(`[^`]*`)")
 SAID = {allowed(kind, FieldInfo()) for kind in (bool, str, Secret)}
 """What needs no line of its own: the introduction says it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """One setting of `.env.example`. `default` is "" where nothing is set."""
+class Setting(NamedTuple):
+    """One setting in words. `default` is "" where nothing is set; `takes` is what is allowed."""
 
-    subject: str
     name: str
+    subject: str
     default: str
     meaning: str
+    takes: str
 
 
-def explained(example: str) -> Iterator[Explained]:
-    """Each setting of `.env.example`, in its order.
+@cache
+def described(kind: type[Settings] = Settings) -> tuple[Setting, ...]:
+    """All settings in the order of the list, those of the first day first.
 
-    Raises ValueError for a line that is none of its forms, and for a setting without an explanation.
+    Raises ValueError for a setting without a docstring.
     """
-    subject, meaning = "", list[str]()
-    for line in example.splitlines():
-        if heading := _SUBJECT.fullmatch(line):
-            subject, meaning = heading[1], []
-        elif setting := _SETTING.fullmatch(line):
-            if not subject or not meaning:
-                raise ValueError(f"{setting[1]} has no explanation or no subject in .env.example")
-            yield Explained(subject, setting[1], setting[2], " ".join(meaning))
-            meaning = []
-        elif line.startswith("# "):
-            meaning.append(line.removeprefix("# "))
-        elif line:
-            raise ValueError(f".env.example has a line that is no comment and no setting: {line}")
+    meanings = _docstrings(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    first, others, subject = list[Setting](), list[Setting](), ""
+    for field, info in kind.model_fields.items():
+        if field not in meanings:
+            raise ValueError(f"{info.validation_alias} has no docstring that says what it means")
+        how: Any = info.json_schema_extra
+        subject = how["subject"] or subject
+        one = Setting(
+            str(info.validation_alias),
+            FIRST if how["first"] else subject,
+            _written(info.default),
+            meanings[field],
+            allowed(hints[field], info),
+        )
+        (first if how["first"] else others).append(one)
+    return (*first, *others)
 
 
-def page(example: str, names: Mapping[str, str] | None = None) -> str:
-    """The whole document. Raises ValueError where a setting is not explained.
+def _docstrings(kind: type) -> dict[str, str]:
+    """The docstrings below the fields of a class and of its bases, each as one line."""
+    if kind is not Settings:
+        return _docstrings(Settings) | _below_fields(kind)
+    return _below_fields(kind)
 
-    `names` are the variables with their fields, by default all of them.
-    """
-    named = settings.names() if names is None else names
-    hints = get_type_hints(Settings, include_extras=True)
-    fields = {name: (hints[field], Settings.model_fields[field]) for name, field in named.items()}
-    subjects: dict[str, list[Explained]] = {}
-    for one in explained(example):
-        subjects.setdefault(one.subject, []).append(one)
-    missing = set(fields) - {one.name for found in subjects.values() for one in found}
-    if missing:
-        raise ValueError(f".env.example does not have {', '.join(sorted(missing))}")
-    parts = [INTRODUCTION]
-    for subject, found in subjects.items():
-        parts += [f"## {subject}\n", *(_entry(one, allowed(*fields[one.name])) for one in found)]
+
+def _below_fields(kind: type) -> dict[str, str]:
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, below in zip(tree.body, tree.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def _written(default: Any) -> str:
+    """A default as people write it into `.env`."""
+    if isinstance(default, SecretStr):
+        default = default.get_secret_value()
+    if isinstance(default, bool):
+        return str(int(default))
+    if isinstance(default, float):
+        return f"{default:.10g}"
+    return str(default) if isinstance(default, str | int | Path) else ""
+
+
+def example(known: Iterable[Setting] | None = None) -> str:
+    """`.env.example`: every setting with its meaning, as a file to copy."""
+    parts, subject = [EXAMPLE], ""
+    for one in described() if known is None else known:
+        if one.subject != subject:
+            subject = one.subject
+            parts.append(f"\n# --- {subject} ---\n")
+        parts += [f"# {line}\n" for line in textwrap.wrap(one.meaning, 116, break_on_hyphens=False)]
+        empty = subject == FIRST and not one.default
+        parts.append(f"{'' if empty else '#'}{one.name}={one.default}\n")
+    return "".join(parts)
+
+
+def page(known: Iterable[Setting] | None = None) -> str:
+    """docs/admins/settings.md."""
+    parts, subject = [INTRODUCTION], ""
+    for one in described() if known is None else known:
+        if one.subject != subject:
+            subject = one.subject
+            parts.append(f"## {subject}\n")
+        parts.append(_entry(one))
     return "\n".join(parts)
 
 
-def _entry(one: Explained, takes: str) -> str:
+def _entry(one: Setting) -> str:
     default = f"Default: `{one.default}`." if one.default else ""
-    live = [row.name for row in TABLE if row.variable == one.name]
+    live = [row.name for row in FIELDS.values() if row.variable == one.name]
     changes = f"Live: `{live[0]}`." if live else ""
-    said = takes in SAID or all(choice in one.meaning for choice in re.split(", | or ", takes))
-    limits = "" if said else f"Allowed: {_prose(takes.removeprefix('a whole number from '))}."
+    said = one.takes in SAID or all(choice in one.meaning for choice in re.split(", | or ", one.takes))
+    limits = "" if said else f"Allowed: {_prose(one.takes.removeprefix('a whole number from '))}."
     facts = " ".join(part for part in (default, limits, changes) if part)
     return "\n\n".join(part for part in (f"### `{one.name}`", _prose(one.meaning), facts) if part) + "\n"
 
 
 def _prose(text: str) -> str:
-    """A text of `.env.example` as Markdown: settings as code, and nothing that could pass for HTML."""
+    """A meaning as Markdown: settings as code, and nothing that could pass for HTML."""
     parts = _CODE.split(text)
     return "".join(
         part if part.startswith("`") else _NAMED.sub(r"`\g<0>`", part.replace("<", "&lt;")) for part in parts
     )
 
 
-def main(path: Path, example: Path) -> None:
-    """Write the document."""
-    path.write_text(page(example.read_text(encoding="utf-8")), encoding="utf-8")
+def main(document: Path, to_copy: Path) -> None:
+    """Write both."""
+    document.write_text(page(), encoding="utf-8")
+    to_copy.write_text(example(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json, stores_of
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import NO_OVERRIDES, Effective, Pseudonyms, Scope, SourcedOverrides
-from discoclaw.core.live_fields import FIELDS, KINDS, Choice, Field, Value
-from discoclaw.core.policy import Overrides
+from discoclaw.core.live import Effective, Pseudonyms, Scope, SourcedOverrides
+from discoclaw.core.live_fields import KINDS, Choice, Field, Value
+from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides
 from discoclaw.memory import upgrades
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
@@ -210,7 +210,7 @@ def _tell(effective: Mapping[str, Effective], overrides: list[SourcedOverrides] 
 
 
 def _spelled(overrides: Overrides) -> str:
-    return ", ".join(f"{field}={_shown(value)}" for field, value in live.overrides_json(overrides).items())
+    return ", ".join(f"{field}={_shown(value)}" for field, value in overrides.items())
 
 
 def _shown(value: Value | None) -> str:
@@ -229,8 +229,7 @@ def _json(
         found[field] = {"value": one.value, "from": one.source, "scope": scope}
     if overrides is not None:
         found["wishes"] = [
-            {"scope": str(one.scope), "from": one.source, **live.overrides_json(one.overrides)}
-            for one in overrides
+            {"scope": str(one.scope), "from": one.source, **one.overrides} for one in overrides
         ]
     return found
 
@@ -251,7 +250,7 @@ def _write(
         where = documents.folder / FILE
     say(f"{scope} {_now_has(now)} in {where}. A running bot applies it with the next message.")
     for field, value in requested.items():
-        if value is not None and effective[field].value != live.overrides_json(now)[field]:
+        if value is not None and effective[field].value != now[field]:
             source = _from(field, effective[field])
             still = _shown(effective[field].value)
             note(f"{field} is still {still} there ({source}), which takes precedence")

@@ -11,7 +11,7 @@ an event signed by the owner beats the local file. The settings and then the def
 
     user (event, file) > group (event, file) > global (event, file) > settings > default
 
-`live_fields` lists the fields, and the scopes that each may have. The events' addresses, `respond_mode` and
+`policy.FIELDS` lists the fields, and the scopes that each may have. The events' addresses, `respond_mode` and
 `context_history` are Snowclaw's schema (Nostr kind 30078). An id is a Discord id, or the first 16, 32 or all
 64 hex digits of a pseudonym. One wrong value rejects the whole event, so that half a change is never applied.
 Fields this version does not know are ignored.
@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from discoclaw.core.errors import Refused
-from discoclaw.core.live_fields import FIELDS, KINDS, Kind, Value
-from discoclaw.core.policy import DEFAULT, Overrides, Policy, resolve
+from discoclaw.core.live_fields import KINDS, Kind, Value
+from discoclaw.core.policy import DEFAULT, FIELDS, NO_OVERRIDES, Overrides, Policy, resolve
 
 PREFIX = "snowclaw:config:"
 TAGGED = ("respond_mode", "context_history")
@@ -35,8 +35,6 @@ TAGGED = ("respond_mode", "context_history")
 _ADDRESSED = {"global": "global", "group": "group", "user": "npub"}  # a scope's name in an event's address
 _DISCORD_ID = re.compile(r"[0-9]{1,20}")
 _PSEUDONYM = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{64}")
-
-NO_OVERRIDES = Overrides()
 
 
 class Pseudonyms(Protocol):
@@ -139,17 +137,12 @@ def overrides_from(value: object) -> Overrides:
     if not isinstance(value, Mapping):
         raise Refused(f"expected a JSON object, not {type(value).__name__}")
     given = {name: value[name] for name in FIELDS if value.get(name) is not None}
-    return Overrides(**{name: FIELDS[name].check(one) for name, one in given.items()})  # type: ignore[arg-type]
-
-
-def overrides_json(overrides: Overrides) -> dict[str, Value]:
-    """Overrides as a JSON object; fields that are not set are left out."""
-    return {name: value for name in FIELDS if (value := getattr(overrides, name)) is not None}
+    return {name: FIELDS[name].check(one) for name, one in given.items()}
 
 
 def fitting(scope: Scope, overrides: Overrides) -> Overrides:
     """The same overrides. Raises Refused if one of them cannot be set for such a scope."""
-    for name in overrides_json(overrides):
+    for name in overrides:
         if scope.kind not in (kinds := FIELDS[name].kinds):
             raise Refused(f"{name} can't be set for {scope}, only for {' or '.join(kinds)}")
     return overrides
@@ -209,7 +202,7 @@ def explain(layers: Iterable[SourcedOverrides], default: Policy = DEFAULT) -> di
     """The value in effect for each field, and its source. `layers` come strongest first."""
     found: dict[str, Effective] = {}
     for layer in layers:
-        for field, value in overrides_json(layer.overrides).items():
+        for field, value in layer.overrides.items():
             found.setdefault(field, Effective(value, layer.source, layer.scope))
     last = {field: Effective(getattr(default, field), "default", GLOBAL) for field in FIELDS}
     return {field: found.get(field, last[field]) for field in FIELDS}
@@ -236,7 +229,7 @@ class LiveOverrides:
         # Somebody with a personal override may talk anywhere, so every window has to be large enough.
         people = [overrides for scope, overrides in file.items() if scope.kind == "user"]
         people += [one.overrides or NO_OVERRIDES for scope, one in events.items() if scope.kind == "user"]
-        self._most_shown = max((overrides.context_history or 0 for overrides in people), default=0)
+        self._most_shown = max((int(one.get("context_history", 0)) for one in people), default=0)
         self._resolved: dict[tuple[str | None, str], Policy] = {}
 
     def policy(self, group_id: str | None, user_id: str) -> Policy:

@@ -1,7 +1,6 @@
-"""The fields of live configuration, in one table: what each may be, where it may be set, and its names.
+"""What a field of live configuration may be, and how people read, choose and type its values.
 
-`Overrides` and `Policy` (`core/policy`) have an attribute for each row. Whoever reads, writes, explains or
-offers a field takes it from here, so a new field is a row here and an attribute there.
+`core/policy` has the fields. Whoever reads, writes, explains or offers one goes by its `Field`.
 
 A value is checked as JSON has it (`check`), and read from what somebody typed (`typed`). Both raise Refused,
 naming the field and what is allowed.
@@ -16,15 +15,11 @@ import regex
 
 from discoclaw.core.branches import MAIN, branch_name
 from discoclaw.core.errors import Refused
-from discoclaw.core.policy import CONTEXT_HISTORY_BOUNDS, RESPOND_MODES
-from discoclaw.core.privacy import DmPrivacy
 
 Kind = Literal["global", "group", "user"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Value = str | int | bool
 
-QUIET = ("silent", "listen")
-"""Snowclaw's names for the mode `none`. They are accepted, but never written."""
 MOST_PROMPT = 2000
 """Characters of a channel's text: it is in every prompt there, so it must not crowd out the conversation."""
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,119}")
@@ -142,6 +137,11 @@ def _persona(text: str) -> str | None:
         return None
 
 
+MODEL = Text("the name of a model, such as sonnet", _model)
+PROMPT = Text(f"a text of 1 to {MOST_PROMPT} characters", _prompt)
+PERSONA = Text("a name of up to 32 letters and digits", _persona)
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of live configuration.
@@ -172,101 +172,42 @@ class Field:
         return self.check(self.type.typed(text.strip()))
 
 
-_PLACES: tuple[Kind, ...] = ("global", "group")
-_MODES = ("every message", "when I'm mentioned", "only my owners", "nobody")
-_PRIVACY = (
-    "everything stays in the DM",
-    "only how people like to work leaves the DM",
-    "only what is marked as private stays in the DM",
-)
+def value_words(field: Field, value: Value | None) -> str:
+    """A value in words, which are not markup yet."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(field.type, Switch):
+        return "on" if value else "off"
+    if isinstance(field.type, Choice):
+        return field.type.meanings[str(value)]
+    return str(value)
 
-TABLE = (
-    Field(
-        "respond_mode",
-        "When I answer",
-        "every message, when mentioned, only owners, or nobody",
-        "DISCOCLAW_RESPOND_MODE",
-        Choice(dict(zip(RESPOND_MODES, _MODES, strict=True)), dict.fromkeys(QUIET, "none")),
-    ),
-    Field(
-        "context_history",
-        "Messages I look back on",
-        "how many recent messages are in the prompt",
-        "DISCOCLAW_CONTEXT_HISTORY",
-        Number(*CONTEXT_HISTORY_BOUNDS),
-    ),
-    Field(
-        "model",
-        "Model",
-        "the language model that answers",
-        "DISCOCLAW_MODEL",
-        Text("the name of a model, such as sonnet", _model),
-    ),
-    Field(
-        "prompt",
-        "Instructions",
-        "a text for the model, in every prompt of the channel",
-        "",
-        Text(f"a text of 1 to {MOST_PROMPT} characters", _prompt),
-        _PLACES,
-    ),
-    Field(
-        "persona",
-        "Persona",
-        "the persona that everybody has here",
-        "DISCOCLAW_CHANNEL_PERSONAS",
-        Text("a name of up to 32 letters and digits", _persona),
-        ("group",),
-        by_place=True,
-    ),
-    Field(
-        "receipts",
-        "Receipts",
-        "a small line says what I have just learned",
-        "DISCOCLAW_RECEIPTS",
-        Switch(),
-    ),
-    Field(
-        "approve",
-        "Ask before remembering",
-        "people who haven't chosen are asked first",
-        "DISCOCLAW_MEMORY_APPROVAL",
-        Switch(),
-    ),
-    Field(
-        "archive",
-        "Archive",
-        "what is said is kept word for word, to be searched",
-        "DISCOCLAW_AUTO_SAVE",
-        Switch(),
-        _PLACES,
-        by_place=True,
-    ),
-    Field(
-        "dm_privacy",
-        "Privacy of direct messages",
-        "what I learn in DMs and may use elsewhere",
-        "DISCOCLAW_DM_PRIVACY",
-        Choice(dict(zip(get_args(DmPrivacy), _PRIVACY, strict=True))),
-        ("global",),
-    ),
-    Field(
-        "listen",
-        "Listen here",
-        "off: I neither read nor answer in the channel",
-        "DISCORD_CHANNEL_IDS",
-        Switch(),
-        ("group",),
-        by_place=True,
-    ),
-    Field(
-        "threads",
-        "Answer in threads",
-        "each conversation gets a thread of its own",
-        "DISCOCLAW_THREADS",
-        Switch(),
-        _PLACES,
-    ),
-)
 
-FIELDS: Mapping[str, Field] = {one.name: one for one in TABLE}
+def options(field: Field) -> list[tuple[str, str]]:
+    """The values to choose from, as they are typed and in words; nothing where a value is typed."""
+    if isinstance(field.type, Choice):
+        return list(field.type.meanings.items())
+    return [("on", "on"), ("off", "off")] if isinstance(field.type, Switch) else []
+
+
+def longest(field: Field) -> int:
+    """How many characters a value has at most that is typed."""
+    return 3 if isinstance(field.type, Number) else MOST_PROMPT if has_lines(field) else 120
+
+
+def has_lines(field: Field) -> bool:
+    """Whether a value may have several lines."""
+    return field.type is PROMPT
+
+
+def typed_value(field: Field, typed: str) -> Value | None:
+    """The value that somebody typed or chose; None for nothing. Raises Refused, naming the field's title."""
+    try:
+        return field.typed(typed) if typed.strip() else None
+    except Refused:  # its text names the field as the file does
+        raise Refused(f"“{field.title}” must be {field.type.allowed}") from None
+
+
+def changed_words(field: Field, value: Value | None) -> str:
+    """What became of a field that was given a value: “is now on”."""
+    return f"is now {value_words(field, value)}" if value is not None else "is the default again"

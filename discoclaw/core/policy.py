@@ -1,36 +1,75 @@
 """When and how the bot answers, how much of the conversation it is shown, and who may talk to it.
 
-Every turn is given a `Policy`. Live configuration (`core/live`) overrides the settings, field by field:
-user > group > global > settings > default. Knows nothing about where overrides come from.
+Every turn is given a `Policy`. Its live fields can be changed while the bot runs (`core/live`), each on its
+own: user > group > global > settings > default. A new one is a field here, and a setting in `settings` if a
+variable may give it too: everything that reads, shows or changes live configuration goes by `FIELDS`.
+Knows nothing about where overrides come from.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from discoclaw.core.live_fields import (
+    KINDS,
+    MODEL,
+    PERSONA,
+    PROMPT,
+    Choice,
+    Field,
+    Kind,
+    Number,
+    Switch,
+    Type,
+    Value,
+)
 from discoclaw.core.message import Place
 from discoclaw.core.privacy import DmPrivacy
 
 RespondMode: TypeAlias = Literal["all", "mention", "owner", "none"]
 RESPOND_MODES: tuple[RespondMode, ...] = get_args(RespondMode)
 CONTEXT_HISTORY_BOUNDS = (1, 200)
+_PLACES: tuple[Kind, ...] = ("global", "group")
+_QUIET = ("silent", "listen")
+"""Snowclaw's names for the mode `none`. They are accepted, but never written."""
+_MODES = Choice(
+    {
+        "all": "every message",
+        "mention": "when I'm mentioned",
+        "owner": "only my owners",
+        "none": "nobody",
+    },
+    dict.fromkeys(_QUIET, "none"),
+)
+_PRIVACY = Choice(
+    {
+        "strict": "everything stays in the DM",
+        "balanced": "only how people like to work leaves the DM",
+        "open": "only what is marked as private stays in the DM",
+    }
+)
+
+Overrides: TypeAlias = Mapping[str, Value]
+"""What one scope sets, by the name of the field; what it lacks is left to the next wider scope."""
+NO_OVERRIDES: Overrides = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """What one scope sets; None leaves a field to the next wider scope. `core/live_fields` describes each."""
+def _live(
+    default: Any,
+    title: str,
+    about: str,
+    variable: str,
+    type: Type,
+    kinds: tuple[Kind, ...] = KINDS,
+    *,
+    by_place: bool = False,
+) -> Any:
+    """A field that can be changed while the bot runs; see `Field` for the arguments."""
 
-    respond_mode: RespondMode | None = None
-    context_history: int | None = None
-    model: str | None = None
-    prompt: str | None = None
-    persona: str | None = None
-    receipts: bool | None = None
-    approve: bool | None = None
-    archive: bool | None = None
-    dm_privacy: DmPrivacy | None = None
-    listen: bool | None = None
-    threads: bool | None = None
+    def named(name: str) -> Field:
+        return Field(name, title, about, variable, type, kinds, by_place)
+
+    return field(default=default, metadata={"live": named})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +81,78 @@ class Policy:
     `archive` and `listen` are None where the settings' lists of places decide.
     """
 
-    respond_mode: RespondMode = "mention"
-    context_history: int = 20
+    respond_mode: RespondMode = _live(
+        "mention",
+        "When I answer",
+        "every message, when mentioned, only owners, or nobody",
+        "DISCOCLAW_RESPOND_MODE",
+        _MODES,
+    )
+    context_history: int = _live(
+        20,
+        "Messages I look back on",
+        "how many recent messages are in the prompt",
+        "DISCOCLAW_CONTEXT_HISTORY",
+        Number(*CONTEXT_HISTORY_BOUNDS),
+    )
     minimum_window: int = 0
-    model: str = "sonnet"
-    prompt: str = ""
-    persona: str | None = None
-    receipts: bool = False
-    approve: bool = False
-    archive: bool | None = None
-    dm_privacy: DmPrivacy = "balanced"
-    listen: bool | None = None
-    threads: bool = False
+    model: str = _live("sonnet", "Model", "the language model that answers", "DISCOCLAW_MODEL", MODEL)
+    prompt: str = _live(
+        "", "Instructions", "a text for the model, in every prompt of the channel", "", PROMPT, _PLACES
+    )
+    persona: str | None = _live(
+        None,
+        "Persona",
+        "the persona that everybody has here",
+        "DISCOCLAW_CHANNEL_PERSONAS",
+        PERSONA,
+        ("group",),
+        by_place=True,
+    )
+    receipts: bool = _live(
+        False, "Receipts", "a small line says what I have just learned", "DISCOCLAW_RECEIPTS", Switch()
+    )
+    approve: bool = _live(
+        False,
+        "Ask before remembering",
+        "people who haven't chosen are asked first",
+        "DISCOCLAW_MEMORY_APPROVAL",
+        Switch(),
+    )
+    archive: bool | None = _live(
+        None,
+        "Archive",
+        "what is said is kept word for word, to be searched",
+        "DISCOCLAW_AUTO_SAVE",
+        Switch(),
+        _PLACES,
+        by_place=True,
+    )
+    dm_privacy: DmPrivacy = _live(
+        "balanced",
+        "Privacy of direct messages",
+        "what I learn in DMs and may use elsewhere",
+        "DISCOCLAW_DM_PRIVACY",
+        _PRIVACY,
+        ("global",),
+    )
+    listen: bool | None = _live(
+        None,
+        "Listen here",
+        "off: I neither read nor answer in the channel",
+        "DISCORD_CHANNEL_IDS",
+        Switch(),
+        ("group",),
+        by_place=True,
+    )
+    threads: bool = _live(
+        False,
+        "Answer in threads",
+        "each conversation gets a thread of its own",
+        "DISCOCLAW_THREADS",
+        Switch(),
+        _PLACES,
+    )
 
     @property
     def capacity(self) -> int:
@@ -62,7 +161,10 @@ class Policy:
 
 
 DEFAULT = Policy()
-OVERRIDABLE: tuple[str, ...] = tuple(one.name for one in fields(Overrides))
+FIELDS: Mapping[str, Field] = {
+    one.name: one.metadata["live"](one.name) for one in fields(Policy) if "live" in one.metadata
+}
+"""What can be changed while the bot runs, by name."""
 
 
 def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
@@ -72,9 +174,8 @@ def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
     """
     found: dict[str, Any] = {}
     for layer in layers:
-        for name in OVERRIDABLE:
-            if name not in found and (value := getattr(layer, name)) is not None:
-                found[name] = value
+        for name, value in layer.items():
+            found.setdefault(name, value)
     if "context_history" in found:
         least, most = CONTEXT_HISTORY_BOUNDS
         found["context_history"] = min(max(found["context_history"], least), most)

@@ -23,7 +23,6 @@ from filelock import FileLock, Timeout
 from discoclaw.core import live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import (
-    NO_OVERRIDES,
     Effective,
     LiveOverrides,
     Pseudonyms,
@@ -31,9 +30,8 @@ from discoclaw.core.live import (
     Signed,
     SourcedOverrides,
 )
-from discoclaw.core.live_fields import FIELDS
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Overrides, Policy
+from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides, Policy
 from discoclaw.core.ports import Clock
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk import private
@@ -271,7 +269,7 @@ def change_file(
         after = {**there, scope: now}
         if after == there:
             return None
-        told = {str(one): live.overrides_json(its) for one, its in after.items() if its != NO_OVERRIDES}
+        told = {str(one): dict(its) for one, its in after.items() if its != NO_OVERRIDES}
         return render_json({"version": VERSION, **told})
 
     try:
@@ -297,7 +295,7 @@ def _alone(lock: Path | None) -> Iterator[None]:
 
 def changed(overrides: Overrides, wished: Mapping[str, Any]) -> Overrides:
     """Overrides with some of them set or (None) removed. Raises Refused."""
-    return live.overrides_from({**live.overrides_json(overrides), **wished})
+    return live.overrides_from({**overrides, **wished})
 
 
 def _parsed(value: Any) -> dict[Scope, Overrides]:

@@ -131,7 +131,7 @@ def _newest(some: Mapping[str, Signed], others: Mapping[str, Signed]) -> dict[st
 
 
 def _signed_json(event: Signed) -> dict[str, Any]:
-    overrides = {"wishes": live.overrides_json(event.overrides)} if event.overrides is not None else {}
+    overrides = {"wishes": dict(event.overrides)} if event.overrides is not None else {}
     return {"created_at": event.at, "id": event.id, **overrides}
 
 

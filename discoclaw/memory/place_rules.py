@@ -28,7 +28,7 @@ class PlaceRules:
     @property
     def names(self) -> Collection[str]:
         """All personas that some place prescribes."""
-        set_live = {one.overrides.persona for one in self.live.overrides()}
+        set_live = {str(one.overrides.get("persona", "")) for one in self.live.overrides()}
         return {*self.fixed.names, *filter(None, set_live)}
 
     def covers(self, place: Place) -> bool:

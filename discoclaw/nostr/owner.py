@@ -1,6 +1,6 @@
 """Events signed by the owner: configuration, which applies at once, and notes about people.
 
-    snowclaw:config:{global, group:<id>, npub:<id>}   the fields of core/live_fields
+    snowclaw:config:{global, group:<id>, npub:<id>}   the live fields of core/policy
     snowclaw:memory:npub:<id>                         {notes: [text…], preferences: {key: text}}
 
 Both have kind 30078 and JSON as content, optionally encrypted to the bot (tag ["encrypted", "nip44"]). Events
@@ -128,7 +128,7 @@ class OwnerEvents:
         scope = live.scope_of_address(event.d)
         overrides = live.fitting(scope, live.overrides_of(self._plaintext(event), event.tags))
         if self._config.take(event.d, event.created_at, event.id, overrides):
-            what = live.overrides_json(overrides) or "reset to the defaults"
+            what = dict(overrides) or "reset to the defaults"
             log.info("the owner configured %s: %s", scope, what)
 
     async def _add_note(self, event: Event) -> None:
@@ -173,5 +173,5 @@ def config_event(
     """
     forms = live.scope_aliases(scope, names)
     shown = next((one for one in forms[1:] if len(one.id) == 32), scope)
-    content = owner.seal(canonical(live.overrides_json(overrides)), to=bot)
+    content = owner.seal(canonical(dict(overrides)), to=bot)
     return owner.sign(APP, content, [["d", live.address(shown)], ["encrypted", NIP44]], at)

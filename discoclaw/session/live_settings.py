@@ -25,12 +25,11 @@ from discoclaw.core.errors import (
     ModelUnreachable,
     Refused,
 )
-from discoclaw.core.live import NO_OVERRIDES, Effective, Scope, fitting, overrides_json
-from discoclaw.core.live_fields import FIELDS, Field, Value
-from discoclaw.core.live_words import value_words
+from discoclaw.core.live import Effective, Scope, fitting
+from discoclaw.core.live_fields import Field, Value, value_words
 from discoclaw.core.message import Place
 from discoclaw.core.model import ModelRequest, UserTurn
-from discoclaw.core.policy import Allowlist, Overrides
+from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Allowlist
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy
@@ -108,9 +107,9 @@ class LiveSettings:
 
     def rows(self, scope: Scope) -> list[Row]:
         """Every field that makes sense at a scope, from RAM."""
-        effective, own = self._live.explain(scope), overrides_json(self._live.local(scope))
+        effective, own = self._live.explain(scope), self._live.local(scope)
         signed = self._live.signed(scope)
-        fixed = overrides_json((signed.overrides if signed is not None else None) or NO_OVERRIDES)
+        fixed = (signed.overrides if signed is not None else None) or NO_OVERRIDES
         return [
             Row(field, effective[name], own.get(name), name in fixed, self._by(effective[name], name))
             for name, field in FIELDS.items()
@@ -162,7 +161,7 @@ class LiveSettings:
         row = self.row(scope, name)
         if row.fixed:
             raise Refused(FIXED)
-        fitting(scope, Overrides(**{name: value}))  # type: ignore[arg-type]
+        fitting(scope, {name: value} if value is not None else {})
         if value == row.own:
             return False
         if name == "model" and isinstance(value, str) and value != row.effective.value:

@@ -8,7 +8,6 @@ import discord
 import pytest
 
 from discoclaw.core.live import GLOBAL, Scope, address
-from discoclaw.core.policy import Overrides
 from discoclaw.memory.live import FILE
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.names import Names
@@ -198,4 +197,4 @@ async def test_what_was_signed_holds_after_a_restart_and_an_older_event_does_not
 async def test_the_settings_hold_where_nothing_is_wished(start: Start) -> None:
     async with start(Scripted(), respond_mode="owner", context_history=7) as world:
         assert world.app.storage.live.explain()["respond_mode"].source == "settings"
-        assert world.app.client.settings.overrides == Overrides("owner", 7)
+        assert world.app.client.settings.overrides == {"respond_mode": "owner", "context_history": 7}

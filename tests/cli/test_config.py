@@ -15,8 +15,7 @@ from discoclaw.cli.config import RelayAccess
 from discoclaw.cli.main import _ErrorGroup, cli
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
-from discoclaw.core.live_fields import FIELDS
-from discoclaw.core.policy import Overrides
+from discoclaw.core.policy import FIELDS, Overrides
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
@@ -131,7 +130,7 @@ class TestGet:
 
     def test_each_field_says_where_it_comes_from(self, shell: Shell) -> None:
         shell.says("set", f"group:{CHANNEL}", "respond_mode=all")
-        shell.sign(Overrides("none"), Scope("user", PERSON))
+        shell.sign({"respond_mode": "none"}, Scope("user", PERSON))
         told = shell.says("get", f"group:{CHANNEL}", DISCOCLAW_CONTEXT_HISTORY="12")
         assert told.splitlines()[:2] == [
             f"respond_mode     all      config.json, for group:{CHANNEL}",
@@ -142,7 +141,7 @@ class TestGet:
 
     def test_for_programs(self, shell: Shell) -> None:
         shell.says("set", f"group:{CHANNEL}", "context_history=30")
-        shell.sign(Overrides("owner"))
+        shell.sign({"respond_mode": "owner"})
         here = shell.json(f"group:{CHANNEL}")
         assert here["scopes"] == [f"group:{CHANNEL}"]
         assert here["respond_mode"] == {"value": "owner", "from": "event", "scope": "global"}
@@ -184,7 +183,7 @@ class TestGet:
         assert sorted(path.name for path in shell.root.iterdir()) == ["config.json", "signed.json"]
 
     def test_overrides_for_pseudonyms_are_told_apart_only_with_the_bots_key(self, shell: Shell) -> None:
-        shell.sign(Overrides("all"), Scope("group", NAMES.channel(CHANNEL)[:32]))
+        shell.sign({"respond_mode": "all"}, Scope("group", NAMES.channel(CHANNEL)[:32]))
         assert "without the bot's key" in shell.noted("get", f"group:{CHANNEL}")
         shell.relays = Relays()
         assert shell.json(f"group:{CHANNEL}")["respond_mode"]["value"] == "all"
@@ -264,7 +263,7 @@ class TestSetByHand:
         assert not shell.file.exists()
 
     def test_what_the_owner_signed_counts_more_and_that_is_said(self, shell: Shell) -> None:
-        shell.sign(Overrides("owner"))
+        shell.sign({"respond_mode": "owner"})
         told = shell.noted("set", "global", "respond_mode=all")
         assert told == (
             "note: respond_mode is still owner there (signed by the owner, for global), "

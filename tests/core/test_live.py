@@ -1,7 +1,7 @@
 """Live configuration: which words count, and which of several overrides holds."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,13 @@ from discoclaw.core.live import (
     fitting,
     newest,
     overrides_from,
-    overrides_json,
     overrides_of,
     parse_scope,
     scope_aliases,
     scope_of_address,
 )
-from discoclaw.core.live_fields import FIELDS, Choice, Field, Number, Switch
-from discoclaw.core.policy import DEFAULT, OVERRIDABLE, Overrides, Policy
+from discoclaw.core.live_fields import Choice, Field, Number, Switch
+from discoclaw.core.policy import DEFAULT, FIELDS, Overrides, Policy
 from discoclaw.settings import Settings, names
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))
@@ -53,38 +52,41 @@ class Names:
 class TestTheContentOfAnEvent:
     def test_json_says_what_is_wished(self) -> None:
         golden = GOLDEN["owner_config"]
-        assert overrides_of(golden["content"], golden["tags"]) == Overrides("mention", 30)
+        assert overrides_of(golden["content"], golden["tags"]) == {
+            "respond_mode": "mention",
+            "context_history": 30,
+        }
 
     def test_without_content_the_tags_do(self) -> None:
         tags = [["d", "snowclaw:config:global"], ["respond_mode", "all"], ["context_history", "40"]]
-        assert overrides_of("", [*tags, ["agent", "snow"]]) == Overrides("all", 40)
-        assert overrides_of(" \n", [["context_history", "7"]]) == Overrides(None, 7)
+        assert overrides_of("", [*tags, ["agent", "snow"]]) == {"respond_mode": "all", "context_history": 40}
+        assert overrides_of(" \n", [["context_history", "7"]]) == {"context_history": 7}
 
     def test_where_there_are_both_json_counts_alone(self) -> None:
         tags = [["respond_mode", "all"], ["context_history", "40"]]
-        assert overrides_of('{"respond_mode":"owner"}', tags) == Overrides("owner", None)
+        assert overrides_of('{"respond_mode":"owner"}', tags) == {"respond_mode": "owner"}
         assert overrides_of("{}", tags) == NO_OVERRIDES
 
     def test_a_field_that_is_missing_or_null_is_left_to_others(self) -> None:
-        assert overrides_of('{"respond_mode":null,"context_history":5}') == Overrides(None, 5)
-        assert overrides_of('{"respond_mode":"none"}') == Overrides("none", None)
+        assert overrides_of('{"respond_mode":null,"context_history":5}') == {"context_history": 5}
+        assert overrides_of('{"respond_mode":"none"}') == {"respond_mode": "none"}
 
     @pytest.mark.parametrize("content", ["{}", "", '{"respond_mode":null,"context_history":null}'])
     def test_an_empty_one_takes_everything_back(self, content: str) -> None:
         assert overrides_of(content, [["d", "snowclaw:config:global"]]) == NO_OVERRIDES
 
     def test_fields_that_are_not_ours_do_not_matter(self) -> None:
-        assert overrides_of('{"temperature":"hot","respond_mode":"all"}') == Overrides("all")
+        assert overrides_of('{"temperature":"hot","respond_mode":"all"}') == {"respond_mode": "all"}
 
     @pytest.mark.parametrize("word", ["silent", "listen"])
     def test_other_words_for_silence_mean_none(self, word: str) -> None:
-        assert overrides_of(json.dumps({"respond_mode": word})) == Overrides("none")
-        assert overrides_of("", [["respond_mode", word]]) == Overrides("none")
+        assert overrides_of(json.dumps({"respond_mode": word})) == {"respond_mode": "none"}
+        assert overrides_of("", [["respond_mode", word]]) == {"respond_mode": "none"}
 
     @pytest.mark.parametrize("number", [1, 200])
     def test_bounds_are_inclusive(self, number: int) -> None:
-        assert overrides_of(json.dumps({"context_history": number})) == Overrides(None, number)
-        assert overrides_of("", [["context_history", str(number)]]) == Overrides(None, number)
+        assert overrides_of(json.dumps({"context_history": number})) == {"context_history": number}
+        assert overrides_of("", [["context_history", str(number)]]) == {"context_history": number}
 
     @pytest.mark.parametrize(
         "value",
@@ -192,21 +194,26 @@ class TestWhichEventCounts:
 
 class TestWhatHolds:
     def test_a_narrower_scope_beats_a_wider_one_wherever_it_comes_from(self) -> None:
-        events = {GLOBAL: Signed(9, "a", Overrides("none", 9))}
-        layers = LiveOverrides(events, {Scope("group", "1"): Overrides("all")})
+        events = {GLOBAL: Signed(9, "a", {"respond_mode": "none", "context_history": 9})}
+        layers = LiveOverrides(events, {Scope("group", "1"): {"respond_mode": "all"}})
         assert layers.policy("1", "7") == Policy("all", 9, 9)
         assert layers.policy("2", "7") == Policy("none", 9, 9)
         assert layers.policy(None, "7") == Policy("none", 9)
 
     def test_within_a_scope_the_owner_beats_the_file_field_by_field(self) -> None:
         layers = LiveOverrides(
-            {GLOBAL: Signed(9, "a", Overrides("owner"))}, {GLOBAL: Overrides("all", 50)}, Overrides("none", 5)
+            {GLOBAL: Signed(9, "a", {"respond_mode": "owner"})},
+            {GLOBAL: {"respond_mode": "all", "context_history": 50}},
+            {"respond_mode": "none", "context_history": 5},
         )
         assert layers.policy("1", "7") == Policy("owner", 50, 50)
 
     def test_of_one_channel_under_two_names_the_newest_event_counts_whole(self) -> None:
         raw, named = Scope("group", "1"), Scope("group", Names().channel("1")[:32])
-        events = {raw: Signed(5, "a", Overrides("all", 50)), named: Signed(6, "b", Overrides("owner"))}
+        events = {
+            raw: Signed(5, "a", {"respond_mode": "all", "context_history": 50}),
+            named: Signed(6, "b", {"respond_mode": "owner"}),
+        }
         layers = LiveOverrides(events, {}, names=Names())
         assert layers.policy("1", "7") == Policy("owner", 20, 20)
         assert layers.policy("2", "7") == Policy("mention", 20, 20)
@@ -216,14 +223,14 @@ class TestWhatHolds:
 
     def test_a_persons_wish_for_less_takes_nothing_from_the_others(self) -> None:
         layers = LiveOverrides(
-            {Scope("user", "7"): Signed(1, "a", Overrides(None, 5))}, {GLOBAL: Overrides(None, 30)}
+            {Scope("user", "7"): Signed(1, "a", {"context_history": 5})}, {GLOBAL: {"context_history": 30}}
         )
         assert layers.policy("1", "7") == Policy("mention", 5, 30)
         assert layers.policy("1", "7").capacity == layers.policy("1", "8").capacity == 30
         assert layers.policy(None, "7").capacity == 5
 
     def test_a_persons_wish_for_more_lets_the_conversation_hold_more(self) -> None:
-        layers = LiveOverrides({}, {Scope("user", "7"): Overrides(None, 60)})
+        layers = LiveOverrides({}, {Scope("user", "7"): {"context_history": 60}})
         assert layers.policy("1", "7").context_history == 60
         assert layers.policy("1", "8").context_history == 20
         assert layers.policy("1", "7").capacity == layers.policy("1", "8").capacity == 60
@@ -237,14 +244,17 @@ class TestWhatHolds:
 
     def test_all_wishes_are_told_widest_first_without_empty_ones(self) -> None:
         layers = LiveOverrides(
-            {Scope("user", "7"): Signed(1, "a", Overrides("all")), GLOBAL: Signed(1, "b", NO_OVERRIDES)},
-            {Scope("group", "1"): Overrides(None, 3), GLOBAL: Overrides("none")},
-            Overrides("owner"),
+            {
+                Scope("user", "7"): Signed(1, "a", {"respond_mode": "all"}),
+                GLOBAL: Signed(1, "b", NO_OVERRIDES),
+            },
+            {Scope("group", "1"): {"context_history": 3}, GLOBAL: {"respond_mode": "none"}},
+            {"respond_mode": "owner"},
         )
         assert layers.all() == [
-            SourcedOverrides("file", GLOBAL, Overrides("none")),
-            SourcedOverrides("file", Scope("group", "1"), Overrides(None, 3)),
-            SourcedOverrides("event", Scope("user", "7"), Overrides("all")),
+            SourcedOverrides("file", GLOBAL, {"respond_mode": "none"}),
+            SourcedOverrides("file", Scope("group", "1"), {"context_history": 3}),
+            SourcedOverrides("event", Scope("user", "7"), {"respond_mode": "all"}),
         ]
 
 
@@ -267,16 +277,12 @@ def values_of(field: Field) -> st.SearchStrategy[Any]:
     return st.sampled_from(TEXTS[field.name])
 
 
-OVERRIDES = st.builds(Overrides, **{name: st.none() | values_of(one) for name, one in FIELDS.items()})
+OVERRIDES = st.fixed_dictionaries({}, optional={name: values_of(one) for name, one in FIELDS.items()})
 SCOPES = [GLOBAL, Scope("group", "1"), Scope("group", "2"), Scope("user", "7"), Scope("user", "8")]
 LAID = st.dictionaries(st.sampled_from(SCOPES), OVERRIDES)
 
 
 class TestTheTable:
-    def test_has_a_row_for_each_override_and_the_policy_an_attribute_for_each_row(self) -> None:
-        assert tuple(FIELDS) == OVERRIDABLE
-        assert set(FIELDS) <= {one.name for one in fields(Policy)}
-
     def test_its_defaults_are_those_of_the_settings(self) -> None:
         ours = Settings(_env_file=None)
         for field in FIELDS.values():
@@ -344,23 +350,23 @@ class TestTheTable:
     @pytest.mark.parametrize(
         ("scope", "overrides"),
         [
-            (Scope("group", "1"), Overrides(dm_privacy="open")),
-            (Scope("user", "7"), Overrides(prompt="Obey.")),
-            (Scope("user", "7"), Overrides(listen=True)),
-            (GLOBAL, Overrides(persona="work")),
-            (GLOBAL, Overrides(listen=False)),
+            (Scope("group", "1"), {"dm_privacy": "open"}),
+            (Scope("user", "7"), {"prompt": "Obey."}),
+            (Scope("user", "7"), {"listen": True}),
+            (GLOBAL, {"persona": "work"}),
+            (GLOBAL, {"listen": False}),
         ],
     )
     def test_says_where_a_field_makes_sense(self, scope: Scope, overrides: Overrides) -> None:
         with pytest.raises(Refused, match=f"can't be set for {scope}, only for"):
             fitting(scope, overrides)
-        both = Overrides("all", 9, model="opus")
+        both = {"respond_mode": "all", "context_history": 9, "model": "opus"}
         assert fitting(scope, both) is both
 
     def test_tags_of_an_event_only_mean_what_snowclaw_means_by_them(self) -> None:
-        assert overrides_of("", [["model", "opus"], ["prompt", "x"], ["respond_mode", "all"]]) == Overrides(
-            "all"
-        )
+        assert overrides_of("", [["model", "opus"], ["prompt", "x"], ["respond_mode", "all"]]) == {
+            "respond_mode": "all"
+        }
 
 
 class TestResolution:
@@ -378,14 +384,14 @@ class TestResolution:
             for field in FIELDS:
                 held = Effective(getattr(DEFAULT, field), "default", GLOBAL)
                 for scope in asked:
-                    event, local = (getattr(one.get(scope), field, None) for one in (events, file))
+                    event, local = (one.get(scope, NO_OVERRIDES).get(field) for one in (events, file))
                     if event is not None or local is not None:
                         by, value = ("event", event) if event is not None else ("file", local)
                         held = Effective(value, by, scope)
                         break
                 else:
-                    if getattr(own, field) is not None:
-                        held = Effective(getattr(own, field), "settings", GLOBAL)
+                    if field in own:
+                        held = Effective(own[field], "settings", GLOBAL)
                 told[field] = held
             policy = layers.policy(group, user)
             assert {field: getattr(policy, field) for field in FIELDS} == {
@@ -396,4 +402,4 @@ class TestResolution:
     @given(overrides=OVERRIDES)
     @settings(max_examples=20, deadline=None)
     def test_overrides_come_back_from_their_json(self, overrides: Overrides) -> None:
-        assert overrides_of(json.dumps(overrides_json(overrides))) == overrides
+        assert overrides_of(json.dumps(dict(overrides))) == overrides

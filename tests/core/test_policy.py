@@ -1,6 +1,7 @@
 """When the bot answers, how much it hears, and whom it hears at all."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,6 @@ from discoclaw.core.policy import (
     DEFAULT,
     RESPOND_MODES,
     Allowlist,
-    Overrides,
     Personas,
     Policy,
     resolve,
@@ -21,10 +21,12 @@ from discoclaw.core.policy import (
 from tests.core.builders import MODEST
 
 LAYERS = st.lists(
-    st.builds(
-        Overrides,
-        st.none() | st.sampled_from(RESPOND_MODES),
-        st.none() | st.integers(*CONTEXT_HISTORY_BOUNDS),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "respond_mode": st.sampled_from(RESPOND_MODES),
+            "context_history": st.integers(*CONTEXT_HISTORY_BOUNDS),
+        },
     ),
     max_size=5,
 )
@@ -35,34 +37,34 @@ class TestLayersAreResolvedFieldByField:
         assert resolve([]) == DEFAULT == Policy("mention", 20)
 
     def test_user_over_group_over_global_over_settings(self) -> None:
-        user, group, everywhere = Overrides(respond_mode="none"), Overrides("all", 5), Overrides("owner", 50)
+        user, group, everywhere = (
+            {"respond_mode": "none"},
+            {"respond_mode": "all", "context_history": 5},
+            {"respond_mode": "owner", "context_history": 50},
+        )
         settings = Policy("mention", 30)
         assert resolve([user, group, everywhere], settings) == Policy("none", 5)
-        assert resolve([Overrides(), Overrides(), everywhere], settings) == Policy("owner", 50)
-        assert resolve([Overrides(), Overrides(), Overrides(context_history=1)], settings) == Policy(
-            "mention", 1
-        )
+        assert resolve([{}, {}, everywhere], settings) == Policy("owner", 50)
+        assert resolve([{}, {}, {"context_history": 1}], settings) == Policy("mention", 1)
 
     @MODEST
     @given(LAYERS)
-    def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Overrides]) -> None:
-        modes = [layer.respond_mode for layer in layers if layer.respond_mode is not None]
-        counts = [layer.context_history for layer in layers if layer.context_history is not None]
+    def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Any]) -> None:
+        modes = [layer["respond_mode"] for layer in layers if "respond_mode" in layer]
+        counts = [layer["context_history"] for layer in layers if "context_history" in layer]
         assert resolve(layers) == Policy(
             [*modes, DEFAULT.respond_mode][0], [*counts, DEFAULT.context_history][0]
         )
 
     @MODEST
     @given(LAYERS, LAYERS)
-    def test_layers_can_be_resolved_in_two_steps(
-        self, upper: list[Overrides], lower: list[Overrides]
-    ) -> None:
+    def test_layers_can_be_resolved_in_two_steps(self, upper: list[Any], lower: list[Any]) -> None:
         assert resolve(upper, resolve(lower)) == resolve([*upper, *lower])
 
     @pytest.mark.parametrize("count", [-1, 0, 201, 10**9])
     def test_no_layer_makes_the_window_larger_or_smaller_than_it_may_be(self, count: int) -> None:
         least, most = CONTEXT_HISTORY_BOUNDS
-        assert least <= resolve([Overrides(context_history=count)]).context_history <= most
+        assert least <= resolve([{"context_history": count}]).context_history <= most
 
 
 class TestWhetherAMessageIsAnswered:

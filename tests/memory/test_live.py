@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Effective, Scope, SourcedOverrides, address
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Overrides, Policy
+from discoclaw.core.policy import Policy
 from discoclaw.memory import live, live_signed
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import Documents
@@ -86,42 +86,44 @@ def put(documents: Documents, name: str, value: Any) -> None:
 class TestTheOwnersEvents:
     def test_count_at_once(self, config: LiveConfig) -> None:
         assert config.policy(HOME, "7") == Policy(minimum_window=20)
-        assert config.take(D, NOW_S, event_id("a"), Overrides("all", 50))
+        assert config.take(D, NOW_S, event_id("a"), {"respond_mode": "all", "context_history": 50})
         assert config.policy(HOME, "7") == Policy("all", 50, 50)
-        assert config.take(address(Scope("group", "9")), NOW_S, event_id("b"), Overrides(None, 30))
+        assert config.take(address(Scope("group", "9")), NOW_S, event_id("b"), {"context_history": 30})
         assert config.policy(HOME, "7") == config.policy(THREAD, "7") == Policy("all", 30, 30)
-        assert config.take(address(ANNS), NOW_S, event_id("c"), Overrides("none"))
+        assert config.take(address(ANNS), NOW_S, event_id("c"), {"respond_mode": "none"})
         assert config.policy(HOME, "7") == Policy("none", 30, 30)
         assert config.policy(DM, "7") == Policy("none", 50)
         assert config.policy(HOME, "8") == Policy("all", 30, 30)
 
     def test_an_older_one_or_the_same_again_changes_nothing(self, config: LiveConfig) -> None:
-        assert config.take(D, NOW_S, event_id("b"), Overrides("all"))
-        assert not config.take(D, NOW_S - 1, event_id("a"), Overrides("none"))
-        assert not config.take(D, NOW_S, event_id("b"), Overrides("none"))
+        assert config.take(D, NOW_S, event_id("b"), {"respond_mode": "all"})
+        assert not config.take(D, NOW_S - 1, event_id("a"), {"respond_mode": "none"})
+        assert not config.take(D, NOW_S, event_id("b"), {"respond_mode": "none"})
         assert config.policy(HOME, "7").respond_mode == "all"
 
     def test_of_two_of_one_second_the_lowest_id_wins_in_either_order(self, config: LiveConfig) -> None:
-        assert config.take(D, NOW_S, event_id("b"), Overrides("all"))
-        assert config.take(D, NOW_S, event_id("a"), Overrides("owner"))
-        assert not config.take(D, NOW_S, event_id("b"), Overrides("all"))
+        assert config.take(D, NOW_S, event_id("b"), {"respond_mode": "all"})
+        assert config.take(D, NOW_S, event_id("a"), {"respond_mode": "owner"})
+        assert not config.take(D, NOW_S, event_id("b"), {"respond_mode": "all"})
         assert config.policy(HOME, "7").respond_mode == "owner"
 
     async def test_a_replaced_one_stays_replaced_after_a_restart(
         self, config: LiveConfig, again: Callable[[], LiveConfig]
     ) -> None:
-        config.take(D, NOW_S - 10, event_id("a"), Overrides("all", 50))
+        config.take(D, NOW_S - 10, event_id("a"), {"respond_mode": "all", "context_history": 50})
         config.take(D, NOW_S, event_id("b"), NO_OVERRIDES)
         assert await config.save()
         restarted = again()
         assert restarted.policy(HOME, "7") == Policy(minimum_window=20)
-        assert not restarted.take(D, NOW_S - 10, event_id("a"), Overrides("all", 50))
+        assert not restarted.take(
+            D, NOW_S - 10, event_id("a"), {"respond_mode": "all", "context_history": 50}
+        )
         assert not restarted.take(D, NOW_S, event_id("b"), NO_OVERRIDES)
 
     async def test_what_holds_and_what_was_only_noted_outlives_a_restart(
         self, config: LiveConfig, again: Callable[[], LiveConfig]
     ) -> None:
-        config.take(address(ANNS), NOW_S, event_id("a"), Overrides("none", 3))
+        config.take(address(ANNS), NOW_S, event_id("a"), {"respond_mode": "none", "context_history": 3})
         config.take("snowclaw:memory:npub:7", NOW_S, event_id("b"))
         await config.save()
         restarted = again()
@@ -133,21 +135,21 @@ class TestTheOwnersEvents:
     def test_one_of_the_future_is_refused_and_bars_nothing(
         self, config: LiveConfig, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        assert not config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Overrides("all"))
+        assert not config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), {"respond_mode": "all"})
         assert "an event of the future" in caplog.text
-        assert config.take(D, NOW_S + AHEAD_S, event_id("b"), Overrides("owner"))
-        assert not config.take(D, NOW_S, event_id("c"), Overrides("none"))
+        assert config.take(D, NOW_S + AHEAD_S, event_id("b"), {"respond_mode": "owner"})
+        assert not config.take(D, NOW_S, event_id("c"), {"respond_mode": "none"})
         clock.forward(minutes=1)
-        assert config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), Overrides("all"))
+        assert config.take(D, NOW_S + AHEAD_S + 1, event_id("a"), {"respond_mode": "all"})
 
     def test_more_addresses_than_anybody_needs_are_not_kept(
         self, config: LiveConfig, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(live_signed, "MOST_ADDRESSES", 2)
-        assert config.take(D, NOW_S, event_id("a"), Overrides("all"))
-        assert config.take(address(ANNS), NOW_S, event_id("b"), Overrides("all"))
-        assert not config.take(address(Scope("user", "8")), NOW_S, event_id("c"), Overrides("all"))
-        assert config.take(D, NOW_S + 1, event_id("d"), Overrides("owner"))
+        assert config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
+        assert config.take(address(ANNS), NOW_S, event_id("b"), {"respond_mode": "all"})
+        assert not config.take(address(Scope("user", "8")), NOW_S, event_id("c"), {"respond_mode": "all"})
+        assert config.take(D, NOW_S + 1, event_id("d"), {"respond_mode": "owner"})
 
     @given(
         events=st.lists(
@@ -163,13 +165,13 @@ class TestTheOwnersEvents:
         best = min(events, key=lambda event: (-event[0], event[1]))
         order.shuffle(events)
         for at, digit, mode in [*events, *events]:
-            config.take(D, NOW_S + at, event_id(digit), Overrides(mode))
+            config.take(D, NOW_S + at, event_id(digit), {"respond_mode": mode})
         assert config.policy(HOME, "7").respond_mode == best[2]
 
     def test_one_address_in_other_letters_is_the_same_scope(self, config: LiveConfig) -> None:
         d = address(Scope("user", "ab" * 16))
-        assert config.take(d, NOW_S, event_id("b"), Overrides("all"))
-        assert config.take(d.replace("ab", "AB"), NOW_S - 1, event_id("a"), Overrides("none"))
+        assert config.take(d, NOW_S, event_id("b"), {"respond_mode": "all"})
+        assert config.take(d.replace("ab", "AB"), NOW_S - 1, event_id("a"), {"respond_mode": "none"})
         assert config.explain(Scope("user", "ab" * 16))["respond_mode"].value == "all"
 
     def test_names_that_are_known_later_count_then(self, config: LiveConfig) -> None:
@@ -179,7 +181,7 @@ class TestTheOwnersEvents:
 
             channel = user
 
-        config.take(address(Scope("user", "1" * 32)), NOW_S, event_id("a"), Overrides("none"))
+        config.take(address(Scope("user", "1" * 32)), NOW_S, event_id("a"), {"respond_mode": "none"})
         assert config.policy(HOME, "7").respond_mode == "mention"
         config.names = Names()
         assert config.policy(HOME, "7").respond_mode == "none"
@@ -198,7 +200,7 @@ class TestWritingThemDown:
             lambda self, name, content, **_: (written.append(name), write(name, content)),
         )
         for number in range(20):
-            config.take(address(Scope("user", str(number))), NOW_S, event_id("a"), Overrides("all"))
+            config.take(address(Scope("user", str(number))), NOW_S, event_id("a"), {"respond_mode": "all"})
         assert await asyncio.gather(*(config.save() for _ in range(20))) == [True] * 20
         assert await config.save()
         assert written == [SIGNED]
@@ -214,7 +216,7 @@ class TestWritingThemDown:
         def full(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
-        config.take(D, NOW_S, event_id("a"), Overrides("all"))
+        config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
         with monkeypatch.context() as broken:
             broken.setattr(type(documents), "write", full)
             assert not await config.save()
@@ -229,7 +231,7 @@ class TestWritingThemDown:
     ) -> None:
         put(documents, SIGNED, {"version": 2, "events": {}})
         config = again()
-        assert config.take(D, NOW_S, event_id("a"), Overrides("all"))
+        assert config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
         assert not await config.save()
         assert config.policy(HOME, "7").respond_mode == "all"
         assert json.loads(documents.read(SIGNED)) == {"version": 2, "events": {}}
@@ -252,7 +254,7 @@ class TestWritingThemDown:
         put(documents, SIGNED, content)
         config = again()
         assert documents.read(SIGNED) == content  # whoever only looks changes nothing
-        config.take(D, NOW_S, event_id("a"), Overrides("all"))
+        config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
         assert await config.save()
         (aside,) = [name for name in documents.names() if "corrupt" in name]
         assert (aside, documents.read(aside)) == (f"{SIGNED}.corrupt-{STAMP}", content)
@@ -278,21 +280,21 @@ class TestTheLocalFile:
         assert config.policy(THREAD, "7") == Policy("none", 40, 40)
         assert config.policy(DM, "8") == Policy("all", 20)
         assert config.overrides() == [
-            SourcedOverrides("file", GLOBAL, Overrides("all")),
-            SourcedOverrides("file", Scope("group", "9"), Overrides(None, 40)),
-            SourcedOverrides("file", ANNS, Overrides("none")),
+            SourcedOverrides("file", GLOBAL, {"respond_mode": "all"}),
+            SourcedOverrides("file", Scope("group", "9"), {"context_history": 40}),
+            SourcedOverrides("file", ANNS, {"respond_mode": "none"}),
         ]
 
     def test_says_where_each_field_comes_from(self, documents: Documents, clock: Clock) -> None:
         put(documents, FILE, {"group:9": {"respond_mode": "all"}})
-        config = LiveConfig(documents, clock=clock, settings=Overrides(None, 12))
+        config = LiveConfig(documents, clock=clock, settings={"context_history": 12})
         config.load()
         group = Scope("group", "9")
         explained = config.explain(group)
         assert explained["respond_mode"] == Effective("all", "file", group)
         assert explained["context_history"] == Effective(12, "settings", GLOBAL)
         assert explained["receipts"] == Effective(False, "default", GLOBAL)
-        config.take(address(ANNS), NOW_S, event_id("a"), Overrides("none"))
+        config.take(address(ANNS), NOW_S, event_id("a"), {"respond_mode": "none"})
         assert config.explain(group, ANNS)["respond_mode"] == Effective("none", "event", ANNS)
         assert config.explain()["respond_mode"] == Effective("mention", "default", GLOBAL)
 
@@ -407,18 +409,19 @@ class TestTheLocalFile:
 class TestChangingTheLocalFile:
     def test_leaves_what_is_not_named(self, documents: Documents, root: Path) -> None:
         lock = root / LOCK
-        assert change_file(documents, ANNS, {"respond_mode": "all", "context_history": 5}, lock) == Overrides(
-            "all", 5
-        )
-        assert change_file(documents, GLOBAL, {"respond_mode": "silent"}, lock) == Overrides("none")
-        assert change_file(documents, ANNS, {"respond_mode": None}, lock) == Overrides(None, 5)
+        assert change_file(documents, ANNS, {"respond_mode": "all", "context_history": 5}, lock) == {
+            "respond_mode": "all",
+            "context_history": 5,
+        }
+        assert change_file(documents, GLOBAL, {"respond_mode": "silent"}, lock) == {"respond_mode": "none"}
+        assert change_file(documents, ANNS, {"respond_mode": None}, lock) == {"context_history": 5}
         assert json.loads(documents.read(FILE)) == {
             "version": 1,
             "user:7": {"context_history": 5},
             "global": {"respond_mode": "none"},
         }
         assert change_file(documents, ANNS, {"context_history": None}, lock) == NO_OVERRIDES
-        assert read_file(documents) == {GLOBAL: Overrides("none")}
+        assert read_file(documents) == {GLOBAL: {"respond_mode": "none"}}
 
     @pytest.mark.parametrize("content", [b"{", b'{"version":2,"new":{}}', b'{"globe":{}}'])
     def test_never_overwrites_what_it_does_not_understand(
@@ -460,7 +463,7 @@ class TestChangingTheLocalFile:
             process.send_signal(signal.SIGKILL)
             last = int([*said, *process.stdout.readlines()][-1])
         documents = FileDocuments(root)
-        found = read_file(documents)[GLOBAL].context_history
+        found = read_file(documents)[GLOBAL]["context_history"]
         assert found in (last, last + 1)
-        assert change_file(documents, GLOBAL, {"context_history": 9}, root / LOCK) == Overrides(None, 9)
+        assert change_file(documents, GLOBAL, {"context_history": 9}, root / LOCK) == {"context_history": 9}
         assert asides(root / FILE, "corrupt") == []

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.live import GLOBAL, parse_scope
-from discoclaw.core.policy import Overrides
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.live import FILE, LOCK, change_file
 from discoclaw.memory.live_signed import SIGNED
@@ -40,7 +39,7 @@ class TestTheLocalFile:
         await in_thread(change_file, terminal, GLOBAL, {"respond_mode": "silent"}, None)
         for process in three[:2]:
             await process.hear()
-            assert process.storage.live.local(GLOBAL) == Overrides("none")
+            assert process.storage.live.local(GLOBAL) == {"respond_mode": "none"}
 
     async def test_is_not_asked_for_while_nobody_says_that_it_changed(
         self, three: list[Process], monkeypatch: pytest.MonkeyPatch
@@ -58,8 +57,8 @@ class TestWhatTheOwnerSigned:
     async def test_in_two_processes_is_kept_of_both(self, three: list[Process]) -> None:
         here, there, _ = three
         now_s = NOW // 1000
-        assert here.storage.live.take(f"snowclaw:config:{ANNS}", now_s, "a" * 64, Overrides("all"))
-        assert there.storage.live.take(f"snowclaw:config:{BOBS}", now_s, "b" * 64, Overrides("none"))
+        assert here.storage.live.take(f"snowclaw:config:{ANNS}", now_s, "a" * 64, {"respond_mode": "all"})
+        assert there.storage.live.take(f"snowclaw:config:{BOBS}", now_s, "b" * 64, {"respond_mode": "none"})
         assert await here.storage.live.save()
         assert await there.storage.live.save()
         assert len(json.loads(here.memory.disk.documents("").read(SIGNED))["events"]) == 2
@@ -69,8 +68,8 @@ class TestWhatTheOwnerSigned:
     async def test_last_wins_whoever_writes_last(self, three: list[Process]) -> None:
         here, there, _ = three
         now_s, address = NOW // 1000, f"snowclaw:config:{ANNS}"
-        here.storage.live.take(address, now_s, "a" * 64, Overrides("all"))
-        there.storage.live.take(address, now_s - 5, "b" * 64, Overrides("none"))
+        here.storage.live.take(address, now_s, "a" * 64, {"respond_mode": "all"})
+        there.storage.live.take(address, now_s - 5, "b" * 64, {"respond_mode": "none"})
         assert await here.storage.live.save()
         assert await there.storage.live.save()
         (event,) = json.loads(here.memory.disk.documents("").read(SIGNED))["events"].values()

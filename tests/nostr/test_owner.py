@@ -17,7 +17,7 @@ from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.draft import Origin
 from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Scope, address
 from discoclaw.core.message import Place
-from discoclaw.core.policy import Overrides, Policy
+from discoclaw.core.policy import Policy
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse
@@ -511,7 +511,9 @@ class TestTheOwnersHand:
         "scope", [GLOBAL, Scope("group", "9"), Scope("user", "7"), Scope("user", "ab" * 16)]
     )
     async def test_what_it_signs_is_what_the_bot_takes(self, bot: Bot, scope: Scope) -> None:
-        event = config_event(OWNER, scope, Overrides("all", 33), NOW_S, bot=BOT.public, names=NAMES)
+        event = config_event(
+            OWNER, scope, {"respond_mode": "all", "context_history": 33}, NOW_S, bot=BOT.public, names=NAMES
+        )
         await bot.take(event)
         assert bot.config.explain(scope)["context_history"].value == 33
         await bot.take(config_event(OWNER, scope, NO_OVERRIDES, NOW_S + 1, bot=BOT.public, names=NAMES))
@@ -520,7 +522,9 @@ class TestTheOwnersHand:
     def test_it_shows_relays_no_id_and_no_wish(self) -> None:
         channel = "123456789012345678"
         scope = Scope("group", channel)
-        event = config_event(OWNER, scope, Overrides("owner", 33), NOW_S, bot=BOT.public, names=NAMES)
+        event = config_event(
+            OWNER, scope, {"respond_mode": "owner", "context_history": 33}, NOW_S, bot=BOT.public, names=NAMES
+        )
         assert channel not in event.encode()
         assert "respond_mode" not in event.encode()
         assert event.tags == (

@@ -8,7 +8,7 @@ from discoclaw.bot.settings.admins import Admin, scope_of
 from discoclaw.bot.settings.cards import main_card
 from discoclaw.bot.texts.markup import words
 from discoclaw.core.live import GLOBAL
-from discoclaw.core.live_fields import FIELDS
+from discoclaw.core.policy import FIELDS
 
 
 async def settings(call: Call) -> Carded:

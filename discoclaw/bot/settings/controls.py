@@ -18,7 +18,7 @@ from discoclaw.bot.settings.cards import field_card, main_card, shown_scope, typ
 from discoclaw.bot.texts.markup import words
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.live import Scope
-from discoclaw.core.live_words import changed_words, typed_value
+from discoclaw.core.live_fields import changed_words, typed_value
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,17 @@ Whoever has the page's token may do what the bot's owners may.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.live import GLOBAL, Scope, overrides_json, parse_scope
-from discoclaw.core.live_fields import FIELDS, Field
-from discoclaw.core.live_words import changed_words, has_lines, longest, options, typed_value, value_words
+from discoclaw.core.live import GLOBAL, Scope, parse_scope
+from discoclaw.core.live_fields import (
+    Field,
+    changed_words,
+    has_lines,
+    longest,
+    options,
+    typed_value,
+    value_words,
+)
+from discoclaw.core.policy import FIELDS
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
 from discoclaw.web.page.sources import Sources
@@ -65,7 +73,7 @@ class Configuration:
         for one in self._settings.places.live.overrides():
             values = (
                 f"{FIELDS[name].title}: {value_words(FIELDS[name], value)}"
-                for name, value in overrides_json(one.overrides).items()
+                for name, value in one.overrides.items()
             )
             found.append(Override(str(one.scope), "; ".join(values), one.source == "event"))
         return found
