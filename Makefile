@@ -17,7 +17,8 @@ BASE := python:3.12-slim
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many processes, and each would compile everything anew
 
-.PHONY: demo run test test-disk rounds check bench bench-recall mermaid nostr-client docs pictures cities lock base release clean
+# TEST_DIR=… has the tests write to another folder.
+.PHONY: demo run test test-long test-disk rounds check bench bench-recall mermaid nostr-client docs pictures cities lock base release clean
 
 demo: $(DEMO_READY)  ## Talk with the bot in the browser: no token, no key
 	$(BIN)/discoclaw demo $(DEMO)
@@ -25,8 +26,11 @@ demo: $(DEMO_READY)  ## Talk with the bot in the browser: no token, no key
 run: $(READY)  ## Run the bot on Discord (settings: .env.example)
 	$(BIN)/discoclaw run
 
-test: $(DEV)  ## All tests, on files in memory where there is room (TEST_DIR=… for another folder)
-	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
+test: $(DEV)  ## What a change has to pass, on files in memory where there is room (TESTS=… for some of it)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long" $(TESTS)
+
+test-long: $(DEV)  ## Kills, fleets, hostile relays, failing databases, browsers: what takes minutes
+	$(BIN)/python -m pytest -n auto --dist worksteal -m long $(TESTS)
 
 test-disk: $(DEV)  ## What is about disks, on the disk that this folder is on
 	mkdir -p .pytest_disk
