@@ -89,7 +89,7 @@ class Facets:
     triple: tuple[str, str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Item:
     """One memory. `text` is one line, `tags` are lower-case, times are in ms since 1970."""
 

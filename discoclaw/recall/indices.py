@@ -1,8 +1,8 @@
 """Caches the indices of items that were ranked lately. Pure.
 
 After a change of a memory nearly all its items are the same objects, so the new index is made from the
-previous one, which takes a twentieth of the time of indexing 200 items. Of one memory the latest few are
-kept: it has few views at a time.
+previous one, which takes a twentieth of the time of indexing 200 items. Indices that share an item are of one
+memory, of which the latest few are kept: it has few views at a time.
 """
 
 from collections import OrderedDict
@@ -41,7 +41,7 @@ class Indices:
     def __init__(self, document: Callable[[Item], Document]) -> None:
         self._document = document
         self._kept: OrderedDict[tuple[int, ...], Indexed] = OrderedDict()
-        self._with: dict[int, Indexed] = {}  # by the identity of some of its items
+        self._with: dict[int, list[Indexed]] = {}  # the indices of a memory, by the identity of each item
         self._count = 0
 
     def clear(self) -> None:
@@ -65,19 +65,19 @@ class Indices:
         """Make the index that `of` returns, with a rest after each item."""
         if items.identities in self._kept:
             return
-        before = next((self._with[one] for one in _landmarks(items) if one in self._with), None)
-        kept = self._changed(items, before) if before is not None else None
+        versions = next((self._with[one] for one in items.identities if one in self._with), [])
+        kept = self._changed(items, versions[-1]) if versions else None
         if kept is None:
             places = list(items.by_id.values())
             index = yield from Index.making(map(self._document, places))
-            kept = Indexed(items, places, index, before.versions if before is not None else [])
+            kept = Indexed(items, places, index, versions)
         self._keep(kept)
 
     def _keep(self, kept: Indexed) -> None:
         if kept.items.identities in self._kept:
             return  # somebody else made it meanwhile
         self._kept[kept.items.identities] = kept
-        self._with.update(dict.fromkeys(_landmarks(kept.items), kept))
+        self._with.update(dict.fromkeys(kept.items.identities, kept.versions))
         self._count += len(kept.items)
         kept.versions.append(kept)
         while len(kept.versions) > MOST_VERSIONS:
@@ -89,9 +89,10 @@ class Indices:
         del self._kept[one.items.identities]
         one.versions.remove(one)
         self._count -= len(one.items)
-        for landmark in _landmarks(one.items):
-            if self._with.get(landmark) is one:
-                del self._with[landmark]
+        left = set(one.items.identities).difference(*(other.items.identities for other in one.versions))
+        for identity in left:
+            if self._with.get(identity) is one.versions:
+                del self._with[identity]
 
     def _changed(self, items: VisibleItems, before: Indexed) -> Indexed | None:
         """The index made from one of nearly the same items; None if too much changed."""
@@ -105,15 +106,6 @@ class Indices:
             position: self._document(item) if item is not None else None for position, item in changes.items()
         }
         return Indexed(items, places, before.index.with_changes(documents), before.versions)
-
-
-def _landmarks(items: VisibleItems) -> set[int]:
-    """The identities of two items by which an index of nearly the same ones is found.
-
-    They have the lowest and the highest id, so that it doesn't matter what is added or leaves before them.
-    """
-    known = items.by_id
-    return {id(known[min(known)]), id(known[max(known)])} if known else set()
 
 
 def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int, Item | None] | None:

@@ -11,10 +11,10 @@ set"; of a big memory the caller may bring candidates alone, with the statistics
 deterministic.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
+from weakref import KeyedRef
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
@@ -64,15 +64,15 @@ class Ranker:
         self._fade = fade
         self._weights = text_weight, vector_weight
         self._depth = depth
-        self._documents: OrderedDict[str, tuple[Item, Document]] = OrderedDict()
-        self._lines: OrderedDict[str, tuple[Item, Line]] = OrderedDict()
-        self._indices = Indices(self._document)
+        self._documents = _OfItems(of_item, MOST_KNOWN)
+        self._lines = _OfItems(line_of, MOST_LINES)
+        self._indices = Indices(self._documents.of)
         self._forgotten = 0
 
     def prepare(self, items: Sequence[Item], *, candidates: bool) -> Iterator[None]:
         """See `Recall.prepare`. It ends after `forget`: the words that have to go may be these."""
         known, forgotten = VisibleItems.of(items), self._forgotten
-        fresh = (self._document(item) for item in known if item.id not in self._documents)
+        fresh = (self._documents.of(item) for item in known if item not in self._documents)
         for _ in fresh if candidates else self._indices.making(known):
             yield
             if self._forgotten != forgotten:
@@ -133,7 +133,7 @@ class Ranker:
             assert corpus is not None
             vocabulary = corpus if isinstance(corpus, Counted) else None
             asked = asked_of(query, corpus, vocabulary, own_name=own_name)
-            matches = score(asked, [self._document(item) for item in known.by_id.values()], corpus)
+            matches = score(asked, [self._documents.of(item) for item in known.by_id.values()], corpus)
         about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
         found = {}
         for position, words in matches.scores.items():
@@ -175,26 +175,36 @@ class Ranker:
 
     def line(self, item: Item) -> Line:
         """An item's line in a prompt; made once for each item, which never changes."""
-        known = self._lines.get(item.id)  # this is asked far more often than anything else
-        return (
-            known[1]
-            if known is not None and known[0] is item
-            else _once(self._lines, item, line_of, MOST_LINES)
-        )
-
-    def _document(self, item: Item) -> Document:
-        """An item's document; made once for each item, which never changes."""
-        return _once(self._documents, item, of_item, MOST_KNOWN)
+        return self._lines.of(item)
 
 
-def _once(kept: OrderedDict[str, tuple[Item, T]], item: Item, make: Callable[[Item], T], most: int) -> T:
-    """What was made of an item; of more than `most` items those kept longest are let go."""
-    known = kept.get(item.id)
-    if known is None or known[0] is not item:
-        if len(kept) >= most:
-            kept.popitem(last=False)
-        known = kept[item.id] = item, make(item)
-    return known[1]
+class _OfItems(Generic[T]):
+    """What was made of items, each as long as its item is alive: a memory that changes makes new items.
+
+    Of more than `most`, those made first are let go.
+    """
+
+    def __init__(self, make: Callable[[Item], T], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
+
+    def __contains__(self, item: Item) -> bool:
+        return id(item) in self._made
+
+    def of(self, item: Item) -> T:
+        known = self._made.get(id(item))  # this is asked far more often than anything else
+        if known is None:
+            if len(self._made) >= self._most:
+                self._made.pop(next(iter(self._made)), None)
+            known = self._made[id(item)] = KeyedRef(item, self._died, id(item)), self._make(item)
+        return known[1]
+
+    def clear(self) -> None:
+        self._made.clear()
+
+    def _died(self, item: KeyedRef[int, Item]) -> None:
+        self._made.pop(item.key, None)
 
 
 def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
