@@ -13,7 +13,7 @@ import yarl
 
 from discoclaw.app.disk import OnDisk
 from discoclaw.app.feature import Feature
-from discoclaw.app.heap import freeze_heap
+from discoclaw.app.heap import freeze_heap, share_heap
 from discoclaw.app.services import Services
 from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
@@ -83,6 +83,7 @@ class App:
 
     async def __aenter__(self) -> Self:
         """Start everything except the connection. Raises FolderInUse, MemoryFault or SettingsError."""
+        share_heap()
         if self.settings.discord_api is not None:
             discord.http.Route.BASE = self.settings.discord_api
         if self.settings.discord_gateway is not None:

@@ -1,9 +1,45 @@
-"""What is there at the start is passed over by the garbage collector, and everything else is not."""
+"""The process's memory: one heap for all threads, and what the garbage collector passes over."""
 
+import ctypes
 import gc
+import subprocess
+import sys
 import weakref
+from pathlib import Path
+
+import pytest
 
 from discoclaw.app.heap import freeze_heap
+
+THREADS = """
+import ctypes, sys, threading
+from discoclaw.app.heap import share_heap
+share_heap()
+both = threading.Barrier(2)
+def work():
+    both.wait()
+    bytes(100_000)
+    both.wait()
+threads = [threading.Thread(target=work) for _ in range(2)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_info"), reason="this is about glibc"
+)
+def test_all_threads_share_one_heap(tmp_path: Path) -> None:
+    report = tmp_path / "heaps.xml"
+    subprocess.run([sys.executable, "-c", THREADS, str(report)], check=True)
+    assert report.read_text().count("<heap ") == 1
 
 
 class Ring:
