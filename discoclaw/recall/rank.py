@@ -24,7 +24,7 @@ from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall import steps
 from discoclaw.recall.corpus import Counted
-from discoclaw.recall.document import Document, of_item
+from discoclaw.recall.document import of_item
 from discoclaw.recall.indices import Indexed, Indices
 from discoclaw.recall.ranked import Ranked
 from discoclaw.recall.score import asked_of, score
