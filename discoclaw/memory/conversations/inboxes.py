@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from discoclaw.core.consent import Consent
@@ -23,7 +24,7 @@ from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in, recent
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.disk.cursors import Cursors, InTwo
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.work import GRACE_S, RETRY_S, Worker
 
@@ -76,12 +77,9 @@ class Inboxes(PersonalData, Listener):
         self._unwritten: dict[str, int] = {}
         self._lines: dict[str, str] = {}
         """Conversations as they are on disk, by session key, until they change."""
-        self._recent: dict[str, set[str]] = {}
-        """By cursor, the conversations that changed since it was written as a whole."""
-        self._whole: set[str] = set()
-        """The cursors that are to be written as a whole next."""
-        self._beside: set[str] = set()
-        """The cursors beside which others have something on disk."""
+        self._texts: dict[str, InTwo] = {}
+        """By the name of the first of the two cursors in which conversations lie."""
+        self._begin(filled=False)
         self._worker = Worker("inboxes", self._write, retry_s=_SHARED_RETRY_S if shared else RETRY_S)
 
     # ------------------------------------------------------------------ the lifecycle
@@ -91,8 +89,8 @@ class Inboxes(PersonalData, Listener):
         if not self._shared:
             for name in (NAME, recent(NAME)):
                 self._load(found := await self._cursors.get(name))
-                self._beside |= {NAME} if found and name != NAME else set()
                 self._cursors.forget(name)
+            self._begin(filled=bool(found))
             self.fall_behind(self._shards)
 
     async def serve(self, shards: Shards) -> None:
@@ -103,7 +101,7 @@ class Inboxes(PersonalData, Listener):
             self._lines.clear()
             self._names, found = await in_thread(moved_in, self._cursors.documents, shards)
             self._load(found)
-            self._beside = set(self._names.values())
+            self._begin(filled=True)
             self.fall_behind(self._shards)
         else:  # one process has all shards, and one cursor for them
             self._names = dict.fromkeys(shards.ids, NAME)
@@ -121,7 +119,13 @@ class Inboxes(PersonalData, Listener):
                 if not self._catches_up:
                     inbox.open.clear()  # nobody would ever answer these
         self._inboxes = dict(sorted(self._inboxes.items(), key=lambda pair: pair[1].newest))
-        self._whole |= set(self._names.values())
+
+    def _begin(self, *, filled: bool) -> None:
+        """Have all conversations written next. `filled`: there are some in the second cursors."""
+        names = set(self._names.values())
+        self._texts = {name: InTwo(name, recent(name), MOST_RECENT, filled=filled) for name in names}
+        for texts in self._texts.values():
+            texts.anew()
 
     async def settle(self) -> None:
         """Write what is waiting."""
@@ -150,7 +154,7 @@ class Inboxes(PersonalData, Listener):
         """Note that a conversation changed. Returns the cursor that it is in, if that is ours."""
         self._lines.pop(session_key, None)
         if (name := self._name_of(self._inboxes.get(session_key))) is not None:
-            self._recent.setdefault(name, set()).add(session_key)
+            self._texts[name].changed(session_key)
             self._unwritten[name] = self._unwritten.get(name, 0) + 1
         return name
 
@@ -376,32 +380,23 @@ class Inboxes(PersonalData, Listener):
 
     def _write_dms(self) -> None:
         if (name := self._names.get(self._shard(None))) is not None:
-            self._whole.add(name)
+            self._texts[name].anew()
             self._worker.note(name, first=True)
 
     async def _write(self, name: str) -> None:
-        unwritten, changed = self._unwritten.get(name, 0), self._recent.setdefault(name, set())
-        if name in self._whole or len(self._inboxes) <= MOST_RECENT or len(changed) > MOST_RECENT:
-            self._whole.discard(name)
-            self._recent[name] = set()
-            ours = [key for key, inbox in self._inboxes.items() if self._name_of(inbox) == name]
-            written = await self._put(name, ours) and (
-                name not in self._beside or await self._put(recent(name), ())
-            )
-            (self._beside.discard if written else self._whole.add)(name)
-        else:
-            self._beside.add(name)
-            written = await self._put(recent(name), changed)
-        if not written:
-            raise OSError("the inbox could not be written")
+        if name not in self._names.values():
+            return  # we left these shards
+        unwritten = self._unwritten.get(name, 0)
+        for cursor, keys in self._texts[name].writes(self._inboxes):
+            if not await self._cursors.put_rendered(cursor, partial(self._rendered, name, keys)):
+                raise OSError("the inbox could not be written")
         self._unwritten[name] = self._unwritten.get(name, 0) - unwritten
 
-    async def _put(self, cursor: str, session_keys: Iterable[str]) -> bool:
-        return await self._cursors.put_rendered(cursor, lambda: self._rendered(session_keys))
-
-    def _rendered(self, session_keys: Iterable[str]) -> bytes:
-        lines = [self._line(key) for key in session_keys if key in self._inboxes and self._may_keep(key)]
-        return "\n".join(("{", ",\n".join(lines), "}\n")).encode()
+    def _rendered(self, name: str, session_keys: Iterable[str]) -> bytes:
+        """Those of the conversations that belong in a cursor and may be on disk."""
+        known = ((key, self._inboxes[key]) for key in session_keys if key in self._inboxes)
+        ours = [key for key, one in known if self._name_of(one) == name and self._may_keep(key)]
+        return "\n".join(("{", ",\n".join(map(self._line, ours)), "}\n")).encode()
 
     def _line(self, session_key: str) -> str:
         """A conversation as it is on disk. Rendered only after a change, because this is called often."""

@@ -9,7 +9,7 @@ another process wrote in between is never overwritten by `update`.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -171,6 +171,52 @@ class Cursors(Listener):
             log.warning("the cursor %s could not be written: %s", name, error)
             return False
         return True
+
+
+class InTwo:
+    """Which keys of a map are to be written: it lies in two texts, so that a write costs what changed lately.
+
+        whole    all keys
+        beside   those that changed since that was written, as they are now; what it says counts
+
+    All are written again once more than `most` changed. At first, the second text has the keys `changed`; if
+    it is not `filled`, it is empty or missing.
+    """
+
+    def __init__(
+        self, whole: str, beside: str, most: int, *, changed: Iterable[str] = (), filled: bool = True
+    ) -> None:
+        self._names = whole, beside
+        self._most = most
+        self._changed = dict.fromkeys(changed)
+        self._filled = filled
+        self._anew = self._done = 0
+
+    def changed(self, key: str) -> None:
+        """Note that a key has another value."""
+        self._changed[key] = None
+
+    def anew(self) -> None:
+        """Have all written next: the first text is outdated, or has what is gone."""
+        self._anew += 1
+
+    def writes(self, keys: Collection[str]) -> Iterator[tuple[str, Collection[str]]]:
+        """The names of the texts to write now, one after the other, each with its keys, out of all `keys`.
+
+        Who takes the next one has written the last one. Otherwise it failed, and all are to be written.
+        """
+        whole, beside = self._names
+        if self._anew == self._done and self._most >= len(self._changed) and self._most < len(keys):
+            self._filled = True
+            yield beside, self._changed
+            return
+        self._anew += self._anew == self._done
+        asked, self._changed = self._anew, {}
+        yield whole, keys
+        if self._filled:
+            yield beside, ()
+            self._filled = False
+        self._done = asked
 
 
 def read(folder: Documents, name: str) -> Mapping[str, object]:

@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import Final
 
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.cursors import read_surely
+from discoclaw.memory.disk.cursors import InTwo, read_surely
 from discoclaw.memory.disk.port import CURSORS, Disk, Ledgers, Log, Mark, changed
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Numbered(Ledgers, Listener):
         self._store = ""
         self._last = 0
         self._known: _Numbers = {}  # in the order of the numbers; the size of one that is gone is 0
-        self._recent: dict[str, None] | None = None  # what `_ALL` lacks; None if that has to be written anew
+        self._texts = InTwo(_ALL, _RECENT, MOST_RECENT)
         self._saved = False
         self._asked = False
         self._noted: deque[str] = deque()
@@ -80,9 +80,11 @@ class Numbered(Ledgers, Listener):
         self._asked = True
         (store, last, known), (also, newest, recent) = self._read(_ALL), self._read(_RECENT)
         listed = dict(self.by_age())
-        if store:
+        if not store:
+            self._texts.anew()
+        else:
             recent, newest = (recent, newest) if also == store else ({}, 0)
-            self._recent, self._saved = dict.fromkeys(recent), self._keeps
+            self._texts, self._saved = InTwo(_ALL, _RECENT, MOST_RECENT, changed=recent), self._keeps
             self._known = dict(sorted({**known, **recent}.items(), key=lambda one: one[1][1]))
         self._store, self._last = store or secrets.token_hex(8), max(last, newest)
         gone = [(one, 0) for one in self._known.keys() - listed.keys()]
@@ -96,7 +98,8 @@ class Numbered(Ledgers, Listener):
             self._noted.popleft()
         for erased in (one for one, size in moved.items() if not size):
             self._known.pop(erased, None)
-            self._recent, self._saved = None, False
+            self._texts.anew()
+            self._saved = False
         return [(one, size) for one, size in moved.items() if size]
 
     def _number(self, moved: Iterable[tuple[str, int]]) -> None:
@@ -105,18 +108,15 @@ class Numbered(Ledgers, Listener):
             self._last += 1
             self._known.pop(subject, None)
             self._known[subject] = size, self._last
+            self._texts.changed(subject)
             if not size:
-                self._recent = None
-            elif self._recent is not None:
-                self._recent[subject] = None
+                self._texts.anew()
             self._saved = False
         if self._saved or not self._keeps:
             return
         try:
-            if self._recent is None or len(self._recent) > MOST_RECENT:
-                self._write(_ALL, self._known)
-                self._recent = {}
-            self._write(_RECENT, self._recent)
+            for name, subjects in self._texts.writes(self._known):
+                self._write(name, subjects)
             self._saved = True
         except OSError as error:
             log.warning("which memories changed can't be saved: %s", error)
