@@ -33,6 +33,8 @@ async def connect(client: discord.Client, sent: Callable[[str], None]) -> None:
             content = params.get("content", "") if isinstance(params, dict) else ""
             sent(content)
             return message_payload(next(numbers), content, author=BOT)
+        if route.method == "PATCH" and "/messages/" in route.path:  # an edit, on a machine that is slow
+            return message_payload(next(numbers), "", author=BOT)
         return None
 
     client.http.request = answer  # type: ignore[method-assign]

@@ -2,10 +2,11 @@
 
 The first two are counted by tracemalloc, so they are what Python holds and not what the system has reserved.
 Their baseline is the text that was said, and the durable file: the least that could be kept. The messages
-are of 3 people and of 30, in one channel; their baseline is what the process had after the first 2,000, when
-the window is full, and discord.py keeps as many messages as it ever does. These, and what a bot has at its
-start, are each measured in a process of its own: what Python once took from the system, it seldom gives back.
-Without /proc these are left out.
+are of 3 people and of 30, in one channel. Their baseline is what the process had after the first 2,000. By
+then all that is kept up to a bound is full: the window, the 1,000 messages of discord.py, the 200 memories of
+each person, and the 10,000 items in indices. `tests/app/test_flat.py` counts that nothing else is kept. These
+rows, and what a bot has at its start, are each measured in a process of its own: what Python once took from
+the system, it seldom gives back. Without /proc they are left out.
 """
 
 import asyncio
@@ -16,16 +17,21 @@ import random
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
+from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from bench.discord_payloads import connect, message_payload
 from bench.figure import Figure
 from bench.sessions import POLICY, Listener, NoPast
 from bench.world import OWNER, EchoModel, fill, fresh_folder, message, sentence, settings_in
-from discoclaw.app import build, now_ms
+from discoclaw.app import App, build, now_ms
+from discoclaw.app.heap import freeze_heap
+from discoclaw.core.subject import user_subject
 from discoclaw.memory.subjects.store import Memory
 
 SESSIONS, WINDOW = 1_000, 20
@@ -128,25 +134,47 @@ def _in_process(people: int) -> Figure:
 
 
 async def _grown(people: int) -> Figure:
-    dice = random.Random(7)
-    with fresh_folder() as folder:
-        everybody = frozenset(str(OWNER + number) for number in range(people))
-        settings = settings_in(folder, allow_users=everybody, shutdown_grace_s=1.0)
-        app = build(settings, model=EchoModel(), small_model=EchoModel())
-        async with app:
-            await connect(app.client, lambda text: None)
-            for number in range(MESSAGES):
-                if number == BEFORE:
-                    before = _resident()
-                payload = message_payload(number, sentence(dice), author=OWNER + number % people)
-                app.client._connection.parse_message_create(payload)
-                if number % people == people - 1:
-                    await app.settle()
-            after = _resident()
+    async with talking(people) as (_, say):
+        await say(BEFORE)
+        before = _resident()
+        await say(MESSAGES - BEFORE)
+        after = _resident()
     met = after - before <= MOST_BYTES * (MESSAGES - BEFORE)
     name = f"resident after {MESSAGES:,} messages of {people} people"
     beside = f"after {BEFORE:,}"
     return Figure(name, after / 1e6, before / 1e6, "MB", beside, f"<= {MOST_BYTES} bytes a message more", met)
+
+
+@asynccontextmanager
+async def talking(people: int, **changes: Any) -> AsyncIterator[tuple[App, Callable[[int], Awaitable[None]]]]:
+    """A bot in whose channel so many people talk, and what has them send that many more messages.
+
+    Everybody has as many memories as the bot keeps, so each new one takes the place of another.
+    """
+    dice, numbers = random.Random(7), count()
+    with fresh_folder() as folder:
+        everybody = [str(OWNER + number) for number in range(people)]
+        settings = settings_in(folder, allow_users=frozenset(everybody), shutdown_grace_s=1.0, **changes)
+        app = build(settings, model=EchoModel(), small_model=EchoModel())
+        async with app:
+            await connect(app.client, lambda text: None)
+            memory = app.storage.memory
+            assert memory is not None
+            for one in everybody:
+                await memory.change(
+                    user_subject(one), "fill", lambda draft: fill(draft, settings.max_items, dice)
+                )
+            freeze_heap()
+
+            async def say(messages: int) -> None:
+                for number in islice(numbers, messages):
+                    payload = message_payload(number, sentence(dice), author=OWNER + number % people)
+                    app.client._connection.parse_message_create(payload)
+                    if number % people == people - 1:
+                        await app.settle()
+                await app.settle()
+
+            yield app, say
 
 
 def _resident() -> int:
