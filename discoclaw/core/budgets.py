@@ -15,10 +15,11 @@ spent already holds from then on.
 import hmac
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final, Literal, Protocol, TypeAlias, get_args
+
+from discoclaw.core.values import dataclass, replace
 
 Scope: TypeAlias = Literal["all", "server", "channel", "person"]
 Period: TypeAlias = Literal["day", "month"]

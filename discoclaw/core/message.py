@@ -7,11 +7,11 @@ Knows nothing about discord.py's objects.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from discoclaw.core.attached import FileRef
 from discoclaw.core.text import collapse
+from discoclaw.core.values import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

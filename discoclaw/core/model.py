@@ -6,13 +6,13 @@ a turn with their results and sends the request again.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from discoclaw.core import titles
 from discoclaw.core.attached import Encoded
 from discoclaw.core.budgets import Less, Level
+from discoclaw.core.values import dataclass, field, replace
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
 """What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""

@@ -1,7 +1,6 @@
 """Interfaces that the inner packages use and the adapters implement. Declarations only."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -12,6 +11,7 @@ from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.pending import Pending
 from discoclaw.core.query import Query
+from discoclaw.core.values import dataclass, field
 from discoclaw.core.visible import Line
 
 Shape = TypeVar("Shape", bound=BaseModel)

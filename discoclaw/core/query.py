@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from discoclaw.core.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

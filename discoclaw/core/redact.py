@@ -10,11 +10,11 @@ Knows nothing about where text comes from or goes.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from discoclaw.core.lookalikes import Folded, disguised, folded, has_block
+from discoclaw.core.values import dataclass, field
 
 _LOGIN = re.compile(r"(?s)(?:(?<=://)|^(?![\w+.-]+://)).*@|\?.*")
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"

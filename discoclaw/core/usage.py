@@ -14,13 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from discoclaw.core.message import Inbound
 from discoclaw.core.model import Purpose, Usage
 from discoclaw.core.times import valid_ms
+from discoclaw.core.values import dataclass, field, replace
 
 For: TypeAlias = Purpose | Literal["transcription", "embedding"]
 """What a call is for."""

@@ -11,7 +11,6 @@ Knows nothing about items or ranking.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -29,6 +28,7 @@ from discoclaw.core.languages import (
     FUNCTION_WORDS,
     OWN_TOPICS,
 )
+from discoclaw.core.values import dataclass
 
 # Letters, their combining marks (Indic vowel signs are marks), digits. "node.js" and "c++" are one run each.
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.][\p{L}\p{M}\p{N}]+)*[+#]*")

@@ -13,7 +13,6 @@ batch went through: a server that rejects everything costs no message.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from discoclaw.core.errors import (
     ModelBadOutput,
@@ -25,6 +24,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.message import Place, Said
 from discoclaw.core.text import utf16_length
+from discoclaw.core.values import dataclass, field, replace
 
 BACKLOG = 500
 """The most messages stored for a loop that keeps failing; beyond that the oldest stay unseen."""

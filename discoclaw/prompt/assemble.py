@@ -14,7 +14,6 @@ units. Pure: the current time is an argument.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from textwrap import indent
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from discoclaw.core.message import Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.model import SystemBlock
 from discoclaw.core.rolling_text import renamed
 from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
+from discoclaw.core.values import dataclass, field
 from discoclaw.prompt import behaviour
 from discoclaw.prompt.files import Entry, fitted, section, shorter
 from discoclaw.prompt.quote import INDENT, one_line, quote, quote_entry

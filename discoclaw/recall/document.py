@@ -7,11 +7,11 @@ item or entry is kept beside the dates that its text names. Pure.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import KINDS, Item
+from discoclaw.core.values import dataclass
 from discoclaw.core.words import Tokens, terms, terms_in, tokenise
 from discoclaw.recall.dates import date_terms, dates_in
 from discoclaw.recall.names import LONGEST_NAME, as_token, names_in

@@ -17,10 +17,10 @@ what the sentence asks. Then it is compared with the others:
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
+from discoclaw.core.values import dataclass, field
 from discoclaw.recall.document import Document
 
 MOST_OF_IT = 0.5

@@ -5,12 +5,12 @@ So what is found brings along what replaced it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from discoclaw.core.gist import Gist
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Hit, Recall
 from discoclaw.core.replaced import Pair, alike, ended, newest_first
+from discoclaw.core.values import dataclass
 from discoclaw.core.visible import FRAME, VisibleItems
 
 MOST_COMPARED = 40

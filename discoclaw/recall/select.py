@@ -6,7 +6,6 @@ say until when they held. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Sig
 from discoclaw.core.query import Query
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import utf16_length
+from discoclaw.core.values import dataclass
 from discoclaw.core.visible import FRAME, VisibleItems, is_standing
 from discoclaw.recall.evidence import OUTDONE
 from discoclaw.recall.older import compare

@@ -6,12 +6,12 @@ the person stated. The others wait for a message about their topic.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from discoclaw.core.decay import last_use
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Hit, Recall
+from discoclaw.core.values import dataclass
 from discoclaw.core.visible import Line, VisibleItems
 
 MOST_STANDING = 200

@@ -36,14 +36,14 @@ class Allowance:
         self._until = now() + MOST_SECONDS
         self._seen: set[tuple[str, str, str]] = set()
 
-    def ask(self, tokens: float) -> bool:
-        """Count a request of so many tokens. Returns whether it may still call tools."""
-        self._tokens_left -= tokens
+    def may_call(self) -> bool:
+        """Whether the next request may still call tools."""
         left = (self._tokens_left, self._text_left, self._rounds_left, self._repeats_left)
         return min(left) > 0 and self._now() < self._until
 
-    def add(self, turn: AssistantTurn, results: ToolTurn) -> None:
-        """Count a round: what the model wrote, its calls, and what they brought."""
+    def add(self, tokens: float, turn: AssistantTurn, results: ToolTurn) -> None:
+        """Count a round: its request's tokens, what the model wrote, its calls, and what they brought."""
+        self._tokens_left -= tokens
         self._rounds_left -= 1
         self._text_left -= estimate(turn.text)
         made = {

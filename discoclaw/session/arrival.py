@@ -3,7 +3,6 @@
 No later step asks again who the author is, whether their words may be stored, or which persona a place has.
 """
 
-from dataclasses import dataclass, replace
 from typing import Self
 
 from discoclaw.core.consent import Consent, Permission
@@ -11,6 +10,7 @@ from discoclaw.core.errors import ErasedMeanwhile, LeaseLost
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
 from discoclaw.core.policy import PlacePersonas, Policy
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.values import dataclass, replace
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.texts import texts_of
 from discoclaw.session.window import Window, Windows
@@ -99,10 +99,10 @@ class Arrival:
         if self.window.capacity != self.policy.capacity:
             self.window.resize(self.policy.capacity)
 
-    def enter(self) -> None:
-        """Put the message into its conversation's window."""
+    def enter(self, said: Said) -> None:
+        """Put the message, as a line of the talk, into its conversation's window."""
         self.fit()
-        self.window.remember(self.said(), shown=self.policy.context_history)
+        self.window.remember(said, shown=self.policy.context_history)
 
     def said(self) -> Said:
         """The message as a line of the talk."""

@@ -10,7 +10,6 @@ it alike.
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from discoclaw.core.model import (
@@ -27,6 +26,7 @@ from discoclaw.core.model import (
     without,
 )
 from discoclaw.core.text import clip, scrub
+from discoclaw.core.values import dataclass, replace
 
 MOST_MESSAGES = 50
 FULL = 0.75

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 
 from discoclaw.core.budgets import Less
 from discoclaw.core.draft import Origin
@@ -22,6 +21,7 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import AnyOffer, Model, Reply
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.values import dataclass, field, replace
 from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
 from discoclaw.session.archive_search import section
@@ -139,7 +139,7 @@ class Conversation:
             if transcript.compact() and offered:
                 loop.call_soon(self._compacted, arrival.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
-            may_call = bool(offered) and allowance.ask(transcript.tokens)
+            may_call = bool(offered) and allowance.may_call()
             before = len(text)
             await arrival.keep()
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
@@ -166,8 +166,8 @@ class Conversation:
                 results = ToolTurn(tuple([await self._whole(context, call, arrival) for call in calls]))
             else:
                 results, refused = _refused(finished.turn), True
+            allowance.add(transcript.tokens, finished.turn, results)
             transcript.add(finished, results)
-            allowance.add(finished.turn, results)
         return finished.stop == "length"
 
     async def _whole(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:

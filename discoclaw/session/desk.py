@@ -12,8 +12,8 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from discoclaw.core.values import dataclass, field
 from discoclaw.jobs import Jobs
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ failure here prevents a reply. Independent of prompts and of how items are ranke
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from discoclaw.core.item import Item
+from discoclaw.core.values import dataclass, field
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Texts

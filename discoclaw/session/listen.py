@@ -45,20 +45,21 @@ class Listener:
         """Pass a message on, unless it was deleted or its author erased while it was on its way."""
         if arrival.permission.erased or self._stops.deleted(arrival.message.asks):
             return
-        self._take_in(arrival)
-        self._archive.hear(arrival.said(), arrival.place, arrival.session_key)
+        said = arrival.said()
+        self._take_in(arrival, said)
+        self._archive.hear(said, arrival.place, arrival.session_key)
         self._meet(arrival)
 
     def hear_aside(self, arrival: Arrival) -> None:
         """Take in what somebody asked with a command. It goes to no part where others could find it."""
         if not arrival.permission.erased:
-            self._take_in(arrival)
+            self._take_in(arrival, arrival.said())
 
-    def _take_in(self, arrival: Arrival) -> None:
-        arrival.enter()
+    def _take_in(self, arrival: Arrival, said: Said) -> None:
+        arrival.enter(said)
         if arrival.permission.holds:
             window, late = arrival.window.capacity, arrival.message.late
-            self._loops.hear(arrival.said(), arrival.place, arrival.session_key, window=window, late=late)
+            self._loops.hear(said, arrival.place, arrival.session_key, window=window, late=late)
 
     def reopen(self) -> None:
         """After a lost connection: have the missed messages read from the chat's history."""

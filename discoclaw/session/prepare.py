@@ -3,9 +3,8 @@
 A turn takes these steps for a message that somebody sent, and a preview for one that nobody has sent.
 """
 
-from dataclasses import dataclass
-
 from discoclaw.core.message import Said
+from discoclaw.core.values import dataclass
 from discoclaw.prompt.assemble import Assembled
 from discoclaw.recall.select import Chosen, Selection
 from discoclaw.session.arrival import Arrival

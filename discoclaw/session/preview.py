@@ -107,5 +107,5 @@ class Previews:
         arrival.fit()
         await self._refill.fill(arrival)
         arrival = replace(arrival, window=arrival.window.copy())
-        arrival.enter()
+        arrival.enter(arrival.said())
         return Preview(arrival, await self._preparation.of(arrival, files=False))

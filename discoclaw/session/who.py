@@ -3,8 +3,7 @@
 What is about "our human" is only for owners, and not for one who opted out of memory. Independent of prompts.
 """
 
-from dataclasses import dataclass, field, replace
-
+from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import EMPTY, View
 from discoclaw.session.arrival import Arrival
 from discoclaw.soul.soul import Soul, exists, of_view
@@ -22,6 +21,6 @@ def who_for(arrival: Arrival, files: Soul, view: View | None) -> Who:
     """Who the bot is to a message's author. `view` is the bot's own memory, or None if it cannot be read."""
     author, kept = arrival.message.author, view or EMPTY
     soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
-    if not author.is_owner or arrival.permission.opted_out:
+    if soul.user and (not author.is_owner or arrival.permission.opted_out):
         soul = replace(soul, user="")
     return Who(soul, view is None or bool(files) or exists(kept))

@@ -8,7 +8,6 @@ Pure. Knows nothing about quoting, files or models.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from discoclaw.core import titles
 from discoclaw.core.bot_memory import SOUL_PREFIX, TRAIT_PREFIX
@@ -18,6 +17,7 @@ from discoclaw.core.patch import Trait
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.redact import redact
 from discoclaw.core.text import collapse, scrub, visible
+from discoclaw.core.values import dataclass, replace
 from discoclaw.core.view import View
 from discoclaw.soul.block import MAX_TRAIT, SoulBlock, trait_name
 

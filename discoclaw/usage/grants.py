@@ -3,11 +3,11 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from discoclaw.core.budgets import Choice, Wish
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import Call, For, Payer
+from discoclaw.core.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

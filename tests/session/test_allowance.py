@@ -20,48 +20,51 @@ def look(what: str, found: str, text: str = "") -> tuple[AssistantTurn, ToolTurn
 class TestWhatEndsIt:
     def test_tokens(self) -> None:
         allowance = Allowance(4096, Clock())
-        assert [allowance.ask(249_999) for _ in range(5)] == [True, True, True, True, False]
+        for number in range(5):
+            assert allowance.may_call()
+            allowance.add(249_999, *look(f"{number}", "nothing"))
+        assert not allowance.may_call()
 
     def test_time(self) -> None:
         clock = Clock()
         allowance = Allowance(4096, clock)
         clock.now += 299
-        assert allowance.ask(1)
+        assert allowance.may_call()
         clock.now += 1
-        assert not allowance.ask(1)
+        assert not allowance.may_call()
 
     def test_rounds(self) -> None:
         allowance = Allowance(4096, Clock())
         for number in range(60):
-            assert allowance.ask(1)
-            allowance.add(*look(f"{number}", "nothing"))
-        assert not allowance.ask(1)
+            assert allowance.may_call()
+            allowance.add(1, *look(f"{number}", "nothing"))
+        assert not allowance.may_call()
 
     def test_as_much_text_as_an_answer_has(self) -> None:
         allowance = Allowance(130, Clock())
-        allowance.add(*look("1", "nothing", "so " * 99))
-        assert allowance.ask(1)
-        allowance.add(*look("2", "nothing", "so"))
-        assert not allowance.ask(1)
+        allowance.add(1, *look("1", "nothing", "so " * 99))
+        assert allowance.may_call()
+        allowance.add(1, *look("2", "nothing", "so"))
+        assert not allowance.may_call()
 
 
 class TestRepeatedCalls:
     def test_one_call_and_one_result_over_and_over(self) -> None:
         allowance = Allowance(4096, Clock())
         for _ in range(4):
-            assert allowance.ask(1)
-            allowance.add(*look("tea", "nothing"))
-        assert not allowance.ask(1)
+            assert allowance.may_call()
+            allowance.add(1, *look("tea", "nothing"))
+        assert not allowance.may_call()
 
     def test_two_in_turn(self) -> None:
         allowance = Allowance(4096, Clock())
         for what in ("tea", "cake", "tea", "cake", "tea"):
-            assert allowance.ask(1)
-            allowance.add(*look(what, "nothing"))
-        assert not allowance.ask(1)
+            assert allowance.may_call()
+            allowance.add(1, *look(what, "nothing"))
+        assert not allowance.may_call()
 
     def test_a_call_whose_result_changes_is_no_loop(self) -> None:
         allowance = Allowance(4096, Clock())
         for number in range(20):
-            allowance.add(*look("the list", f"{number} items"))
-        assert allowance.ask(1)
+            allowance.add(1, *look("the list", f"{number} items"))
+        assert allowance.may_call()

@@ -4,10 +4,10 @@ Pure. Knows neither discord.py nor what a press does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from discoclaw.core.ports import Ending
+from discoclaw.core.values import dataclass
 
 Row: TypeAlias = tuple[str, ...]
 """The custom ids of the buttons below a message."""

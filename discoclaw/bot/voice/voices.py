@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Final
 
 import discord
@@ -33,6 +32,7 @@ from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub
 from discoclaw.core.usage import Payer, paid_by
+from discoclaw.core.values import dataclass, replace
 from discoclaw.session.slots import Slots
 from discoclaw.session.talk import Talk
 from discoclaw.show.words import count

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.attached import TOKENS_A_PAGE, Encoded, FileRef, TextFile, Unreadable
 from discoclaw.core.model import SMALL_READS, Unseen
+from discoclaw.core.values import dataclass, replace
 from discoclaw.prompt.files import Entry
 from discoclaw.session.files.choosing import Wanted
 from discoclaw.session.files.refused import refused

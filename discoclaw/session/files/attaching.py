@@ -8,7 +8,6 @@ next turn.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from discoclaw.core.attached import Encoded, Unreadable
@@ -16,6 +15,7 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.message import Said
 from discoclaw.core.model import Reads, reads_usual
 from discoclaw.core.ports import Linked
+from discoclaw.core.values import dataclass, replace
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.files.arranging import (
     MOST_BYTES,
