@@ -113,7 +113,9 @@ class Absence:
             return  # nothing is kept about strangers
         if channel_id not in self._reading and self._client.talk.inboxes.has_gap(message.session_key, place):
             self._worker.note(channel_id, first=True)
-        if channel_id in self._passed or await self._is_read(channel_id, HISTORY_WAIT_S):
+        if channel_id in self._passed or not self._worker.busy(channel_id):
+            return
+        if await self._is_read(channel_id, HISTORY_WAIT_S):
             return
         if not (self._reading.get(channel_id) and await self._is_read(channel_id, TAKING_S)):
             self._passed.add(channel_id)

@@ -95,6 +95,7 @@ class Typing:
         await stop(self._task)
 
     async def _type(self) -> None:
+        await asyncio.sleep(0)  # the model is asked first
         try:
             for _ in range(_TYPING_TIMES):
                 with discord_errors():

@@ -8,7 +8,7 @@ A name of a text is its path in the store: "ledger/user-1.jsonl", "rolling/disco
 Knows nothing about the store, and nothing about what the work is.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class Processes(Service, Protocol):
         """Whether what is in RAM may be used: the store was reached lately, and the others count on us."""
         ...
 
-    async def claim(self, message_id: str, about: Collection[str] = ()) -> bool:
+    async def claim(self, message_id: str, about: Iterable[str] = ()) -> bool:
         """Claim a message, and let go of what others changed in these texts. One question to the store.
 
         Returns False if another process has it that is still heard from: what a dead one had claimed and not
@@ -36,7 +36,7 @@ class Processes(Service, Protocol):
         """
         ...
 
-    async def look(self, about: Collection[str]) -> None:
+    async def look(self, about: Iterable[str]) -> None:
         """Let go of what others changed in these texts, as `claim` does."""
         ...
 
@@ -77,10 +77,10 @@ class Alone(Passive):
     shared = False
     in_touch = True
 
-    async def claim(self, message_id: str, about: Collection[str] = ()) -> bool:
+    async def claim(self, message_id: str, about: Iterable[str] = ()) -> bool:
         return True
 
-    async def look(self, about: Collection[str]) -> None:
+    async def look(self, about: Iterable[str]) -> None:
         """Nobody else changes anything."""
 
     @asynccontextmanager

@@ -60,6 +60,11 @@ class VisibleItems(tuple[Item, ...]):
         return {item.id: item.text for item in self}
 
     @cached_property
+    def keyed(self) -> Sequence[Item]:
+        """Those that have a key."""
+        return [item for item in self if item.facets.key is not None]
+
+    @cached_property
     def identities(self) -> tuple[int, ...]:
         """A key for caches about exactly these objects. A cache has to keep the items too, or ids repeat."""
         return tuple(map(id, self))

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.privacy import may_show
+from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import fold
 
 KEY = "timezone"
@@ -87,7 +88,7 @@ def zone_of(items: Iterable[Item], default: tzinfo, *, in_dm: bool) -> tzinfo:
 
 def own_zone(items: Iterable[Item], *, in_dm: bool) -> tuple[Item, tzinfo] | None:
     """The newest item that names the person's zone and may be used where they speak, with that zone."""
-    keyed = [item for item in items if item.facets.key == KEY and item.active]
+    keyed = [item for item in VisibleItems.of(items).keyed if item.facets.key == KEY and item.active]
     for item in sorted(keyed, key=by_newest):
         if may_show(item, in_dm=in_dm) and (zone := _zone_in(item.text)) is not None:
             return item, zone
@@ -119,13 +120,13 @@ def local(ms: int, zone: tzinfo) -> datetime:
 @lru_cache(maxsize=4_096)  # each turn says the days of the same window again
 def day(ms: int, zone: tzinfo) -> str:
     """A day with its weekday: "Thu 2026-11-19"."""
-    moment = local(ms, zone)
-    return f"{_DAYS[moment.weekday()]} {moment.date().isoformat()}"
+    return _day(local(ms, zone))
 
 
 def minute(ms: int, zone: tzinfo) -> str:
     """A day and the time of it: "Thu 2026-11-19 18:06"."""
-    return f"{day(ms, zone)} {local(ms, zone):%H:%M}"
+    moment = local(ms, zone)
+    return f"{_day(moment)} {moment:%H:%M}"
 
 
 def now(ms: int, zone: tzinfo) -> str:
@@ -133,8 +134,13 @@ def now(ms: int, zone: tzinfo) -> str:
 
     For example "Thu 2026-11-19 18:06 (UTC+01:00)".
     """
-    offset = f"{local(ms, zone):%z}"
-    return f"{minute(ms, zone)} (UTC{offset[:3]}:{offset[3:5]})"
+    moment = local(ms, zone)
+    clock, offset = f"{moment:%H:%M %z}".split()
+    return f"{_day(moment)} {clock} (UTC{offset[:3]}:{offset[3:5]})"
+
+
+def _day(moment: datetime) -> str:
+    return f"{_DAYS[moment.weekday()]} {moment.date()}"
 
 
 # ---------------------------------------------------------------------- names

@@ -7,7 +7,7 @@ back once the store answers quickly and everything that changed meanwhile was le
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -149,11 +149,11 @@ class SharedProcesses:
     def in_touch(self) -> bool:
         return self._presence.in_touch
 
-    async def claim(self, message_id: str, about: Collection[str] = ()) -> bool:
-        return await self._asked(int(message_id), about)
+    async def claim(self, message_id: str, about: Iterable[str] = ()) -> bool:
+        return await self._asked(int(message_id), tuple(about))
 
-    async def look(self, about: Collection[str]) -> None:
-        await self._asked(None, about)
+    async def look(self, about: Iterable[str]) -> None:
+        await self._asked(None, tuple(about))
 
     async def _asked(self, message: int | None, about: Collection[str]) -> bool:
         """Claim and look at once. True if there is no answer in time.

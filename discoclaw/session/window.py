@@ -95,13 +95,16 @@ class Window:
         While a message waits for its turn, others go on talking; what they say then does not belong to it.
         If it was answered before, by `answer_id`, only the answers before that one count.
         """
-        limit = int(message_id)
-        until = int(answer_id) if answer_id else None
-        found = tuple(
-            said
-            for said in self._said.values()
-            if int(said.id) < limit or (said.by_us and (until is None or int(said.id) < until))
-        )
+        found = self.recent()
+        if found and found[-1].id == message_id:  # as nearly always
+            found = found[:-1]
+        else:
+            limit, until = int(message_id), int(answer_id) if answer_id else None
+            found = tuple(
+                said
+                for said in found
+                if int(said.id) < limit or (said.by_us and (until is None or int(said.id) < until))
+            )
         shown = self._shown.get(message_id)
         return found if shown is None else found[max(0, len(found) - shown + 1) :]
 
