@@ -39,9 +39,8 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_sqlite import SqliteArchive
-from discoclaw.search.item_index import ItemIndex
 from discoclaw.search.vectors import VectorCache
-from discoclaw.session.finding import words_of
+from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
 from discoclaw.show.words import count
 from discoclaw.usage.accounts import Accounts
@@ -78,14 +77,6 @@ class Conversations:
 
 
 @dataclass(frozen=True, slots=True)
-class Indices:
-    """The indices for finding memories. Both can be built again."""
-
-    vectors: VectorCache
-    items: ItemIndex
-
-
-@dataclass(frozen=True, slots=True)
 class Storage:
     """All of it. `live` is the configuration that applies at once, `places` what it says about places,
     `cursors` the progress of each follower, `undelivered` the answers that the chat has not taken yet, and
@@ -101,7 +92,8 @@ class Storage:
     summaries: RollingMemory
     people: People
     conversations: Conversations
-    indices: Indices
+    vectors: VectorCache
+    terms: KeptTerms
     cursors: Cursors
     live: LiveConfig
     places: PlaceRules
@@ -138,7 +130,7 @@ class Storage:
         """Close all files, and release the folder. Blocking."""
         for archive in (self.conversations.archive, *self.conversations.unused):
             archive.close()
-        self.indices.vectors.close()
+        self.vectors.close()
         self.memory.close()
 
 
@@ -220,7 +212,6 @@ def build(
         summaries = summaries if settings.summary_enabled else NoSummaries()
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
-    items = ItemIndex(cache / "items", words_of, clock=clock, idle_ms=idle_ms)
     withdrawals = Withdrawals(
         used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people
     )
@@ -230,7 +221,8 @@ def build(
         summaries,
         people,
         conversations,
-        Indices(VectorCache(cache / "vectors.sqlite"), items),
+        VectorCache(cache / "vectors.sqlite"),
+        KeptTerms(cache, used),
         cursors,
         live,
         places,
@@ -306,7 +298,7 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
     memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)
-    memory.join(talk.responses, talk.archive, *talk.unused, storage.indices.vectors, storage.indices.items)
+    memory.join(talk.responses, talk.archive, *talk.unused, storage.vectors, storage.terms)
     shared = memory.disk.shared and settings.nostr_relays
     if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need

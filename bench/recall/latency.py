@@ -1,14 +1,16 @@
-"""What finding costs: `choose` over a person's items, the index of a big memory, the archive.
+"""What finding costs: `choose` over a person's items, the first question after a start, the archive.
 
 Items and questions are those of the quality benchmark. Beside `choose` stands a loop that splits each item at
 white space and counts the words it shares with the query: no stems, no tags, no rarity, no budget. It is what
-a bot does that has no recall to speak of, so the ratio is the price of finding the right memory. Beside index
-and archive stands SQLite's own FTS5 with `porter unicode61` over the same texts.
+a bot does that has no recall to speak of, so the ratio is the price of finding the right memory. Beside the
+archive stands SQLite's own FTS5 with `porter unicode61` over the same texts.
 """
 
+import asyncio
+import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 
 from bench.figure import Figure, median, without_garbage
 from bench.recall.data import REPORT_SEED, Turn
@@ -21,29 +23,33 @@ from bench.world import fresh_folder
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
+from discoclaw.core.message import Me
 from discoclaw.core.visible import VisibleItems
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.select import choose
-from discoclaw.search.item_index import ItemIndex
-from discoclaw.session.finding import Finder, words_of
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.kept_terms import KeptTerms
+from discoclaw.session.meaning import NoMeaning
 
 SIZES = {200: 200, 2_000: 100, 10_000: 30}
 TARGETS = {200: 1.0, 2_000: 2.0, 10_000: 5.0}
 """Median ms."""
 BIG, ROWS = 10_000, 100_000
 TALK_TARGET = 25.0
+FIRST = 500.0
+"""ms of the first question after a start, when its terms are kept."""
 SUBJECT = "user-1"
 
 
 async def measure() -> list[Figure]:
-    """One figure a size; then the index of a big memory, and the archive."""
+    """One figure a size; then the first question after a start, and the archive."""
     queries = [one.text for person in people(REPORT_SEED) for one in person.questions][::7]
     return [
         *(_at(count, queries[:rounds]) for count, rounds in SIZES.items()),
         *(_at(count, queries[:rounds], made_up()) for count, rounds in SIZES.items()),
-        *await _big(queries),
+        *await _first(queries),
         *_talk(queries),
     ]
 
@@ -70,55 +76,72 @@ def _at(count: int, queries: Sequence[str], vectors: Vectors | None = None) -> F
     return _figure(name, ours, plain, "plain token-overlap loop", TARGETS.get(count))
 
 
-async def _big(queries: Sequence[str]) -> list[Figure]:
-    """What a turn does with a memory so large that an index names the candidates: pool, ranking, budget."""
-    items = crowd(BIG, REPORT_SEED)
-    plain = FullText()
-    plain.load(items)
+async def _first(queries: Sequence[str]) -> list[Figure]:
+    """The first question about a memory after a start, with its terms kept and without; later ones beside."""
     with fresh_folder() as folder:
         memory = Memory(folder / "memory", clock=lambda: NOW, max_items=2 * BIG)
         memory.open()
-        index = ItemIndex(folder / "items", words_of, clock=lambda: NOW, idle_ms=3_600_000)
-        finder = Finder(memory, index, clock=lambda: NOW, wait_s=60)
         try:
-            await memory.change(SUBJECT, "fill", lambda draft: _fill(draft, items))
-            active = (await memory.view(SUBJECT)).visible(in_dm=True)
-            await finder.pool(SUBJECT, MAIN, active, parse("warm"))
-            await finder.settle()
-            return [
-                await _through(finder, active, plain, queries[:100], vectors) for vectors in (None, made_up())
-            ]
+            await memory.change(SUBJECT, "fill", lambda draft: _fill(draft, crowd(BIG, REPORT_SEED)))
+            items = (await memory.view(SUBJECT)).active()
+            figures = []
+            for known in ("nothing", "its terms"):
+                took, later, _ = await _started(folder, memory, items, queries, clear=known == "nothing")
+                *_, pause = await _started(
+                    folder, memory, items, queries, clear=known == "nothing", watch=True
+                )
+                name, words = f"first question about {BIG:,} items, {known} kept, CPU", f"<= {FIRST:g} ms"
+                met = took - later <= FIRST if known == "its terms" else None
+                figures.append(Figure(name, took, later, "ms", "later ones", words if met else "", met))
+                figures.append(
+                    Figure(
+                        f"{name}, longest pause", pause, later, "ms", "later ones", "<= 20 ms", pause <= 20
+                    )
+                )
+            return figures
         finally:
-            await finder.close()
             memory.close()
 
 
-async def _through(
-    finder: Finder,
-    active: VisibleItems,
-    plain: FullText,
+async def _started(
+    folder: Path,
+    memory: Memory,
+    items: Sequence[Item],
     queries: Sequence[str],
-    vectors: Vectors | None,
-) -> Figure:
-    known, recall = Ours(vectors), Ranker()
-    known.load(active)
-    if vectors is not None:
-        vectors.learn(map(known.embedded, queries))
-    ours: list[float] = []
-    beside: list[float] = []
+    *,
+    clear: bool,
+    watch: bool = False,
+) -> tuple[float, float, float]:
+    """What the first question and later ones take (ms of CPU), and for how long the first stops everybody.
+
+    `clear`: nothing is kept from before. A `watch` runs between all steps, and costs time of its own.
+    """
+    if clear:
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+    terms, known = KeptTerms(folder / "cache", memory), VisibleItems(items)
+    used, me = LastUsed(memory, Cursors(folder / "cursors"), clock=lambda: NOW), Me("1", "bot")
+    ranker = Ranker(documents=terms.documents)
+    search = ItemSearch(ranker, terms, NoMeaning(), used, clock=lambda: NOW, me=lambda: me)
+    took, longest, done = list[float](), 0.0, not watch
+
+    async def watched() -> None:
+        nonlocal longest
+        while not done:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, (time.thread_time() - began) * 1e3)
+
     with without_garbage():
-        for query in queries:
-            began = time.perf_counter()
-            asked, signals = parse(query), known.signals(query)
-            pool = await finder.pool(SUBJECT, MAIN, active, asked, cosines=signals.cosines)
-            signals = replace(signals, corpus=pool.corpus)
-            choose(recall, asked, pool.items, max_chars=2000, now_ms=NOW, signals=signals)
-            between = time.perf_counter()
-            plain.search(query, 20)
-            beside.append((time.perf_counter() - between) * 1e3)
-            ours.append((between - began) * 1e3)
-    name = f"the same through the index of {BIG:,}{_with(vectors)}"
-    return _figure(name, ours, beside, "plain FTS5", TARGETS[BIG])
+        watching = asyncio.create_task(watched())
+        for query in queries[:20]:
+            began = time.process_time()
+            await search.find(SUBJECT, MAIN, query, known, limit=5, question=None)
+            took.append((time.process_time() - began) * 1e3)
+            done = True
+            await watching
+    await terms.settle()
+    await terms.close()
+    return took[0], median(took[1:]), longest
 
 
 def _talk(queries: Sequence[str]) -> list[Figure]:

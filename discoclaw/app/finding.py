@@ -1,4 +1,4 @@
-"""Finding items: by words, by the index of a large memory, and by vectors if a provider is configured."""
+"""Finding items: by words, and by vectors if a provider is configured."""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +16,6 @@ from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.nearest import Nearest
 from discoclaw.models.providers import PROVIDERS
 from discoclaw.recall.rank import Ranker
-from discoclaw.session.finding import Finder
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Meaning, NoMeaning
 from discoclaw.settings import Settings
@@ -49,17 +48,18 @@ class Finding(Feature):
 
     def __init__(self, basics: Basics, disk: OnDisk, usage: Usage) -> None:
         settings, storage = basics.settings, disk.storage
+        terms = storage.terms
         self.ranker = Ranker(
             settings.fade,
+            terms.documents,
             text_weight=settings.text_weight,
             vector_weight=settings.vector_weight,
             depth=settings.enrich_depth,
         )
         self.meaning = _meaning(settings, storage, usage)
-        finder = Finder(storage.memory, storage.indices.items, clock=basics.clock)
         self.items = ItemSearch(
             self.ranker,
-            finder,
+            terms,
             self.meaning,
             storage.people.last_used,
             clock=basics.clock,
@@ -68,9 +68,9 @@ class Finding(Feature):
             prompt_chars=settings.inject_max_chars,
         )
         embedding = self.meaning.embedding if isinstance(self.meaning, Meaning) else None
-        self.nearest = Nearest(finder, embedding, floor=lambda: self.meaning.floor)
-        self.services = (finder, self.meaning)
-        self.joins = (finder, *self.meaning.joins)
+        self.nearest = Nearest(embedding, terms.documents, floor=lambda: self.meaning.floor)
+        self.services = (terms, self.meaning)
+        self.joins = self.meaning.joins
         self.health = (self._health,)
 
     def _health(self) -> Iterator[health.Finding]:
@@ -95,7 +95,7 @@ def _meaning(settings: Settings, storage: Storage, usage: Usage) -> Meaning | No
         return NoMeaning()
     rates = replace(usage.rates(settings.embedding_url, free=embedder.stays_here), id_of=_model_of)
     behind = MeteredEmbedder(embedder, usage.accounts, rates, background=True)
-    embedding = Embedding(behind, storage.memory, storage.indices.vectors, consent=storage.consent)
+    embedding = Embedding(behind, storage.memory, storage.vectors, consent=storage.consent)
     return Meaning(MeteredEmbedder(embedder, usage.accounts, rates), embedding)
 
 

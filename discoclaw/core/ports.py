@@ -1,6 +1,6 @@
 """Interfaces that the inner packages use and the adapters implement. Declarations only."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -67,38 +67,18 @@ class Model(Protocol):
         ...
 
 
-class Corpus(Protocol):
-    """Statistics of all documents in a search, for ranking when only some candidates were loaded."""
-
-    @property
-    def total(self) -> int:
-        """How many documents there are."""
-        ...
-
-    @property
-    def average(self) -> float:
-        """Their mean length, in terms."""
-        ...
-
-    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
-        """How many documents contain each of the terms."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Signals:
     """What ranking knows beside the items' words. The maps are by item id.
 
     `cosines`: the cosine of the query's vector and the item's, -1 to 1; `floor`: the cosine from which, with
     the model that made them, an item may be what the query means; unrelated texts practically never reach it.
-    `accessed`: when (ms) the item was last found. `corpus`: statistics of the whole memory, if only
-    candidates are ranked. `own_name`: the person's name here; without it, ranking cannot tell that a question
-    is about somebody else.
+    `accessed`: when (ms) the item was last found. `own_name`: the person's name here; without it, ranking
+    cannot tell that a question is about somebody else.
     """
 
     cosines: Mapping[str, float] = field(default_factory=dict)
     accessed: Mapping[str, int] = field(default_factory=dict)
-    corpus: Corpus | None = None
     own_name: str | None = None
     floor: float = 0.0
 
@@ -126,11 +106,8 @@ class Recall(Protocol):
         """The same, followed by the candidates that `rank` drops, which say why."""
         ...
 
-    def prepare(self, items: Sequence[Item], *, candidates: bool) -> Iterator[None]:
-        """Compute ahead what ranking needs of items, with a rest after each that is new to it.
-
-        `candidates`: they are some of a big memory, of which `Signals.corpus` has the statistics.
-        """
+    def prepare(self, items: Sequence[Item]) -> Iterator[None]:
+        """Compute ahead what ranking needs of items, with a rest after each that is new to it."""
         ...
 
     def faded(self, item: Item, *, now_ms: int, signals: Signals = NO_SIGNALS) -> bool:
@@ -143,33 +120,6 @@ class Recall(Protocol):
 
     def forget(self) -> None:
         """Drop all cached words from RAM, because somebody's memory is being erased."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The items to rank. `corpus` has the statistics of all items when these are only candidates."""
-
-    items: Sequence[Item]
-    corpus: Corpus | None = None
-
-
-class Pools(Protocol):
-    """Chooses which items of a memory are worth ranking for a query."""
-
-    async def pool(
-        self,
-        subject: str,
-        branch: str | None,
-        items: Sequence[Item],
-        query: Query,
-        *,
-        cosines: Mapping[str, float] = ...,
-    ) -> Pool:
-        """The items to rank, among `items`, the active ones of a branch. Never raises.
-
-        `cosines` are similarities by item id; the nearest items are included whatever their words.
-        """
         ...
 
 

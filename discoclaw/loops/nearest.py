@@ -1,7 +1,7 @@
 """Finds which items are nearest to what a person said, so that a small model can update them.
 
 Words are ranked as for a reply, one query for each message. Vectors count too where there are any. Nobody
-waits for this: a large memory is ranked in a thread, and a provider that hangs or fails costs some seconds,
+waits for this: a memory is ranked in a thread, and a provider that hangs or fails costs some seconds,
 after which the words decide alone.
 """
 
@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from discoclaw.core.errors import EmbeddingError, MemoryFault
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.ports import Pool, Pools, Recall, Signals
+from discoclaw.core.ports import Recall, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.review import Meanings
+from discoclaw.recall.document import Documents
 from discoclaw.recall.query import LONGEST_REQUEST, parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.matrix import Matrix
@@ -33,7 +34,7 @@ MOST_BY_WORDS = 40
 MOST_BY_MEANING = 10
 """The same for its vector."""
 WAIT_S = 10.0
-"""The longest wait for the provider of vectors, and for the index of a large memory."""
+"""The longest wait for the provider of vectors."""
 PAUSE_S = 0.001
 """After each query the interpreter is yielded, so that replies go on."""
 
@@ -51,27 +52,25 @@ class Clue:
 class Nearest:
     """Finds items by words, and by `vectors` if they are given.
 
-    `pools` gives the items of a large memory that are worth ranking; without it all of them are ranked.
-    `floor` is the cosine from which one text may be about the same as another. Above 1, no cosine says so.
+    `documents` are those that the ranking of replies has made. `floor` is the cosine from which one text may
+    be about the same as another. Above 1, no cosine says so.
     """
 
     def __init__(
         self,
-        pools: Pools | None = None,
         vectors: Embedding | None = None,
+        documents: Documents | None = None,
         *,
-        ranker: Callable[[], Recall] = Ranker,
         floor: Callable[[], float] = lambda: 0.0,
         wait_s: float = WAIT_S,
     ) -> None:
-        self._pools = pools
         self._vectors = vectors
-        self._ranker = ranker
+        self._documents = documents
         self._floor = floor
         self._wait_s = wait_s
 
     async def to(
-        self, subject: str, branch: str, items: Sequence[Item], clues: Sequence[Clue], *, private: bool
+        self, subject: str, items: Sequence[Item], clues: Sequence[Clue], *, private: bool
     ) -> list[str]:
         """The ids of those `items` that any of the clues comes near to, nearest first. Never raises.
 
@@ -83,9 +82,9 @@ class Nearest:
         known = VisibleItems.of(items)
         queries = [parse(clue.text, recent=clue.before) for clue in asked]
         cosines = await self._cosines(subject, [clue.text for clue in asked], known, private=private)
-        pools = await self._pools_for(subject, branch, known, queries, cosines)
         # A ranker of its own: the one of the replies may be used by their thread only.
-        return await asyncio.to_thread(_found, self._ranker(), queries, pools, cosines, self._floor())
+        ranker = Ranker(documents=Documents(self._documents))
+        return await asyncio.to_thread(_found, ranker, queries, known, cosines, self._floor())
 
     async def meanings(self, subject: str) -> Meanings:
         """The vectors that a subject's items have by now. Nothing is sent anywhere. Never raises."""
@@ -115,28 +114,6 @@ class Nearest:
         if len(asked) != len(texts):
             return nothing
         return await asyncio.to_thread(_compared, matrix, asked, items)
-
-    async def _pools_for(
-        self,
-        subject: str,
-        branch: str,
-        items: Sequence[Item],
-        queries: Sequence[Query],
-        cosines: Sequence[Cosines],
-    ) -> list[Pool]:
-        """The items to rank for each query; fewer than there are queries if the index takes too long."""
-        if self._pools is None:
-            return [Pool(items)] * len(queries)
-        found: list[Pool] = []
-        try:
-            async with asyncio.timeout(self._wait_s):
-                for query, near in zip(queries, cosines, strict=True):
-                    found.append(await self._pools.pool(subject, branch, items, query, cosines=near))
-        except TimeoutError:
-            log.info(
-                "%s: known items are looked for with %d of %d queries", subject, len(found), len(queries)
-            )
-        return found
 
 
 def few(clues: Sequence[Clue]) -> list[Clue]:
@@ -178,17 +155,15 @@ def _compared(matrix: Matrix, asked: Sequence[Sequence[float]], items: Sequence[
 def _found(
     ranker: Recall,
     queries: Sequence[Query],
-    pools: Sequence[Pool],
+    items: VisibleItems,
     cosines: Sequence[Cosines],
     floor: float,
 ) -> list[str]:
     """The ids of what any query finds, by their best place in any of the lists; ties are newer first."""
     places: dict[str, int] = {}
-    known: dict[str, Item] = {}
-    for query, pool, near in zip(queries, pools, cosines, strict=False):
-        known.update((item.id, item) for item in pool.items)
-        signals = Signals(near, corpus=pool.corpus, floor=floor)
-        hits = ranker.consider(query, pool.items, now_ms=0, signals=signals)
+    known = items.by_id
+    for query, near in zip(queries, cosines, strict=True):
+        hits = ranker.consider(query, items, now_ms=0, signals=Signals(near, floor=floor))
         by_words = [hit.item.id for hit in hits[:MOST_BY_WORDS]]
         for ids in (by_words, _by_meaning(near, known)):
             for place, one in enumerate(ids):

@@ -30,7 +30,7 @@ _OURS = re.compile(
     r"memory/(ledger|durable|erasing)/.*|memory/\.?[a-z]+(\.jsonl|\.key|\.sqlite(-wal|-shm)?)?|memory/choices\.json"
     r"|memory/outbox/outbox\.sqlite(-wal|-shm)?|memory/(cursors|profiles|groups|rolling)/[^.][^/]*\.json"
     r"|memory/(tools|answers)/[^.][^/]*\.jsonl|cache/views/.*|cache/responses/[^.][^/]*\.json"
-    r"|cache/vectors\.sqlite(-wal|-shm)?|cache/items/[^/]*\.sqlite(-wal|-shm)?|nostr/.*|live\.json"
+    r"|cache/vectors\.sqlite(-wal|-shm)?|nostr/.*|live\.json"
 )
 """Files that a part lists, a person's own history with its copies, and what has nobody's words."""
 _MAY_NAME = {"transparency.json"}

@@ -6,6 +6,7 @@ A date becomes up to four terms: its year, its month of that year, its day, and 
 """
 
 import re
+from functools import lru_cache
 
 from discoclaw.core.languages import MONTHS
 from discoclaw.core.times import date_of, valid_ms
@@ -50,8 +51,13 @@ def date_terms(at_ms: int) -> frozenset[str]:
     """The date terms of a time in ms (UTC); none for a time that is no date."""
     if not valid_ms(at_ms):
         return frozenset()
-    year, month, day = date_of(at_ms).split("-")
-    return frozenset(_terms(int(year), int(month), int(day)))
+    return _terms_of_day(date_of(at_ms))
+
+
+@lru_cache(maxsize=4_096)  # so that the documents of one day have one set
+def _terms_of_day(date: str) -> frozenset[str]:
+    year, month, day = map(int, date.split("-"))
+    return frozenset(_terms(year, month, day))
 
 
 def _terms(year: int, month: int, day: int) -> set[str]:

@@ -7,17 +7,23 @@ item or entry is kept beside the dates that its text names. Pure.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
+from weakref import KeyedRef
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import KINDS, Item
 from discoclaw.core.values import dataclass
 from discoclaw.core.words import Tokens, terms, terms_in, tokenise
 from discoclaw.recall.dates import date_terms, dates_in
-from discoclaw.recall.names import LONGEST_NAME, as_token, names_in
+from discoclaw.recall.names import LONGEST_NAME, names_in
 
+T = TypeVar("T")
 Names: TypeAlias = tuple[frozenset[str], ...]
 _KINDS = {kind: terms(kind) for kind in KINDS}
+MOST_KNOWN = 100_000
+"""The most documents that are kept, for all people together."""
+NO_TERMS = frozenset[str]()
+"""One object, because a garbage collection stops everybody for longer the more of them there are."""
 _SEPARATORS = str.maketrans("-_:", "   ")
 
 
@@ -61,16 +67,53 @@ def of_entry(entry: Entry) -> Document:
     return _document(entry.id, entry.text, tokenise(entry.text), terms(entry.name), entry.sent_at)
 
 
-def indexed(document: Document) -> list[str]:
-    """The tokens that a full-text index keeps of a document."""
-    tokens = [term for term, count in document.bag.items() for _ in range(count)]
-    names = (document.marks | document.parts) - document.bag.keys()
-    return [
-        *tokens,
-        *sorted(names),
-        *sorted(document.dates),
-        *map(as_token, (*document.given, *document.written)),
-    ]
+class Kept(Generic[T]):
+    """What was made of items, each as long as its item is alive: a memory that changes makes new items.
+
+    Of more than `most`, those made first are dropped.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
+
+    def known(self, item: Item) -> T | None:
+        """What was made of an item before. This is asked far more often than anything else."""
+        made = self._made.get(id(item))
+        return made[1] if made is not None else None
+
+    def add(self, item: Item, made: T) -> T:
+        """Keep what was made of an item, and return it."""
+        if len(self._made) >= self._most:
+            self._made.pop(next(iter(self._made)), None)
+        self._made[id(item)] = KeyedRef(item, self._died, id(item)), made
+        return made
+
+    def forget(self) -> None:
+        """Drop everything, because somebody's words have to go."""
+        self._made.clear()
+
+    def _died(self, item: KeyedRef[int, Item]) -> None:
+        self._made.pop(item.key, None)
+
+
+class Documents(Kept[Document]):
+    """The documents of items, each made once, since an item never changes. For all people together.
+
+    What is known to `others` is not made again.
+    """
+
+    def __init__(self, others: "Documents | None" = None) -> None:
+        super().__init__(MOST_KNOWN)
+        self._others = others
+
+    def of(self, item: Item) -> Document:
+        """An item's document."""
+        return self.known(item) or self.add(item, of_item(item))
+
+    def known(self, item: Item) -> Document | None:
+        """An item's document, if it was made before."""
+        return super().known(item) or (self._others.known(item) if self._others is not None else None)
 
 
 def _document(
@@ -84,14 +127,14 @@ def _document(
 ) -> Document:
     bag = Counter(tokens.terms)
     length = max(1, bag.total())
-    bag.update(sorted(dates_in(text)))  # in the order in which an index on disk has them at the next start
+    bag.update(sorted(dates_in(text)))  # so that each process has them in the same order
     return Document(
         identity,
         dict(bag),
         length,
-        frozenset(marks),
+        frozenset(marks) or NO_TERMS,
         date_terms(when),
         when,
-        frozenset(parts),
+        frozenset(parts) or NO_TERMS,
         *names,
     )

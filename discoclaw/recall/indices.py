@@ -14,8 +14,8 @@ from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.document import Document
 from discoclaw.recall.index import Index
 
-MOST_INDEXED = 10_000
-"""The most items in cached indices, in total."""
+MOST_INDEXED = 40_000
+"""The most items in cached indices, in total: a memory of 10,000 in a DM and elsewhere, and all others."""
 MOST_VERSIONS = 4
 """The most indices of one memory: of two branches, each in a DM and elsewhere."""
 MOST_CHANGED = 1 / 8

@@ -5,16 +5,12 @@ a row of a note are taken for a name ("Frau Seifert"). A name is the set of its 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from discoclaw.core.words import terms_in
-from discoclaw.search.fulltext import NAME
 
 LONGEST_NAME = 8
 """A name of more terms is a sentence: nobody asks for it as a whole."""
-LONGEST_ASKED = 4
-"""The most terms in a row that are looked up as a name in an index."""
-MOST_ASKED = 200
 LONGEST_ACRONYM = 4
 _WORD = re.compile(r"[^\W_](?:[\w.'’/-]*\w)?|[^\w\s]")
 _PARTICLES = frozenset(["da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du"])
@@ -40,20 +36,6 @@ def names_in(text: str, language: str, *, note: bool) -> list[frozenset[str]]:
             found.append(frozenset(terms_in(" ".join(run), language)))
         run = []
     return [name for name in found if name]
-
-
-def as_token(name: Iterable[str]) -> str:
-    """A name as one token of a full-text index; no term of a text begins like it."""
-    return NAME + NAME.join(sorted(name))
-
-
-def asked_names(terms: Sequence[str]) -> list[str]:
-    """The tokens of all names that some terms in a row may be."""
-    found: dict[str, None] = {}
-    for length in range(1, LONGEST_ASKED + 1):
-        for begin in range(len(terms) - length + 1):
-            found[as_token(set(terms[begin : begin + length]))] = None
-    return list(found)[:MOST_ASKED]
 
 
 def _is_part(word: str, *, inside: bool) -> bool:

@@ -1,7 +1,7 @@
 """Parses a message into a `Query`: terms to look up and dates, however the message is phrased. Pure.
 
 A message is parsed once a turn, together with what it replies to and the talk before it. Ranking, selection
-and the index of a large memory all use the result.
+and the archive all use the result.
 """
 
 import re

@@ -7,14 +7,11 @@
     time       recency and idle fade, both off unless an admin wants them; ties are newer first
 
 Near-duplicates and the budget are `select`'s. Every item of the person is a candidate, never only a "hot
-set"; of a big memory the caller may bring candidates alone, with the statistics of the whole. Pure and
-deterministic.
+set". Pure and deterministic.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-from weakref import KeyedRef
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
@@ -23,16 +20,12 @@ from discoclaw.core.query import Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall import steps
-from discoclaw.recall.corpus import Counted
-from discoclaw.recall.document import of_item
-from discoclaw.recall.indices import Indexed, Indices
+from discoclaw.recall.document import Documents, Kept
+from discoclaw.recall.index import Index
+from discoclaw.recall.indices import Indices
 from discoclaw.recall.ranked import Ranked
-from discoclaw.recall.score import asked_of, score
+from discoclaw.recall.score import asked_of
 
-T = TypeVar("T")
-
-MOST_KNOWN = 100_000
-"""The most documents cached for later queries, for all people together."""
 MOST_LINES = 10_000
 """Lines kept, of all people together: a prompt has some twenty, and the next one mostly others."""
 MOST_FOUND = 200
@@ -51,11 +44,12 @@ class Fade:
 
 
 class Ranker:
-    """The `Recall` port. Caches what it computed about items."""
+    """The `Recall` port. Caches what it computed about items; others may use its `documents` too."""
 
     def __init__(
         self,
         fade: Fade = Fade(),
+        documents: Documents | None = None,
         *,
         text_weight: float = 0.4,
         vector_weight: float = 0.6,
@@ -64,16 +58,15 @@ class Ranker:
         self._fade = fade
         self._weights = text_weight, vector_weight
         self._depth = depth
-        self._documents = _OfItems(of_item, MOST_KNOWN)
-        self._lines = _OfItems(line_of, MOST_LINES)
+        self._documents = documents or Documents()
+        self._lines = Kept[Line](MOST_LINES)
         self._indices = Indices(self._documents.of)
         self._forgotten = 0
 
-    def prepare(self, items: Sequence[Item], *, candidates: bool) -> Iterator[None]:
+    def prepare(self, items: Sequence[Item]) -> Iterator[None]:
         """See `Recall.prepare`. It ends after `forget`: the words that have to go may be these."""
-        known, forgotten = VisibleItems.of(items), self._forgotten
-        fresh = (self._documents.of(item) for item in known if item not in self._documents)
-        for _ in fresh if candidates else self._indices.making(known):
+        forgotten = self._forgotten
+        for _ in self._indices.making(VisibleItems.of(items)):
             yield
             if self._forgotten != forgotten:
                 return
@@ -81,7 +74,7 @@ class Ranker:
     def forget(self) -> None:
         """Drop everything in RAM about ranked items, because somebody's words have to go."""
         self._forgotten += 1
-        self._documents.clear()
+        self._documents.forget()
         self._lines.clear()
         self._indices.clear()
 
@@ -105,9 +98,9 @@ class Ranker:
     ) -> Collection[Ranked]:
         if not known or not (query.wanted or signals.cosines):
             return []
-        indexed = self._indices.of(known) if signals.corpus is None else None
-        known = indexed.items if indexed is not None else known  # the same, with what is derived from them
-        found = self._by_words(query, known, indexed, signals)
+        indexed = self._indices.of(known)
+        known = indexed.items  # the same, with what is derived from them
+        found = self._by_words(query, indexed.places, indexed.index, signals.own_name)
         steps.by_meaning(found, known.by_id, signals.cosines, signals.floor, self._weights)
         steps.learned_together(found)
         steps.without_weak(found)
@@ -120,20 +113,10 @@ class Ranker:
         return found.values()
 
     def _by_words(
-        self, query: Query, known: VisibleItems, indexed: Indexed | None, signals: Signals
+        self, query: Query, places: Sequence[Item | None], index: Index, own_name: str | None
     ) -> dict[str, Ranked]:
-        places: Sequence[Item | None]
-        own_name = signals.own_name
-        if indexed is not None:
-            places, index = indexed.places, indexed.index
-            asked = asked_of(query, index, index.vocabulary, own_name=own_name)
-            matches = index.search(asked, MOST_FOUND)
-        else:  # of a big memory these are only candidates
-            places, corpus = list(known.by_id.values()), signals.corpus
-            assert corpus is not None
-            vocabulary = corpus if isinstance(corpus, Counted) else None
-            asked = asked_of(query, corpus, vocabulary, own_name=own_name)
-            matches = score(asked, [self._documents.of(item) for item in known.by_id.values()], corpus)
+        asked = asked_of(query, index, index.vocabulary, own_name=own_name)
+        matches = index.search(asked, MOST_FOUND)
         about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
         found = {}
         for position, words in matches.scores.items():
@@ -175,36 +158,7 @@ class Ranker:
 
     def line(self, item: Item) -> Line:
         """An item's line in a prompt; made once for each item, which never changes."""
-        return self._lines.of(item)
-
-
-class _OfItems(Generic[T]):
-    """What was made of items, each as long as its item is alive: a memory that changes makes new items.
-
-    Of more than `most`, those made first are let go.
-    """
-
-    def __init__(self, make: Callable[[Item], T], most: int) -> None:
-        self._make = make
-        self._most = most
-        self._made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
-
-    def __contains__(self, item: Item) -> bool:
-        return id(item) in self._made
-
-    def of(self, item: Item) -> T:
-        known = self._made.get(id(item))  # this is asked far more often than anything else
-        if known is None:
-            if len(self._made) >= self._most:
-                self._made.pop(next(iter(self._made)), None)
-            known = self._made[id(item)] = KeyedRef(item, self._died, id(item)), self._make(item)
-        return known[1]
-
-    def clear(self) -> None:
-        self._made.clear()
-
-    def _died(self, item: KeyedRef[int, Item]) -> None:
-        self._made.pop(item.key, None)
+        return self._lines.known(item) or self._lines.add(item, line_of(item))
 
 
 def _in_order(found: Iterable[Ranked]) -> list[Ranked]:

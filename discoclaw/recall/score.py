@@ -7,13 +7,12 @@ was found here.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
 from discoclaw.core.words import is_common, others_for, terms
-from discoclaw.recall.corpus import Counted
 from discoclaw.recall.document import Document
 from discoclaw.recall.evidence import MARK, Asked, Concept, Matches, names_of
 from discoclaw.recall.spelling import Vocabulary
@@ -36,10 +35,40 @@ IN_MARKS, IN_DATES, IN_PARTS = 0, -1, -2
 _INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT, IN_PARTS: PART}
 
 
+class Corpus(Protocol):
+    """Statistics of all documents in a search."""
+
+    @property
+    def total(self) -> int:
+        """How many documents there are."""
+        ...
+
+    @property
+    def average(self) -> float:
+        """Their mean length, in terms."""
+        ...
+
+    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
+        """How many documents contain each of the terms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A corpus that was counted elsewhere; a term without a number is in no document."""
+
+    total: int
+    average: float
+    frequencies: Mapping[str, int]
+
+    def frequency(self, terms: Iterable[str]) -> Mapping[str, int]:
+        return {term: self.frequencies.get(term, 0) for term in terms}
+
+
 def asked_of(
     query: Query,
     corpus: Corpus,
-    vocabulary: Vocabulary | Counted | None = None,
+    vocabulary: Vocabulary | None = None,
     *,
     own_name: str | None = None,
     skip_unknown: bool = True,

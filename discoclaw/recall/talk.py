@@ -15,10 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discoclaw.core.entry import Entry
-from discoclaw.core.ports import Corpus
 from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
-from discoclaw.recall.score import asked_of, score
+from discoclaw.recall.score import Corpus, asked_of, score
 
 NEIGHBOUR = 0.5
 """The share of a neighbour's score that a message gets, and again for the next one."""

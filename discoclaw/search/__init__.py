@@ -1,1 +1,1 @@
-"""Full text, item index, archive and vectors on disk: caches that find. Knows core and the disk."""
+"""Full text, archive and vectors on disk: caches that find. Knows core and the disk."""

@@ -11,10 +11,6 @@ TOKENIZER = "unicode61 remove_diacritics 0 categories ''L* M* N* P* S* Co''"
 """For `tokenize = '…'` of an FTS5 table that holds terms."""
 
 
-NAME = "="
-"""The first character of a token that is a whole name; no other token begins with it."""
-
-
 def any_of(terms: Sequence[str]) -> str:
     """The MATCH expression for documents with any of the terms; "" without terms."""
     return " OR ".join(f'"{quoted}"' for quoted in (term.replace('"', '""') for term in terms))

@@ -10,7 +10,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.recall.document import indexed, of_entry
+from discoclaw.recall.document import of_entry
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
 
@@ -74,7 +74,9 @@ def words_of(entry: Entry) -> Indexed:
     """What the full-text index stores about an entry."""
     document = of_entry(entry)
     own, dates = sum(document.bag.values()), len(document.dates)
-    terms = indexed(document)
+    tokens = [term for term, count in document.bag.items() for _ in range(count)]
+    names = (document.marks | document.parts) - document.bag.keys()
+    terms = [*tokens, *sorted(names), *sorted(document.dates)]
     return Indexed(terms, document.length, own, len(terms) - own - dates)
 
 

@@ -1,7 +1,7 @@
 """Chooses the items that matter: for a prompt (step 2 of a turn), and for the model's search tools.
 
-It combines words, meaning (vectors), times of last use and, for a large memory, candidates from the index;
-`recall` ranks. Never raises: what cannot be read is left out.
+It combines words, meaning (vectors) and times of last use; `recall` ranks. Never raises: what cannot be read
+is left out.
 """
 
 import asyncio
@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
-from discoclaw.core.ports import LINKED_WITH, Clock, Pool, Recall, Signals
+from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
+from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.recall.query import in_context, parse
 from discoclaw.recall.select import Chosen, Selection, select
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.finding import Finder
 from discoclaw.session.gather import Gathered
+from discoclaw.session.kept_terms import MANY, KeptTerms
 from discoclaw.session.meaning import Meaning, NoMeaning, Question
 
 AT_ONCE = 32
@@ -28,7 +29,7 @@ class ItemSearch:
     def __init__(
         self,
         ranker: Recall,
-        finder: Finder,
+        terms: KeptTerms,
         meaning: Meaning | NoMeaning,
         last_used: LastUsed,
         *,
@@ -39,7 +40,7 @@ class ItemSearch:
     ) -> None:
         self.usual_limit = usual_limit
         self._ranker = ranker
-        self._finder = finder
+        self._terms = terms
         self._meaning = meaning
         self._last_used = last_used
         self._clock = clock
@@ -64,7 +65,7 @@ class ItemSearch:
         self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
     ) -> Selection:
         """The items for the prompt, given the talk before the message and the message's vector."""
-        items, message = gathered.items.active, arrival.message
+        items, message = VisibleItems.of(gathered.items.active), arrival.message
         replied_to = message.quoted.text if message.quoted is not None else ""
         recent = "\n".join(said.text for said in window[-2:])
         query = parse(message.text, replied_to=replied_to, recent=recent)
@@ -73,29 +74,31 @@ class ItemSearch:
             self._meaning.want(arrival.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
         branch = gathered.items.branch
-        pool = await self._finder.pool(arrival.subject, branch, items, query, cosines=cosines)
-        pool = await self._prepared(pool)
+        await self._prepare(arrival.subject, branch, items)
         return select(
             self._ranker,
             query,
-            pool.items,
+            items,
             max_chars=self._prompt_chars,
             now_ms=self._clock(),
             signals=Signals(
                 cosines,
                 gathered.used,
-                pool.corpus,
                 own_name=message.author.name,
                 floor=self._meaning.floor,
             ),
         )
 
-    async def _prepared(self, pool: Pool) -> Pool:
-        """The pool, once its items were read in slices: all at once would stop everybody for a second."""
-        for number, _ in enumerate(self._ranker.prepare(pool.items, candidates=pool.corpus is not None)):
+    async def _prepare(self, subject: str, branch: str | None, items: VisibleItems) -> None:
+        """Read items in slices: all at once would stop everybody for a second."""
+        save = await self._terms.load(subject, items)
+        for _ in items.deriving() if len(items) >= MANY else ():
+            await asyncio.sleep(0)
+        for number, _ in enumerate(self._ranker.prepare(items)):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
-        return pool
+        if save:
+            self._terms.save(subject, branch)
 
     def names_in(self, arrival: Arrival) -> frozenset[str]:
         """The names of the people in the talk, which say nothing about a question's meaning."""
@@ -124,9 +127,10 @@ class ItemSearch:
         """
         asked, used = parse(query, search=True), await self._last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
-        pool = await self._prepared(await self._finder.pool(subject, branch, items, asked, cosines=cosines))
-        signals = Signals(cosines, used, pool.corpus, floor=self._meaning.floor)
-        hits = self._ranker.rank(asked, pool.items, now_ms=self._clock(), signals=signals)
+        known = VisibleItems.of(items)
+        await self._prepare(subject, branch, known)
+        signals = Signals(cosines, used, floor=self._meaning.floor)
+        hits = self._ranker.rank(asked, known, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
         fitting = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)]
         found = fitting[:limit]

@@ -13,14 +13,13 @@ from discoclaw.cli.main import cli
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
-from discoclaw.search.item_file import ItemFile
-from discoclaw.search.item_rows import Row
+from discoclaw.recall.document import of_item
 from discoclaw.search.vectors import hash_of
-from discoclaw.session.finding import words_of
+from discoclaw.session.kept_terms import _write as write_terms
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import parts_there_are
 from tests.cli.shell import Runner
-from tests.memory.test_item_index import item
+from tests.core.builders import item
 
 NO_TOKEN = "note: what the bot would read in Discord wasn't looked at: DISCORD_TOKEN is not set\n"
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "NOSTR_")
@@ -100,9 +99,9 @@ class TestAfterNormalUse:
 
 def _indexed(cache: Path, owner: str) -> None:
     """Indexes that still have an item."""
-    (cache / "items").mkdir(parents=True, exist_ok=True)
-    with ItemFile(cache / "items" / f"{owner}.items.0.sqlite") as index:
-        index.write([Row(zsh := item("User uses zsh."), *words_of(zsh))])
+    zsh = item("User uses zsh.")
+    (cache / "views").mkdir(parents=True, exist_ok=True)
+    write_terms(cache / "views" / f"{owner}.terms", [of_item(zsh)], {zsh.id: zsh})
     with closing(sqlite3.connect(cache / "vectors.sqlite")) as vectors, vectors:
         vectors.execute("CREATE TABLE IF NOT EXISTS vectors (owner, model, hash, dims, vector)")
         row = (owner, "a model", hash_of("User uses zsh."), 1, b"1234")
@@ -171,7 +170,7 @@ class TestALeak:
             ("archive", "archive.sqlite"),
             ("answers", f"{ann}.json"),
             ("tool calls", f"{ann}.jsonl"),
-            ("item index", f"{ann}.items.0.sqlite"),
+            ("terms", f"{ann}.terms"),
             ("vectors", "vectors.sqlite"),
             ("profiles", f"{world.ann.id}.json"),
             ("groups", f"{world.general.id}.json"),
@@ -185,7 +184,6 @@ class TestALeak:
     async def test_is_named_that_only_an_index_still_has(self, start: Start) -> None:
         async with start(**FULL) as world:
             await talk(world)
-            cache, ann = world.folder / "data" / "cache" / "items", user_subject(str(world.ann.id))
             archive = world.folder / "data" / "memory" / "archive.sqlite"
             with closing(sqlite3.connect(archive)) as there:
                 archived = there.execute("SELECT * FROM entries WHERE text LIKE '%zsh%'").fetchall()
@@ -196,12 +194,6 @@ class TestALeak:
             old.executemany(f"INSERT INTO entries VALUES ({marks})", archived)
             old.execute("DELETE FROM entries WHERE text LIKE '%zsh%'")
         assert found(folder) == [("archive", "archive.sqlite", "taken back")]
-        archive.unlink()
-        _indexed(cache.parent, ann)
-        (cache.parent / "vectors.sqlite").unlink()
-        with closing(sqlite3.connect(cache / f"{ann}.items.0.sqlite")) as index, index:
-            index.execute("DELETE FROM memories")
-        assert found(folder) == [("item index", f"{ann}.items.0.sqlite", "taken back")]
 
 
 class TestWhyItIsNone:

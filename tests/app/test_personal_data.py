@@ -16,7 +16,6 @@ from discoclaw.app import App, build
 from discoclaw.app.finding import Finding
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.history import MAIN
 from discoclaw.core.model import ModelRequest, StreamEvent, UserTurn
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
@@ -60,10 +59,10 @@ KINDS = {
     r"memory/answers/.*": "clears and answers",
     r"memory/archive\.sqlite(-wal|-shm)?": "archive",
     r"memory/outbox/outbox\.sqlite(-wal|-shm)?": "mirror",
-    r"cache/views/.*": "snapshots",
+    r"cache/views/[^.]*\.json": "snapshots",
+    r"cache/views/.*\.terms": "terms",
     r"cache/responses/.*": "answers",
     r"cache/vectors\.sqlite(-wal|-shm)?": "vectors",
-    r"cache/items/.*": "item index",
 }
 """The part that removes what there is about a person in each kind of file."""
 KEPT = {
@@ -81,6 +80,7 @@ def everything(folder: Path, **changes: Any) -> dict[str, Any]:
         "auto_save": AutoSave(everywhere=True),
         "response_cache": True,
         "receipts": True,
+        "max_items": 10_000,
         "memory_channel": "1",
         "embedding_provider": "openai",
         "embedding_url": "http://127.0.0.1:1/v1",
@@ -180,8 +180,9 @@ async def story(world: World) -> None:
     subject = user_subject(str(world.ann.id))
     for number in range(210):  # so many records have a snapshot
         await memory.change(subject, "why", lambda draft, n=number: _add(draft, n))
+    await memory.change(subject, "why", lambda draft: [_add(draft, n) for n in range(210, 800)])
+    await world.ann.send_dm("Tell me plainly once more")  # the terms of so many memories are kept
     world.memory.evict_idle()
-    await world.app.storage.indices.items.sync(subject, MAIN, await memory.view(subject))
     await world.settle()
 
 

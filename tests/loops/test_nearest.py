@@ -63,7 +63,7 @@ class Settled:
         self.embedding.want(SUBJECT, (await memory.view(SUBJECT)).active())
         await self.embedding.settle()
         self.server.requests.clear()
-        return extraction(self.home, Nearest(None, self.embedding, wait_s=wait_s))
+        return extraction(self.home, Nearest(self.embedding, wait_s=wait_s))
 
 
 async def fill(memory: Memory, text: str, others: int) -> None:
@@ -147,10 +147,10 @@ class TestByWords:
             for number in range(120)
         ]
         clues = [Clue("the cat and the lamp"), Clue("Linz or Graz"), Clue("rust")]
-        found = await Nearest().to(SUBJECT, "main", VisibleItems(many), clues, private=False)
+        found = await Nearest().to(SUBJECT, VisibleItems(many), clues, private=False)
         for _ in range(5):
             dice.shuffle(many)
-            again = await Nearest().to(SUBJECT, "main", VisibleItems(many), clues, private=False)
+            again = await Nearest().to(SUBJECT, VisibleItems(many), clues, private=False)
             assert again == found
 
     def test_five_hundred_messages_are_forty_queries_that_say_all_of_it(self) -> None:
@@ -171,7 +171,7 @@ class TestByWords:
                 await asyncio.sleep(0)
 
         beside = asyncio.create_task(others())
-        await Nearest().to(SUBJECT, "main", VisibleItems(many), [Clue("the box in cellar 7")], private=False)
+        await Nearest().to(SUBJECT, VisibleItems(many), [Clue("the box in cellar 7")], private=False)
         beside.cancel()
         assert turns > 20  # it would be two or three if the ranking were done on the loop
 
@@ -272,7 +272,7 @@ class TestMeanwhile:
         assert len(waiting.waiting) == 1
         settled.server.default = None
         assert settled.embedding is not None
-        facts = extraction(settled.home, Nearest(None, settled.embedding))
+        facts = extraction(settled.home, Nearest(settled.embedding))
         await facts.run(ANN.id, waiting, {})
         texts = await settled.home.texts(ANN)
         assert "User lives in Graz." in texts and LINZ not in texts

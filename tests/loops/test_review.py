@@ -301,7 +301,7 @@ class TestRounds:
         assert "User codes in Rust." in last and len(last) <= FEWEST
 
     async def test_go_by_words_where_the_vectors_cannot_be_read(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, Tidier(), max_items=10_000, nearest=Nearest(None, _Broken()))  # type: ignore[arg-type]
+        home = Home(tmp_path, Tidier(), max_items=10_000, nearest=Nearest(_Broken()))  # type: ignore[arg-type]
         await keep(home, many(["User lives in Linz.", *texts(300)]))
         await home.heartbeat.beat()
         await home.remember("User lives in Graz.")

@@ -28,16 +28,12 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
 from discoclaw.search.archive_rows import Put
-from discoclaw.search.item_file import ItemFile
-from discoclaw.search.item_rows import Row
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.session.archive_rules import words_of as archived_words
-from discoclaw.session.finding import words_of
 from discoclaw.settings import Settings
 from discoclaw.soul.interview import Interview, Line
 from discoclaw.storage import Storage, build
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
-from tests.memory.test_item_index import item
 
 ANN_ID = ANN.removeprefix("user-")
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
@@ -103,17 +99,6 @@ class TestVectors:
         cache.keep_only(ANN, {hash_of("tea")})
         assert set(cache.load(ANN, "m")) == {hash_of("tea")}
         cache.close()
-
-
-class TestTheItemIndex:
-    def test_forgets_an_item_and_its_words(self, tmp_path: Path) -> None:
-        path = tmp_path / "one.sqlite"
-        with ItemFile(path) as file:
-            file.write([Row(one, *words_of(one)) for one in (item("Zanzibarkanarie"), item("tea"))])
-            file.without(["Zanzibarkanarie"])
-            assert len(file.stamps()) == 1
-        content = b"".join(one.read_bytes() for one in tmp_path.iterdir())
-        assert b"anzibarkanari" not in content
 
 
 class TestToolCalls:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall.document import Document, of_item
+from discoclaw.recall.document import Document, Documents, of_item
 from discoclaw.recall.index import Index
 from discoclaw.recall.indices import MOST_VERSIONS, Indices
 from discoclaw.recall.query import parse
@@ -126,12 +126,13 @@ class TestWhatIsKept:
         assert read == []
 
     def test_what_is_forgotten_while_an_index_is_made_does_not_stay(self) -> None:
-        ranker, items = Ranker(), VisibleItems(many(9, random.Random(1)))
-        making = ranker.prepare(items, candidates=False)
+        documents, items = Documents(), VisibleItems(many(9, random.Random(1)))
+        ranker = Ranker(documents=documents)
+        making = ranker.prepare(items)
         next(making)
         ranker.forget()
         assert list(making) == []
-        assert not any(one in ranker._documents for one in items)
+        assert not any(map(documents.known, items))
 
     def test_the_same_items_have_the_same_index(self) -> None:
         items, indices = many(9, random.Random(1)), Indices(of_item)

@@ -59,7 +59,6 @@ from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive_sqlite import SqliteArchive
-from discoclaw.search.item_index import ItemIndex
 from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
@@ -73,11 +72,11 @@ from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
 from discoclaw.session.files.attaching import Attachments, Bounds
 from discoclaw.session.files.shelf import Shelf
-from discoclaw.session.finding import Finder, words_of
 from discoclaw.session.gather import Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules
 from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
 from discoclaw.session.noted import CallLog
@@ -474,7 +473,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     refill = Refill(history, consent, withdrawals, answers, loops, archive, clock=clock)
     items = ItemSearch(
         ranker,
-        Finder(use_memory, ItemIndex(folder / "cache" / "items", words_of, clock=clock), clock=clock),
+        KeptTerms(folder / "cache", use_memory),
         meaning,
         last_used,
         clock=clock,
