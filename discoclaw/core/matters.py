@@ -1,6 +1,6 @@
 """Personal matters: whether a text is about health, family, religion, money or somebody's whereabouts.
 
-This is a net below the extracting model's own judgement, made of words (`personal_words`). It knows the
+This is a net below the extracting model's own judgement, made of words (`languages.personal`). It knows the
 sixteen languages that recall knows (English, German, French, Spanish, Portuguese, Italian, Dutch, Swedish,
 Polish, Turkish, Indonesian, Vietnamese, Russian, Greek, Arabic, Hindi), and Chinese, Japanese, Korean, Hebrew
 and Thai. It has two widths:
@@ -16,13 +16,13 @@ Pure. What follows from it is decided in `privacy`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TypeAlias
 
 import regex
 
-from discoclaw.core.personal_words import JOINING, OPENLY, SPACED, TECHNICAL, UNSPACED
+from discoclaw.core.languages import personal, technical
 from discoclaw.core.words import fold
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -55,7 +55,7 @@ class _Net:
         self._whole: dict[str, list[_Listed]] = {}
         self._beginnings: dict[tuple[str, bool], tuple[str, ...]] = {}
         inside = []
-        for written in _listed(SPACED, in_the_open=in_the_open):
+        for written in personal(unspaced=False, in_the_open=in_the_open):
             doubtful = written.endswith("?")
             first, *rest = map(fold, written.removesuffix("?").split("_"))
             if first.startswith("-"):
@@ -67,7 +67,7 @@ class _Net:
                 self._whole.setdefault(first, []).append((rest, doubtful and in_the_open))
         # Apart, since `re` skips to the first letters of alternatives, as long as these are only few.
         self._inside = re.compile("|".join(inside))
-        unspaced = (re.escape(fold(one)) for one in _listed(UNSPACED, in_the_open=in_the_open))
+        unspaced = (re.escape(fold(one)) for one in personal(unspaced=True, in_the_open=in_the_open))
         self._unspaced = re.compile("|".join(unspaced))
         self._begun_by = lru_cache(maxsize=16_384)(self._looked_up)
 
@@ -111,13 +111,6 @@ def _net(*, in_the_open: bool) -> _Net:
     return _Net(in_the_open=in_the_open)
 
 
-def _listed(languages: Mapping[str, Mapping[str, str]], *, in_the_open: bool) -> Iterator[str]:
-    for matters in languages.values():
-        for matter, words in matters.items():
-            if matter in OPENLY or not in_the_open:
-                yield from words.split()
-
-
 def _without_joined(word: str) -> Iterator[str]:
     """A word, and what is left of it without the short words that may be joined to its front."""
     yield word
@@ -132,9 +125,14 @@ def _is(word: str, wanted: str) -> bool:
 
 def _is_technical(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether the last word before, or the first after, is technical. Articles and the like don't count."""
-    beside = (next((word for word in words if word not in JOINING), "") for words in (before[::-1], after))
-    return any(word in _TERMS or word.startswith(_TERM_BEGINNINGS) for word in beside)
+    terms, beginnings, joining = _technical()
+    beside = (next((word for word in words if word not in joining), "") for words in (before[::-1], after))
+    return any(word in terms or word.startswith(beginnings) for word in beside)
 
 
-_TERMS = frozenset(fold(word) for word in TECHNICAL if not word.endswith("-"))
-_TERM_BEGINNINGS = tuple(fold(word[:-1]) for word in TECHNICAL if word.endswith("-"))
+@cache
+def _technical() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    """Technical words, their beginnings, and the words that may stand beside them."""
+    words, joining = technical()
+    terms = frozenset(fold(word) for word in words if not word.endswith("-"))
+    return terms, tuple(fold(word[:-1]) for word in words if word.endswith("-")), joining

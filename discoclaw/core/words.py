@@ -11,22 +11,25 @@ Knows nothing about items or ranking.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
 import regex
 import snowballstemmer
 
-from discoclaw.core import english
 from discoclaw.core.languages import (
     ABOUT_ONESELF,
     ASKING,
+    COMMON,
     COMMON_PAIRS,
     COURTESIES,
     ENGLISH_TOO,
     FUNCTION_WORDS,
+    IRREGULAR,
     OWN_TOPICS,
+    SAME,
+    TOPICS,
 )
 from discoclaw.core.values import dataclass
 
@@ -140,7 +143,7 @@ def terms(text: str) -> list[str]:
 
 def is_common(term: str) -> bool:
     """Whether a term is so common in conversation that sharing it alone is no evidence."""
-    return term in _COMMON or (not term.isascii() and _HIRAGANA.fullmatch(term) is not None)
+    return term in _common() or (not term.isascii() and _HIRAGANA.fullmatch(term) is not None)
 
 
 def guess(words: Sequence[str]) -> str:
@@ -158,7 +161,7 @@ def guess(words: Sequence[str]) -> str:
 @lru_cache(maxsize=65_536)
 def _stem(language: str, word: str) -> str:
     if language == "english":
-        word = english.IRREGULAR.get(word, word)
+        word = IRREGULAR.get(word, word)
     stemmer = _STEMMERS.get(language)
     if stemmer is None:
         known = language if language in snowballstemmer.algorithms() else "english"  # none for Polish, …
@@ -227,19 +230,24 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 
 def others_for(term: str) -> tuple[str, ...]:
     """Everyday English synonyms of a term, and terms it includes (for "pet", "dog")."""
-    return _SAME.get(term, ())
+    return _same().get(term, ())
 
 
 def topics_for(term: str) -> tuple[str, ...]:
     """What `others_for` knows, and what a term includes where somebody names a topic ("car": "tesla")."""
-    return _TOPICS.get(term) or others_for(term)
+    return _topics().get(term) or others_for(term)
+
+
+def all_topics() -> Iterable[str]:
+    """The terms that `topics_for` knows more for."""
+    return _topics()
 
 
 def _groups(table: str, start: Mapping[str, Iterable[str]] | None = None) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {
         term: dict.fromkeys(others) for term, others in (start or {}).items()
     }
-    for line in re.sub(r"\n {8,}", " ", table).strip().splitlines():
+    for line in re.sub(r"\n {4,}", " ", table).strip().splitlines():
         same, _, narrower = line.partition("<")
         group, below = ([_stem("english", word) for word in words.split()] for words in (same, narrower))
         for term in group:
@@ -247,8 +255,17 @@ def _groups(table: str, start: Mapping[str, Iterable[str]] | None = None) -> dic
     return {term: tuple(others) for term, others in found.items()}
 
 
-_SAME = _groups(english.SAME)
-_TOPICS = _groups(english.TOPICS, _SAME)
-TOPICS = frozenset(_TOPICS)
-"""The terms that `topics_for` knows more for."""
-_COMMON = _stems(english.COMMON) | COMMON_PAIRS
+# Stemming all of them takes 40 ms, and most commands of the terminal need none.
+@cache
+def _same() -> Mapping[str, tuple[str, ...]]:
+    return _groups(SAME)
+
+
+@cache
+def _topics() -> Mapping[str, tuple[str, ...]]:
+    return _groups(TOPICS, _same())
+
+
+@cache
+def _common() -> frozenset[str]:
+    return _stems(COMMON) | COMMON_PAIRS

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 from discoclaw.core.clauses import VERBS
-from discoclaw.core.english import IRREGULAR
+from discoclaw.core.languages import IRREGULAR
 from discoclaw.core.words import tokenise
 
 

@@ -24,7 +24,7 @@ from discoclaw.core.matching import find_one, spaced, without_user
 from discoclaw.core.text import collapse
 from discoclaw.core.words import (
     STOP_WORDS,
-    TOPICS,
+    all_topics,
     fold,
     is_common,
     others_for,
@@ -243,7 +243,7 @@ def _spelt(
     every = _union(known)
     if all((one.terms | one.topic) & every for one in concepts):
         return concepts
-    written = {term: {term, *others_for(term), *topics_for(term)} for term in TOPICS}
+    written = {term: {term, *others_for(term), *topics_for(term)} for term in all_topics()}
     for item in items:
         tokens = tokenise(f"{item.text}\n{item.facets.key or ''} {' '.join(item.tags)}")
         for run in tokens.runs:

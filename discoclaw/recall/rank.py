@@ -75,7 +75,7 @@ class Ranker:
         """Drop everything in RAM about ranked items, because somebody's words have to go."""
         self._forgotten += 1
         self._documents.forget()
-        self._lines.clear()
+        self._lines.forget()
         self._indices.clear()
 
     def rank(

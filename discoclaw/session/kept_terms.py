@@ -112,7 +112,7 @@ class KeptTerms(PersonalData):
             items = {item.id: item for item in view.active()}
             known = [one for one in map(self.documents.known, items.values()) if one is not None]
             if len(known) >= MANY:
-                await in_thread(_write, self._path(subject), known, items)
+                await in_thread(write_terms, self._path(subject), known, items)
 
     def _path(self, subject: str) -> Path:
         return self._folder.folder / f"{subject}{_SUFFIX}"
@@ -217,11 +217,11 @@ def _read(path: Path, items: Mapping[str, Item]) -> list[Document]:
 def _keep_only(path: Path, items: Mapping[str, Item]) -> None:
     """Write a file anew with what it has of these items. Raises OSError."""
     if path.exists():
-        _write(path, _read(path, items), items)
+        write_terms(path, _read(path, items), items)
 
 
-def _write(path: Path, documents: Iterable[Document], items: Mapping[str, Item]) -> None:
-    """Raises OSError."""
+def write_terms(path: Path, documents: Iterable[Document], items: Mapping[str, Item]) -> None:
+    """Write a file: documents with what they were made of. Raises OSError."""
     lines = []
     for one in _gently(documents):
         row = [_key(items[one.id]), dict(one.bag), one.length, sorted(one.marks), sorted(one.parts)]

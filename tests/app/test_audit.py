@@ -15,7 +15,7 @@ from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
 from discoclaw.recall.document import of_item
 from discoclaw.search.vectors import hash_of
-from discoclaw.session.kept_terms import _write as write_terms
+from discoclaw.session.kept_terms import write_terms
 from tests.app.conftest import Start, World
 from tests.app.test_personal_data import parts_there_are
 from tests.cli.shell import Runner
@@ -207,7 +207,7 @@ class TestWhyItIsNone:
             await world.ann.send(world.general, "!memory persona switch work")
             await takes_back(world)
             _indexed(world.folder / "data" / "cache", user_subject(str(world.ann.id)))
-            assert {part for part, _, _ in found(world.folder)} == {"item index", "vectors"}
+            assert {part for part, _, _ in found(world.folder)} == {"terms", "vectors"}
 
 
 class TestWhyItIsOne:

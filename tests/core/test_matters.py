@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Kind
-from discoclaw.core.languages import FUNCTION_WORDS
+from discoclaw.core.languages import ALSO, FUNCTION_WORDS, SPOKEN, UNSPACED, personal
 from discoclaw.core.matters import is_personal
-from discoclaw.core.personal_words import SPACED, UNSPACED
 from discoclaw.core.privacy import sensitivity
 from discoclaw.core.words import fold
 from tests.core.ordinary_sentences import ORDINARY
@@ -36,7 +35,7 @@ def learned(text: str, *, inferred: bool = True, privately: bool = False) -> str
 
 class TestTheLanguages:
     def test_are_those_of_recall_and_five_more(self) -> None:
-        assert {*SPACED, *UNSPACED} - {"many"} == {
+        assert {*SPOKEN, *ALSO, *UNSPACED} - {"many"} == {
             *FUNCTION_WORDS,
             "hebrew",
             "chinese",
@@ -47,7 +46,7 @@ class TestTheLanguages:
 
     @pytest.mark.parametrize(("table", "least"), [(OPENLY, 8), (PRIVATELY, 3), (ORDINARY, 4)])
     def test_are_all_tested(self, table: Mapping[str, Sequence[str]], least: int) -> None:
-        assert {*table} == {*SPACED, *UNSPACED} - {"many"}
+        assert {*table} == {*SPOKEN, *ALSO, *UNSPACED} - {"many"}
         assert min(map(len, table.values())) >= least
 
 
@@ -153,7 +152,6 @@ def is_well_formed(word: str) -> bool:
 
 class TestTheLists:
     def test_have_words_as_they_are_looked_up(self) -> None:
-        words = [
-            word for matters in SPACED.values() for listed in matters.values() for word in listed.split()
-        ]
+        words = list(personal(unspaced=False, in_the_open=False))
+        assert len(words) > 5_000
         assert [word for word in words if not is_well_formed(word)] == []

@@ -29,6 +29,7 @@ def test_what_the_program_reads_from_its_own_folder_is_in_the_wheel(built: Built
         "discoclaw/content/discord/base/core.md",
         "discoclaw/embed/minilm/vocab.txt",
         "discoclaw/evals/cases/filler.json",
+        "discoclaw/core/languages/english.toml",
         "discoclaw/usage/prices.toml",
         "discoclaw/web/page/static/style.css",
         "discoclaw/web/page/templates/layout.html",
