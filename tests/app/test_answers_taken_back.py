@@ -14,10 +14,10 @@ from discoclaw.core.autosave import AutoSave
 from discoclaw.core.model import AssistantTurn, Finished, ModelRequest, StreamEvent, TextDelta
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_answer_buttons import BEGUN, SEARCH, Begin, never, on_disk, seen, streaming
-from tests.app.test_answer_buttons import begin as begin
-from tests.app.test_answer_buttons import said as shown_in
-from tests.app.test_threads import thread_of
+from tests.app.of_answer_buttons import BEGUN, SEARCH, Begin, never, on_disk, seen, streaming
+from tests.app.of_answer_buttons import begin as begin
+from tests.app.of_answer_buttons import said as shown_in
+from tests.app.of_threads import thread_of
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
 

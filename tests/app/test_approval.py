@@ -12,7 +12,7 @@ from discoclaw.core.draft_patch import MOST
 from discoclaw.core.pending import MOST_PENDING
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_receipts import learned, talk
+from tests.app.of_receipts import learned, talk
 from tests.contract.cards import labels, parts, said
 
 DAY_S = 86_400

@@ -13,7 +13,7 @@ from discoclaw.bot.refused import TOO_LATE
 from discoclaw.core.policy import Personas
 from tests.app.conftest import GUILD_ID, Start, World
 from tests.app.models import Scripted
-from tests.app.test_receipts import learned, talk
+from tests.app.of_receipts import learned, talk
 from tests.contract.cards import button, buttons, every_page, said
 
 TEA, TEA_READ = "User likes tea.", "You like tea."

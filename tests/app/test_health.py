@@ -26,7 +26,7 @@ from discoclaw.settings_types import Listen
 from discoclaw.work import Worker
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
-from tests.app.test_refused_fields import TELLING
+from tests.app.of_refused_fields import TELLING
 from tests.app.test_standstill import rambling
 from tests.memory.child import full_at
 from tests.memory.sharing import until

@@ -11,7 +11,7 @@ from discoclaw.core.model import UserTurn
 from discoclaw.loops.hygiene import Expired
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_model_tools import CAT, VET, call
+from tests.app.of_model_tools import CAT, VET, call
 from tests.cli.shell import Runner
 from tests.session.scene import ScriptedModel
 

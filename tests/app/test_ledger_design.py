@@ -11,7 +11,7 @@ from discoclaw.core.patch import Consolidation, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
 from tests.app.conftest import Start, World, settings_for
 from tests.app.models import Scripted
-from tests.app.test_model_tools import call
+from tests.app.of_model_tools import call
 from tests.session.scene import ScriptedModel, calls, until
 
 BACKEND = {

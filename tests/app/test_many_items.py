@@ -12,7 +12,7 @@ from discoclaw.recall.document import Document, of_item
 from discoclaw.session.item_search import AT_ONCE
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_model_tools import call
+from tests.app.of_model_tools import call
 from tests.memory.leftovers import traces
 from tests.session.scene import ScriptedModel
 

@@ -5,7 +5,7 @@ from typing import Any
 from discoclaw.core.draft import Draft, Origin
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_questions import contradicted
+from tests.app.of_questions import contradicted
 from tests.contract.cards import button, buttons, every_page, parts, said
 
 

@@ -19,9 +19,9 @@ from discoclaw.core.ports import HatchOffer, Offer
 from discoclaw.core.taken_back import Withdrawal, Words
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.app.of_questions import TABS, contradicted
+from tests.app.of_receipts import learned, talk
 from tests.app.test_approval import says, waiting
-from tests.app.test_questions import TABS, contradicted
-from tests.app.test_receipts import learned, talk
 from tests.contract.cards import labels, parts, said
 
 TEA, TEA_READ = "User likes tea.", "You like tea."

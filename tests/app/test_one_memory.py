@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from discoclaw.core.yours import yours
 from tests.app.conftest import Start, World
+from tests.app.of_model_tools import call
 from tests.app.test_aman_schema import BOX_KEY, PREFERENCE, of_kind, seen
 from tests.app.test_ledger_design import says
-from tests.app.test_model_tools import call
 from tests.app.test_nostr import BOT, OWNER, mirrored
 from tests.app.test_snowclaw_schema import NPUB, Owner, arrives, held, opened, sent, tag
 from tests.cli.shell import Shell

@@ -6,7 +6,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
-from tests.app.test_receipts import learned, talk
+from tests.app.of_receipts import learned, talk
 from tests.contract.cards import said
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.app.conftest import Start, World
-from tests.app.test_refused_fields import IS_LOOP, brain
+from tests.app.of_refused_fields import IS_LOOP, brain
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received
 

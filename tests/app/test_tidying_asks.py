@@ -4,8 +4,8 @@ import json
 
 from discoclaw.core.item import item_id
 from tests.app.conftest import Start, World
+from tests.app.of_asking import SPACES, Asking, asking, talk
 from tests.app.test_approval import DAY_S, says
-from tests.app.test_asking import SPACES, Asking, asking, talk
 
 
 class TestTidying:

@@ -19,8 +19,8 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.consolidation import Consolidation
 from tests.prompt.builders import GOLDEN, assert_golden
+from tests.session.of_tools import ALWAYS, SECRET, call
 from tests.session.scene import ANN, BOB, DM, GENERAL, NOW, House, Recorder, calls, house, inbound, until
-from tests.session.test_tools import ALWAYS, SECRET, call
 
 CREATE = {"action": "create", "name": "spy", "description": "my secret life"}
 ANNS, BOBS = "user-1", "user-2"

@@ -14,6 +14,7 @@ from discoclaw.memory.people import tool_calls
 from discoclaw.memory.people.tool_calls import Call
 from discoclaw.session.archive_search import HEADING
 from discoclaw.session.noted import WITHHELD, CallLog
+from tests.session.of_tools import call
 from tests.session.scene import (
     ANN,
     DM,
@@ -25,7 +26,6 @@ from tests.session.scene import (
     house,
     inbound,
 )
-from tests.session.test_tools import call
 
 SUBJECT = user_subject(ANN.id)
 OURS = "ab" * 32
