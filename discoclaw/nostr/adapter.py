@@ -87,7 +87,7 @@ class NostrAdapter:
             self.codec,
             self.outbox,
             clock=clock,
-            pace=Pace(config.flush_s),
+            pace=Pace(config.flush_s, gap_s=min(1.0, config.flush_s)),
             wake=self._wake_delivery,
             erased=self._erased,
         )

@@ -56,7 +56,8 @@ class Brain:
     def writes(self, field: str, *values: Any) -> None:
         """What a background request whose answer has `field` is given, in turn; the last one stays.
 
-        A dict is the whole answer, a `Behaviour` a fault; anything else is the value of the field.
+        A dict is the whole answer, a `Behaviour` a fault; anything else is the value of the field. A function
+        is asked with the request.
         """
         self._written[field].extend(values)
 
@@ -67,6 +68,7 @@ class Brain:
         for field, queue in self._written.items():
             if field in fields and queue:
                 value = queue.popleft() if len(queue) > 1 else queue[0]
+                value = value(request) if callable(value) else value
                 if isinstance(value, Behaviour):
                     return value
                 return json_answer(
