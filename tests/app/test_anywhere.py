@@ -17,9 +17,9 @@ from discoclaw.core.errors import ModelTimeout
 from discoclaw.models.anthropic.provider import AnthropicModel
 from tests.app import elsewhere
 from tests.app.conftest import GUILD_ID, Start, World
+from tests.app.menus import ASK, LEARNED, QUIET, REMEMBER, remembered, said, texts
 from tests.app.models import Scripted
 from tests.app.test_groups import Agreeing, shown
-from tests.app.test_menus import ASK, LEARNED, QUIET, REMEMBER, remembered, said, texts
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
 

@@ -8,6 +8,7 @@ import pytest
 
 from discoclaw.core.policy import Personas
 from tests.app.conftest import Start
+from tests.app.live import edit
 from tests.app.models import Scripted
 from tests.app.previewing import (
     ITEMS,
@@ -24,7 +25,6 @@ from tests.app.previewing import (
     thread,
 )
 from tests.app.test_groups import Agreeing
-from tests.app.test_live_config import edit
 from tests.app.test_vectors import CAT, OTHERS, openai, ready, remember
 from tests.attaching import picture
 from tests.contract.cards import every_page, said

@@ -11,9 +11,9 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_subject
 from discoclaw.session.talk import NOT_HERE
 from tests.app.conftest import Start, World
+from tests.app.live import edit
 from tests.app.models import Scripted
 from tests.app.of_answer_buttons import answer_as_seen, press
-from tests.app.test_live_config import edit
 from tests.app.test_voice import PORTO, SHOWN, known, notes, speak
 from tests.servers.transcription_api import TranscriptionServer, failure
 

@@ -6,9 +6,9 @@ import re
 
 from discoclaw.loops.facts_prompt import BRIEF, SYSTEM
 from tests.app.conftest import Start, World
+from tests.app.live import edit, here
 from tests.app.of_offered_tools import ALL
 from tests.app.previewing import below, knows, preview
-from tests.app.test_live_fields import edit, here
 from tests.servers.messages_api import (
     Answer,
     Held,

@@ -15,9 +15,8 @@ from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.recall.floor import texts
 from discoclaw.session.archive_search import HEADING
 from tests.app.conftest import Start, World
+from tests.app.live import edit, here
 from tests.app.models import Scripted
-from tests.app.test_live_config import edit
-from tests.app.test_live_fields import here
 from tests.contract.cards import said
 from tests.memory.archives import rows
 from tests.servers.embeddings_api import EmbeddingsServer, Shaped, failure

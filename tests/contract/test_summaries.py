@@ -7,8 +7,8 @@ from typing import Any
 import discord
 import pytest
 
-from tests.contract.shown import MAY, ROLLING, durable, stored
 from tests.contract.published import record_on_disk, renamed
+from tests.contract.shown import MAY, ROLLING, durable, stored
 from tests.contract.world import Start, World
 from tests.servers.messages_api import Received, failure
 

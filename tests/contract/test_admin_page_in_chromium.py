@@ -1,18 +1,17 @@
 """The admin's page in a real browser: somebody enters, goes through all of it, and changes a setting."""
 
+import asyncio
 import logging
 import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from discoclaw.core.live import GLOBAL
-from discoclaw.core.usage import Payer
+import pytest
+
 from tests.app.browser import browsing, needed
-from tests.app.conftest import Start
-from tests.app.test_usage_shown import written
-from tests.app.visiting import TOKEN, visited
-from tests.core.calls import call
-from tests.session.scene import until
+from tests.contract.live import written
+from tests.contract.visitor import TOKEN, visited
+from tests.contract.world import Start
 
 OUTSIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 """Whether something is wider than the window."""
@@ -21,13 +20,13 @@ SHOTS = os.environ.get("PAGE_SHOTS")
 
 
 @needed
+@pytest.mark.long
 class TestAVisit:
     async def test_needs_no_script_and_nothing_from_elsewhere(self, start: Start) -> None:
-        async with visited(start, catch_up_hours=0) as (world, me), browsing() as tab:
+        async with visited(start) as (world, me), browsing() as tab:
             await world.ann.send(world.general, "hello")
             await world.ann.send(world.general, "!memory remember I like tea")
             await world.settle()
-            written(world, [call(world._now(), payer=Payer(str(world.ann.id)), model="x" * 200)])
             logging.getLogger("discoclaw").warning("%s went wrong", "a-very-long-name" * 20)
             await tab.go(f"{me.address}/people")
             assert "Who's there?" in await tab.text()
@@ -53,7 +52,7 @@ class TestAVisit:
             await tab.fill('form:has([value="receipts"]) select', "on")
             await tab.click('form:has([value="receipts"]) button', "Save")
             assert "Receipts is now on." in await tab.text()
-            assert world.app.storage.live.explain(GLOBAL)["receipts"].value is True
+            assert written(world)["global"] == {"receipts": True}
             await tab.click(".top button", "Leave")
             assert "Who's there?" in await tab.text()
             assert tab.console == []
@@ -70,4 +69,6 @@ class TestAVisit:
             await tab.js(
                 "document.body.append(Object.assign(document.createElement('img'), {src: 'http://127.0.0.1:1/x'}))"
             )
-            await until(lambda: any("Content Security Policy" in one for one in tab.console))
+            async with asyncio.timeout(10):
+                while not any("Content Security Policy" in one for one in tab.console):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # nobody tells when the browser has said so

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.errors import ModelOverloaded
-from tests.app.conftest import Start, World
-from tests.app.models import Scripted
 from tests.contract.cards import buttons, labels, said
+from tests.contract.commands import typed
+from tests.contract.world import Start, World
+from tests.servers.messages_api import failure
 
 CAT, NUTS = "User's cat is called Ada.", "User is allergic to nuts."
+QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
 
 WHAT_I_AM = "I'm a bot you can talk to"
 SHOWS = "This button shows what I remember about you."
@@ -83,161 +84,115 @@ def sentences(table: str) -> list[str]:
     return [one.strip() for line in table.strip().splitlines() for one in line.split("|")]
 
 
-async def texts(world: World, person: Any) -> set[str]:
-    return {item.text for item in (await world.memory.view(f"user-{person.id}")).active()}
-
-
-async def remember(world: World, *some: str) -> None:
-    for text in some:
-        await world.ann.send(world.general, f"!memory remember {text}")
-
-
-def mention(world: World) -> str:
-    return f"<@{world.env.bot.user.id}>"
-
-
 class TestARequest:
-    @pytest.mark.parametrize("way", ["mention", "unasked"])
-    @pytest.mark.parametrize("answer", ANSWERED)
-    async def test_is_answered_before_any_model_is_asked(self, start: Start, answer: str, way: str) -> None:
-        model = Scripted()
-        mode = "mention" if way == "mention" else "all"
-        async with start(model, extraction_enabled=False, respond_mode=mode) as world:
-            await remember(world, CAT, NUTS)
-            before = f"{mention(world)} " if way == "mention" else ""
-            for sentence in sentences(ANSWERED[answer]):
-                await world.ann.send(world.general, before + sentence)
-                assert answer in world.answer(world.general), sentence
-            assert model.requests == []
+    @pytest.mark.parametrize("mode", ["mention", "all"])
+    async def test_is_answered_before_any_model_is_asked(self, start: Start, mode: str) -> None:
+        async with start(respond_mode=mode, **QUIET) as world:
+            await world.remember(world.ann, CAT, NUTS)
+            before = f"{world.mention} " if mode == "mention" else ""
+            for answer, table in ANSWERED.items():
+                for sentence in sentences(table)[: 1 if mode == "mention" else None]:
+                    await world.ann.send(world.general, before + sentence)
+                    assert answer in world.answer(world.general), sentence
+            assert world.server.requests == []
+            if mode == "mention":
+                for sentence in ("help", "stop remembering me", "!show", "forget my cat"):
+                    await world.ann.send(world.general, sentence)
+                    assert world.answer(world.general) == sentence  # nobody asked the bot
+                await world.restart()
+                await world.says(world.ann, world.general, f"{world.mention} good morning")
+                assert "opt out" not in world.prompt and STOPS not in world.prompt
 
-    async def test_in_a_direct_message_shows_and_asks_right_there(self, start: Start) -> None:
-        model = Scripted()
-        async with start(model, extraction_enabled=False) as world:
-            await world.ann.send_dm(f"!memory remember {CAT}")
+    async def test_in_a_direct_message_is_shown_and_asked_right_there(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            await typed(world, f"remember {CAT}", privately=True)
             answers = {"Ada": SHOWS, "**Erase everything I remember about you?**": ERASES}
+            world.brain.usual = failure(529, "overloaded_error", "down")
             for answer, kind in [*answers.items(), (WHAT_I_AM, WHAT_I_AM), (STOPS, STOPS)]:
-                for sentence in sentences(ANSWERED[kind])[:3]:
+                for sentence in sentences(ANSWERED[kind])[:2]:
                     await world.ann.send_dm(sentence)
                     assert answer in world.answer(world.ann_dm), sentence
-            assert model.requests == []
-
-    async def test_is_nothing_that_only_looks_like_one(self, start: Start) -> None:
-        model = Scripted(then="Fine.")
-        async with start(model, extraction_enabled=False) as world:
-            await world.ann.send_dm(f"!memory remember {CAT}")
-            for count, sentence in enumerate(sentences(TALK), 1):
-                await world.ann.send_dm(sentence)
-                assert world.answer(world.ann_dm) == "Fine.", sentence
-                assert len(model.requests) == count
-            assert await texts(world, world.ann) == {CAT}
-
-    async def test_is_left_to_others_where_nobody_asked_the_bot(self, start: Start) -> None:
-        model = Scripted()
-        async with start(model, respond_mode="mention") as world:
-            for sentence in ("help", "stop remembering me", "!show", "forget my cat"):
-                await world.ann.send(world.general, sentence)
-                assert world.answer(world.general) == sentence
-            assert model.requests == []
-
-    async def test_is_answered_while_the_model_is_down(self, start: Start) -> None:
-        async with start(Scripted(then=ModelOverloaded("down"))) as world:
-            await world.ann.send_dm("what can you do?")
-            assert WHAT_I_AM in world.answer(world.ann_dm)
-
-    async def test_with_a_file_or_to_somebody_elses_words_is_talk(self, start: Start) -> None:
-        model = Scripted(then="Fine.")
-        async with start(model, extraction_enabled=False) as world:
-            other = await world.bob.send(world.general, "I am new here")
-            await world.ann.send(world.general, f"{mention(world)} who are you?", reply_to=other)
-            assert world.answer(world.general) == "Fine."
-            await world.ann.send(world.general, "help", attachments=[("help.txt", b"some text")])
-            assert world.answer(world.general) == "Fine."
-
-    async def test_belongs_to_the_interview_while_there_is_one(self, start: Start) -> None:
-        model = Scripted(then="And what do you build?")
-        async with start(model, owners=frozenset()) as world:
-            await world.restart(owners=frozenset({str(world.ann.id)}))
-            await world.ann.send_dm("!hatch start")
-            await world.ann.send_dm("who are you?")
-            assert world.answer(world.ann_dm) == "And what do you build?"
-
-    async def test_is_answered_without_promises_where_nothing_is_remembered(self, start: Start) -> None:
-        async with start(durable_enabled=False) as world:
+            assert world.server.requests == []
+            await world.restart(durable_enabled=False)
             await world.ann.send_dm("what can you do?")
             assert "My memory is switched off" in world.answer(world.ann_dm)
             assert labels(world.ann_dm.last_message) == ["All commands"]
 
-    async def test_is_read_from_no_history_as_talk(self, start: Start) -> None:
-        model = Scripted()
-        async with start(model, extraction_enabled=False, respond_mode="mention") as world:
-            await world.ann.send(world.general, f"{mention(world)} how do I opt out?")
-            await world.restart()
-            await world.ann.send(world.general, f"{mention(world)} good morning")
-            assert "opt out" not in model.prompt and STOPS not in model.prompt
+    async def test_is_nothing_that_only_looks_like_one(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            world.brain.usual = "Fine."
+            await typed(world, f"remember {CAT}", privately=True)
+            for count, sentence in enumerate(sentences(TALK), 1):
+                await world.ann.send_dm(sentence)
+                assert world.answer(world.ann_dm) == "Fine.", sentence
+                assert len(world.turns()) == count
+            assert world.memories(world.ann) == [CAT]
+            other = await world.bob.send(world.dev, "I am new here")
+            await world.ann.send(world.dev, f"{world.mention} who are you?", reply_to=other)
+            assert world.answer(world.dev) == "Fine."
+            await world.ann.send(world.dev, "help", attachments=[("help.txt", b"some text")])
+            assert world.answer(world.dev) == "Fine."
+            await world.restart(owners=frozenset({str(world.ann.id)}))
+            world.brain.usual = "And what do you build?"
+            await world.ann.send_dm("!hatch start")
+            await world.ann.send_dm("who are you?")  # which belongs to the interview
+            assert world.answer(world.ann_dm) == "And what do you build?"
 
 
 class TestAButton:
-    async def press(self, world: World, message: Any, label: str) -> Any:
-        """What a press shows to its person alone."""
+    async def press(self, world: World, label: str, message: Any = None) -> Any:
+        """What a press in #general shows to its person alone."""
         before = len(world.general.history())
-        pressed = await world.ann.click(message, label=label)
-        assert len(world.general.history()) == before
-        assert pressed.ephemeral
+        pressed = await world.ann.click(message or world.general.last_message, label=label)
+        assert len(world.general.history()) == before and pressed.ephemeral
         return pressed.response
 
     async def test_shows_what_is_remembered_to_its_person_alone_after_a_restart_too(
         self, start: Start
     ) -> None:
-        async with start() as world:
-            await world.ann.send_dm(f"!memory remember {NUTS}")
+        async with start(**QUIET) as world:
+            await typed(world, f"remember {NUTS}", privately=True)
             await world.ann.send(world.general, "what do you know about me?")
             asked = world.general.last_message
             assert "nuts" not in said(asked)
             await world.restart()
-            shown = await self.press(world, asked, "What you remember")
+            shown = await self.press(world, "What you remember", asked)
             assert "\nYou are allergic to nuts.\n" in said(shown)
             refused = await world.bob.click(asked, label="What you remember")
             assert refused.response.content == "These buttons are for somebody else."
-
-    async def test_erases_everything_after_one_more_press(self, start: Start) -> None:
-        async with start() as world:
-            await remember(world, CAT)
-            await world.ann.send(world.general, "how do I delete everything you know about me?")
-            question = await self.press(world, world.general.last_message, "Delete everything…")
-            assert await texts(world, world.ann) == {CAT}
-            await world.ann.click(question, label="Erase everything")
-            assert await texts(world, world.ann) == set()
-
-    async def test_stops_the_remembering_and_starts_it_again(self, start: Start) -> None:
-        async with start() as world:
-            choices = world.app.storage.people.choices
             await world.ann.send(world.general, "help")
-            question = await self.press(world, world.general.last_message, "Stop remembering me…")
-            assert STOPS in said(question) and not choices.opted_out(str(world.ann.id))
+            everything = await self.press(world, "All commands")
+            assert "`!memory forget <words or id>`" in said(everything)
+
+    async def test_erases_and_stops_the_remembering_after_one_more_press(self, start: Start) -> None:
+        async with start(summary_enabled=False) as world:
+            world.brain.learns("User likes tea.", about="I like tea")
+            await world.ann.send(world.general, "help")
+            question = await self.press(world, "Stop remembering me…")
+            assert STOPS in said(question)
             await world.ann.click(question, label="Stop remembering me")
-            assert choices.opted_out(str(world.ann.id))
+            await world.says(world.ann, world.general, "I like tea")
+            assert world.memories(world.ann) == []
             await world.ann.send(world.general, "help")
-            question = await self.press(world, world.general.last_message, "Stop remembering me…")
+            question = await self.press(world, "Stop remembering me…")
             await world.ann.click(question, label="Remember me again")
-            assert not choices.opted_out(str(world.ann.id))
+            await world.env.advance_time(1)  # what was said before stays unread
+            await world.says(world.ann, world.general, "I like tea")
+            assert world.memories(world.ann) == ["User likes tea."]
+            await world.ann.send(world.general, "how do I delete everything you know about me?")
+            question = await self.press(world, "Delete everything…")
+            assert world.memories(world.ann) == ["User likes tea."]
+            await world.ann.click(question, label="Erase everything")
+            assert world.files_with("likes tea") == []
 
     async def test_gives_the_command_that_was_mistyped_with_its_words(self, start: Start) -> None:
-        async with start() as world:
-            await remember(world, CAT, NUTS)
+        async with start(**QUIET) as world:
+            await world.remember(world.ann, CAT, NUTS)
             await world.ann.send(world.general, "!memroy forgt my cat")
-            shown = await self.press(world, world.general.last_message, "!memory forget my cat")
+            shown = await self.press(world, "!memory forget my cat")
             assert said(shown) == FORGETS
             await world.ann.click(shown, label="Forget")
-            assert await texts(world, world.ann) == {NUTS}
-
-    async def test_is_left_out_for_a_command_that_is_too_long_for_one(self, start: Start) -> None:
-        async with start() as world:
-            await world.ann.send(world.general, f"!memory rember {'I like tea, ' * 9}")
-            assert world.answer(world.general).endswith("Did you mean `!memory remember`?")
+            assert world.memories(world.ann) == [NUTS]
+            long = await typed(world, f"rember {'I like tea, ' * 9}")
+            assert long.endswith("Did you mean `!memory remember`?")
             assert [label for label, _ in buttons(world.general.last_message)] == ["All commands"]
-
-    async def test_lists_all_commands(self, start: Start) -> None:
-        async with start() as world:
-            await world.ann.send(world.general, "help")
-            shown = await self.press(world, world.general.last_message, "All commands")
-            assert "`!memory forget <words or id>`" in said(shown)
