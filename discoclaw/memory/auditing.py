@@ -35,6 +35,8 @@ _OURS = re.compile(
 """Files that a part lists, a person's own history with its copies, and what has nobody's words."""
 _MAY_NAME = {"transparency.json"}
 """Cursors that name people until a step elsewhere is done."""
+_CHOSEN = "withdrawn-{}.json"
+"""The cursor that says of somebody who opted out, as `choices.json` does, that this was followed."""
 
 
 class Audit:
@@ -111,9 +113,10 @@ class Audit:
 
     def _names(self) -> Iterator[Finding]:
         """File names, and the whole of cursors and channels' files, since these have ids in them."""
+        may_name = _MAY_NAME | {_CHOSEN.format(one.subject) for one in self._known if one.opted_out}
         for part in (CURSORS, GROUPS, ROLLING, TOOLS, ANSWERS):
             folder = self._disk.documents(part)
-            for name in set(folder.names()) - _MAY_NAME:
+            for name in set(folder.names()) - may_name:
                 content = b""
                 if part == ANSWERS:
                     content = self._disk.log(f"{part}/{name}").read()

@@ -82,6 +82,7 @@ async def costs(world: World, ways: dict[str, Callable[[], Awaitable[object]]]) 
     return found
 
 
+@pytest.mark.long
 async def test_nothing_that_people_do_costs_more_when_a_hundred_times_as_many_are_known(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Files of answers that come another way: by a button, in a thread, by a command; and what two have sent."""
 
-from tests.app.test_erase import erase
+from tests.app.erasing import erase
 from tests.app.test_files_in_answers import Begin, begin
 from tests.attaching import RED, files, picture, shown
 from tests.servers import messages_api as api

@@ -14,7 +14,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.offline.talk import NO_FILES
 from tests.app.conftest import Start, World
-from tests.app.test_erase import erase
+from tests.app.erasing import erase
 from tests.attaching import BLUE, RED, content, files, pdf, picture, shown
 from tests.prompt.reader import FILES, LINKED, TURN_TITLES, sections
 from tests.servers import messages_api as api

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
@@ -34,14 +35,26 @@ from discoclaw.memory.disk.port import (
 from discoclaw.search.archive_rows import Put
 from discoclaw.search.archive_sqlite import SqliteArchive
 from tests.app.conftest import Start, World
-from tests.app.test_audit import FULL, found, talk
+from tests.app.erasing import found
 from tests.memory.archives import texts
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock
 from tests.memory.test_archive import ANN, files_with, said, write
 from tests.memory.test_archive import found as found_in
 
+pytestmark = pytest.mark.long
+
+FULL = {"summary_every": 1, "auto_save": AutoSave(everywhere=True), "response_cache": True}
 FOLDERS = ("", ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS)
+
+
+async def talk(world: World) -> None:
+    """Ann and Bob talk in the open; Ann says something private too; all of it is learned and kept."""
+    await world.ann.send(world.general, "I use zsh")
+    await world.bob.send(world.general, "I prefer tabs over spaces")
+    await world.ann.send(world.general, "Which tea is good?")
+    await world.ann.send_dm("I use emacs")
+    await world.settle()
 
 
 @contextmanager

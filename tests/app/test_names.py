@@ -6,8 +6,8 @@ from discoclaw.app.hearing import Hearing
 from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Shape
 from tests.app.conftest import Start
+from tests.app.erasing import erase
 from tests.app.models import Scripted
-from tests.app.test_erase import erase
 from tests.app.test_steady_summaries import Drifting, renamed
 from tests.prompt.reader import RECENT, REPLIED_TO, TURN_TITLES, sections
 

@@ -10,11 +10,11 @@ from discoclaw.core.attached import Unreadable
 from discoclaw.core.message import Said
 from tests.app import elsewhere
 from tests.app.conftest import Start, World
+from tests.app.erasing import summaries
 from tests.app.menus import ASK, QUIET, REMEMBER, remembered, said, texts
 from tests.app.models import Scripted
 from tests.app.of_threads import QUESTION, Namer, shown, thread_of
 from tests.app.test_attached import Ears, link
-from tests.app.test_deleted import summaries
 
 SECRET = "The password of the safe is ostrich"
 

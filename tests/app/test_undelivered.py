@@ -4,8 +4,8 @@ import pytest
 
 from discoclaw.memory.conversations.undelivered import TAKEN_BACK
 from tests.app.conftest import Start, World
+from tests.app.erasing import found
 from tests.app.models import Scripted
-from tests.app.test_audit import found
 
 pytestmark = pytest.mark.every_store
 PROMPT = "What do I like?"

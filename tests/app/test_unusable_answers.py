@@ -12,7 +12,7 @@ from discoclaw.core.patch import Patch, Summary
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.offline.model import OfflineModel
 from tests.app.conftest import Start, World
-from tests.app.test_deleted import summaries
+from tests.app.erasing import summaries
 from tests.citing import cited, own_of
 from tests.servers import messages_api as api
 from tests.servers.messages_api import Behaviour, MessagesServer, Received

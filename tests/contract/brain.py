@@ -141,3 +141,27 @@ def cited(answer: dict[str, Any], prompt: str, source: str = "") -> dict[str, An
 
     lists = {name: answer[name] for name in ("upserts", "deprecations", "traits") if name in answer}
     return {**answer, **{name: [one(proposal) for proposal in given] for name, given in lists.items()}}
+
+
+def sum_up(request: Received) -> str:
+    """A summary that says all that it reads: for `writes("summary", sum_up)`."""
+    _, before, talk, *_ = request.prompt.split("\n\n---\n")
+    old = before.partition("\n")[2]
+    lines = [match.groups()[2:] for line in talk.splitlines() if (match := LINE.match(line))]
+    return "\n".join([*([] if old == "none" else [old]), *(f"{who}: {words}" for who, words in lines)])
+
+
+LIKES = re.compile(r"\bI like (\w+)")
+
+
+def likes(request: Received) -> dict[str, Any]:
+    """Learns "User likes …" from each message that says so: for `writes("upserts", likes)`."""
+    said = [
+        (short, what) for short, line in own_lines(request.prompt).items() for what in LIKES.findall(line)
+    ]
+    return {
+        "upserts": [
+            {"kind": "preference", "text": f"User likes {what}.", "source": short, "quote": f"I like {what}"}
+            for short, what in said
+        ]
+    }

@@ -44,3 +44,8 @@ async def every_page(person: Any, message: Any) -> str:
         await person.click(message, custom_id=button(message, "▶"))
         pages.append(said(message))
     return "\n".join(pages)
+
+
+def options(message: Any) -> dict[str, str]:
+    """What the menus of a message offer: labels, with the values they stand for."""
+    return {one["label"]: one["value"] for part in parts(message) for one in part.get("options", ())}

@@ -10,7 +10,7 @@ from tests.cli.shell import PLACE
 from tests.process.house import House
 from tests.servers.messages_api import text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.long]
 
 FORKED = True
 
