@@ -23,8 +23,8 @@ from discoclaw.nostr import adapter
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.outgoing.mirror import Pace
 from discoclaw.settings import Settings
-from tests.app.providers import PROVIDERS, Provider, served
 from tests.contract.cards import said
+from tests.contract.providers import PROVIDERS, Provider, served
 from tests.servers.messages_api import MessagesServer
 
 GUILD_ID = 100_000_000_000_000_001

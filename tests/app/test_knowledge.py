@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.app.test_model_tools import call
 
 from discoclaw.cli.main import cli
 from discoclaw.loops.hygiene import Expired
 from tests.app.conftest import Start, World
+from tests.app.of_model_tools import call
 from tests.cli.shell import Runner
 from tests.session.scene import ScriptedModel
 

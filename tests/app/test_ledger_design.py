@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.test_model_tools import call
 
 from discoclaw.core.item import item_id
 from discoclaw.core.patch import Consolidation, Duplicate, Outdated
 from tests.app.conftest import Start, World, settings_for
+from tests.app.of_model_tools import call
 from tests.session.scene import ScriptedModel, until
 
 BACKEND = {

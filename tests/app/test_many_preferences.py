@@ -7,8 +7,8 @@ from discoclaw.core.item import Kind
 from discoclaw.core.subject import user_subject
 from tests.app.conftest import Start, World
 from tests.app.models import Scripted
+from tests.app.older import openai, ready
 from tests.app.previewing import DURABLE, TURN_TITLES, agrees, below, durable, left_out, memories, preview
-from tests.app.test_vectors import openai, ready
 from tests.prompt.reader import sections
 from tests.recall.test_standing import SHORT, TOPICS
 from tests.servers.embeddings_api import EmbeddingsServer

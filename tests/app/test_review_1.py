@@ -14,7 +14,7 @@ from tests.app.erasing import summaries
 from tests.app.menus import ASK, QUIET, REMEMBER, remembered, said, texts
 from tests.app.models import Scripted
 from tests.app.of_threads import QUESTION, Namer, shown, thread_of
-from tests.app.test_attached import Ears, link
+from tests.app.older import Ears, link
 
 SECRET = "The password of the safe is ostrich"
 

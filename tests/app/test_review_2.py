@@ -14,7 +14,7 @@ from tests.app.conftest import Start, World
 from tests.app.live import edit
 from tests.app.models import Scripted
 from tests.app.of_answer_buttons import answer_as_seen, press
-from tests.app.test_voice import PORTO, SHOWN, known, notes, speak
+from tests.app.older import PORTO, SHOWN, known, notes, speak
 from tests.servers.transcription_api import TranscriptionServer, failure
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}

@@ -217,7 +217,7 @@ def test_a_channel_is_open_if_everybody_sees_it_who_might_be_on_the_server(serve
 async def test_of_one_person_it_is_as_discord_says(server: Server, who: int, roles: set[int]) -> None:
     known, person = server.known(), Person(who, tuple(roles))
     for channel in server.channels:
-        if channel.type != PRIVATE_THREAD:  # of whose members Discord is asked: see tests/app/test_archive.py
+        if channel.type != PRIVATE_THREAD:  # of whose members Discord is asked
             found = await readers.can_read(known[channel.id], member(server.guild, person))
             assert found is server.reads(person, channel)
 

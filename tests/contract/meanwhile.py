@@ -24,7 +24,7 @@ from tests.contract.world import GUILD_ID, World
 
 async def until(true: Callable[[], object]) -> None:
     """Wait for a state. Raises TimeoutError if it does not come."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while not true():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -75,3 +75,20 @@ async def tidied(world: World, **changes: Any) -> None:
     await world.restart(**changes)
     await until(lambda: beats.exists() and json.loads(beats.read_bytes()).get("at") == now)
     await world.restart()  # a round under way ends before that
+
+
+def put(world: World, person: Any, place: Any, words: str, **given: Any) -> int:
+    """Put somebody's message into a channel, without waiting for anything. Returns its id."""
+    return int(world.env.backend.create_message(place.id, person.id, words, **given).id)
+
+
+async def answered(world: World, person: Any, place: Any, words: str) -> str:
+    """Somebody writes while the bot is busy with something else; returns the answer to that message."""
+    message_id = put(world, person, place, words)
+
+    def answers() -> list[str]:
+        shown = place.history()
+        return [one.content for one in shown if one.reference and one.reference.message_id == message_id]
+
+    await until(lambda: bool(answers()))
+    return answers()[-1]

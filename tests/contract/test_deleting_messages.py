@@ -11,7 +11,7 @@ from simcord.backend import serializers
 
 from tests.contract.brain import likes, message_of, sum_up
 from tests.contract.cards import said as told
-from tests.contract.waiting import until
+from tests.contract.meanwhile import until
 from tests.contract.world import Start, World
 from tests.servers.messages_api import Behaviour, Received, json_answer, text, tool_use
 

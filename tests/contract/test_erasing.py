@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from discoclaw.settings_types import Listen
 from tests.contract.brain import sum_up
 from tests.contract.cards import buttons
-from tests.contract.waiting import until
+from tests.contract.meanwhile import until
 from tests.contract.world import Start, World
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.messages_api import Behaviour, Received, json_answer, text

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.contract.brain import is_talk, message_of, sum_up
-from tests.contract.waiting import until
+from tests.contract.meanwhile import until
 from tests.contract.world import Start, World
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.messages_api import Received, failure

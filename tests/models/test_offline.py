@@ -56,6 +56,17 @@ async def reply(
 
 
 class TestTalking:
+    @pytest.mark.parametrize(
+        ("whence", "told"), [("with this message", True), ("from Ann, 2 messages ago", False)]
+    )
+    async def test_it_says_that_it_cannot_look_at_a_file_of_this_message(
+        self, whence: str, told: bool
+    ) -> None:
+        files = f"{titles.FILES}\n- Picture 1: “cat.png”, {whence}"
+        turn = user_turn("Hello!").replace(titles.MESSAGE, f"{files}{titles.SEPARATOR}{titles.MESSAGE}")
+        text = (await said(ModelRequest((), (UserTurn(turn),))))[1].turn.text
+        assert text.endswith("I can't look at files: that takes a real model.") == told
+
     async def test_it_says_what_it_is_once(self) -> None:
         assert (await reply("Hello!", recent=())).startswith(INTRODUCTION)
         assert (await reply("Hello!", recent=("[Bob]: hey",))).startswith(INTRODUCTION)

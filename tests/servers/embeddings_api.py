@@ -18,7 +18,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,11 @@ class EmbeddingsServer(ScriptedServer[Received, Behaviour]):
     @property
     def openai_url(self) -> str:
         return f"{self.url}/v1"
+
+    @property
+    def measured(self) -> Collection[str]:
+        """The texts with which the bot measures what this model can tell."""
+        return self._subjects.keys()
 
     @property
     def texts(self) -> list[str]:
