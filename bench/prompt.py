@@ -17,7 +17,7 @@ from discoclaw.app import build
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent, UserTurn
 from discoclaw.core.ports import Shape
 from discoclaw.core.subject import user_subject
-from discoclaw.loops.facts_prompt import BRIEF
+from discoclaw.loops.facts import BRIEF
 from discoclaw.session.compact import estimate
 
 TURNS = {

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, evidence, query, rank, score, spelling, steps, talk, vectors
+from discoclaw.recall import document, evidence, query, rank, score, spelling, steps, talk
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -38,7 +38,7 @@ def _loose(one: str, other: str, shared: int) -> bool:
     return (shared == shorter and longer - shorter <= shorter // 2) or shared == longer - 1
 
 
-_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, vectors.outstanding
+_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, steps.outstanding
 _NO_WORDS: Mapping[str, frozenset[str]] = {language: frozenset() for language in words.STOP_WORDS}
 _WHOLE = {**score._INSTEAD, score.IN_PARTS: evidence.MARK}
 

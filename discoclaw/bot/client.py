@@ -4,12 +4,14 @@ Closed by default: with an empty allowlist nobody is answered. Messages are hear
 in allowed channels only; a thread goes by its parent.
 """
 
+import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
+from weakref import WeakValueDictionary
 
 import discord
 from discord.ext import commands
@@ -25,12 +27,10 @@ from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.connected import Connected
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.in_order import InOrder
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
-from discoclaw.bot.sessions import Sessions
 from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import meant
@@ -360,3 +360,69 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     """`!` or `/` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
     found = wire.COMMAND.search(message.content)
     return message.content[: found.start() + 1] if found is not None else "!"
+
+
+# ----------------------------------------------------------------------
+# Takes in the messages of a conversation one after another, and before them what was missed there.
+
+
+async def _nothing(message: Inbound) -> None:
+    """Nothing is read later."""
+
+
+class InOrder:
+    """The order in which `client` takes in messages. `missed` is awaited before each of them."""
+
+    def __init__(self, client: "DiscoClaw") -> None:
+        self._client = client
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self.missed: Callable[[Inbound], Awaitable[None]] = _nothing
+
+    async def taken(self, message: discord.Message) -> Inbound | None:
+        """A message as the parts inside know it. None if it is not to be handled, or was before."""
+        turn = self._turns.setdefault(message.channel.id, asyncio.Lock())
+        async with turn:
+            heard = await self._client.heard(message)
+            if heard is None:
+                self._client.pass_over(message)
+                return None
+            await self.missed(heard)
+            first = await self._client.talk.first_time(heard)
+            # Once we can answer nobody any more, it stays unhandled: the next start reads it again.
+            return heard if first and not self._client.is_closed() else None
+
+
+# ----------------------------------------------------------------------
+# The gateway's sessions, each about some of Discord's shards: who wants to hear what becomes of them.
+
+
+class Hearer(Protocol):
+    """Hears of sessions."""
+
+    def began(self, shards: Shards) -> None:
+        """A new session: what was missed before will not be sent again."""
+
+    async def ready(self, shards: Shards) -> None:
+        """The servers of a new session are known."""
+
+    def resumed(self, shards: Shards) -> None:
+        """A session goes on after its connection was lost; Discord sends what was missed."""
+
+
+class Sessions:
+    """All who hear of the sessions, as one."""
+
+    def __init__(self) -> None:
+        self.hearers: list[Hearer] = []
+
+    def began(self, shards: Shards) -> None:
+        for hearer in self.hearers:
+            hearer.began(shards)
+
+    async def ready(self, shards: Shards) -> None:
+        for hearer in self.hearers:
+            await hearer.ready(shards)
+
+    def resumed(self, shards: Shards) -> None:
+        for hearer in self.hearers:
+            hearer.resumed(shards)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from discoclaw.bot.answers import Page
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
-from discoclaw.bot.cards.card import Card, Menu, Turn
+from discoclaw.bot.cards.card import YELLOW, Card, Entry, Menu, Turn
 from discoclaw.bot.cards.layout import select
-from discoclaw.bot.cards.pending import waiting
 from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.pending import Pending
 from discoclaw.core.view import View
+from discoclaw.show.words import count
 
 MOST_OPTIONS = 25
 """In one menu of Discord."""
@@ -92,3 +92,44 @@ def _menus(user_id: str, some: Sequence[Pending], branch: str) -> list[Menu]:
 
 def _made(menu: Menu) -> AnswerMenu:
     return AnswerMenu(menu.custom_id, select(menu))
+
+
+# ----------------------------------------------------------------------
+# The card of what waits for a person's yes.
+
+MOST_SHOWN = 10
+"""On a page."""
+LONGEST_SHOWN = 300
+"""UTF-16 units of the words of each."""
+
+
+def waiting(
+    view: View,
+    some: Sequence[Pending],
+    menus: Sequence[Menu],
+    turn: Turn,
+    *,
+    others: int,
+    days: float,
+    page: int,
+) -> Card:
+    """`some` of what is pending, numbered as in the menus; `others` come when these are answered."""
+    total = len(some) + others
+    if not total:
+        return Card(texts.TITLE, [Entry(texts.NOTHING)], colour=YELLOW)
+    entries = [
+        Entry(f"{number}\\. {texts.would(one, held, LONGEST_SHOWN)}", texts.lapses(one, days))
+        for number, one in enumerate(some, 1)
+        for held in [view.items.get(one.item.id)]
+    ]
+    return Card(
+        texts.TITLE,
+        entries,
+        small=[count(total, "proposal")],
+        foot=[texts.more(others)] if others else [],
+        menus=menus,
+        turn=turn,
+        page=page,
+        most=MOST_SHOWN,
+        colour=YELLOW,
+    )

@@ -1,20 +1,74 @@
 """The list of everything that `discoclaw doctor` looks at, in the order in which people read it."""
 
-from collections.abc import Callable
+import os
+import platform
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, TypeAlias, get_args
 
-from discoclaw.checkup.answers import Examined, answers, learns
+from packaging.requirements import Requirement
+
+from discoclaw import __version__
+from discoclaw import settings as settings_module
+from discoclaw.app.finding import config_of
+from discoclaw.checkup.answers import DURABLE, Examined, answers, learns
 from discoclaw.checkup.costs import costs
-from discoclaw.checkup.environment import environment
 from discoclaw.checkup.folder import folder
-from discoclaw.checkup.learning import learning
+from discoclaw.checkup.model import plainly
 from discoclaw.checkup.on_discord import on_discord
-from discoclaw.checkup.program import program
-from discoclaw.checkup.running import Asks, running
 from discoclaw.checkup.services import embeddings, relays, voice
 from discoclaw.checkup.store import database, ledgers
-from discoclaw.checkup.topic import Topic
+from discoclaw.checkup.topic import Topic, finding
+from discoclaw.core.errors import ModelError
+from discoclaw.core.health import Finding, State
+from discoclaw.evals import reading, run
+from discoclaw.evals.judge import Verdict
+from discoclaw.memory.disk import lock_holder
+from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.stores import POSTGRES
+from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
+from discoclaw.settings_types import Listen
+from discoclaw.show.words import line
+
+# ----------------------------------------------------------------------
+# What the running bot says about itself at DISCOCLAW_METRICS.
+
+Asks: TypeAlias = Callable[[Listen], tuple[Mapping[str, Any] | None, str]]
+"""Asks /readyz: returns what it says, or None and why it says nothing of use. Blocking."""
+
+
+async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
+    """What the bot found out about itself, if it runs and can be asked."""
+    runs = await read_in_thread(lock_holder.locked, settings.memory_dir)
+    if settings.metrics is None or not settings.metrics.port:
+        text = "it can't be asked how it is, because DISCOCLAW_METRICS is not set"
+        way_out = "set an address and a port, for example 127.0.0.1:9464" if runs else ""
+        yield Finding("the bot", "off", text, way_out)
+        return
+    said, fault = await read_in_thread(ask, settings.metrics)
+    if said is None:
+        text, _, way_out = fault.partition("; ")
+        # Without the lock it doesn't run, which is nothing wrong.
+        yield Finding("the bot", "unknown" if runs is False else "bad", text, way_out)
+        return
+    found = [_finding(one) for one in said["findings"] if isinstance(one, Mapping)]
+    for one in found:
+        yield one
+    if said.get("ready") is True:
+        yield Finding("the bot", "good", "it says that it is ready")
+    elif all(one.state != "bad" for one in found):
+        yield Finding("the bot", "bad", "it says that it isn't ready", "see its log")
+
+
+def _finding(said: Mapping[str, Any]) -> Finding:
+    name, text, way_out = (line(str(said.get(key, ""))) for key in ("name", "text", "wayOut"))
+    state: State = next((one for one in get_args(State) if one == said.get("state")), "unknown")
+    return Finding(name, state, text, way_out)
+
 
 NAMES = (
     "program",
@@ -71,3 +125,190 @@ def without_settings(settings: Settings | None, faults: tuple[str, ...]) -> list
         Topic("program", "Program", partial(program, settings)),
         Topic("settings", "Settings", partial(environment, faults)),
     ]
+
+
+# ----------------------------------------------------------------------
+# The file `.env` and the variables: who may read them, which are unknown, which do nothing any more.
+
+FILE = Path(".env")
+_OTHERS = 0o077
+
+
+async def environment(faults: tuple[str, ...]) -> AsyncIterator[Finding]:
+    """What is wrong with the settings themselves. `faults`: the lines of values that can't be read."""
+    for fault in faults:
+        variable, _, why = fault.partition(": ")
+        way_out = "correct it in .env or in the environment"
+        yield Finding(variable.partition("=")[0], "bad", fault if why else variable, way_out)
+    yield _file()
+    if faults and faults[0].startswith(".env"):
+        return  # it can't be read at all
+    unknown = settings_module.unknown()
+    for one in unknown:
+        text, _, way_out = one.partition("; ")
+        yield Finding(text.partition(" ")[0], "warning", text, way_out)
+    if not (unknown or faults):
+        yield Finding("variables", "good", "every variable is known, and every value allowed")
+
+
+def _file() -> Finding:
+    try:
+        mode = FILE.stat().st_mode
+    except FileNotFoundError:
+        return Finding(
+            ".env", "good", f"there is none in {Path.cwd()}; the settings come from the environment"
+        )
+    except OSError as error:
+        return Finding(".env", "bad", f"can't be read: {error.strerror or error}", "see who owns it")
+    if not os.access(FILE, os.R_OK):
+        return Finding(".env", "bad", "this user may not read it", "let the bot's user own it (chown)")
+    if os.name != "nt" and mode & _OTHERS:
+        text = f"other users of this machine can read it (mode {stat.S_IMODE(mode):04o}), and it has secrets"
+        return Finding(".env", "warning", text, "run: chmod 600 .env")
+    return Finding(".env", "good", "only this user can read it")
+
+
+# ----------------------------------------------------------------------
+# Whether the small model learns what it should from a few built-in talks; `discoclaw eval` has more.
+
+CASES: Final = {
+    "plain-02": "a fact",
+    "third-02": "a fact about somebody else",
+    "sensitive-01": "something private",
+    "update-02": "something that changed",
+    "empty-02": "talk with nothing in it",
+}
+"""The built-in talks, and what each is about."""
+FAULTS: Final = (
+    ("missing: ", "it was not learned"),
+    ("not private: ", "it was not kept private"),
+    ("beside the old item", "the old memory stays in use beside the new one"),
+    ("forbidden by ", "something was learned that is not so, or not worth it"),
+    ("too much: ", "too much was learned"),
+    ("the model failed: ModelBadOutput", "the answer was not in the form that was asked for"),
+)
+"""How the evals begin to say what went wrong, and what that means to people."""
+ENOUGH = 3
+"""With fewer right ones, people will be wrong about what the bot knows."""
+NOT_NEEDED = "not needed: "
+MORE = "see `discoclaw eval extraction`, and try a larger DISCOCLAW_DURABLE_MODEL"
+
+
+async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIterator[Finding]:
+    """One finding for all talks, and one for each that went wrong. Waits for the other questions."""
+    settings = seen.settings
+    async with seen.lane:
+        if seen.answers is False:
+            yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
+            return
+        models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=tuple(CASES))
+        facts = seen.counted(models.facts, settings.durable_model)
+
+        def done(number: int) -> None:
+            progress(f"learning from built-in talks: {number} of {len(cases)}")
+
+        done(0)
+        try:
+            verdicts = await run.extraction(cases, lambda _: facts, done=done)
+        except ModelError as error:
+            yield finding("learning", plainly(error, seen.config, settings.durable_model, DURABLE))
+            return
+        finally:
+            await models.close()
+    wrong = [one for one in verdicts if _faults(one)]
+    right = len(verdicts) - len(wrong)
+    text = f"{right} of {len(verdicts)} built-in talks were learned from as they should be"
+    state: State = "good" if not wrong else "warning" if right >= ENOUGH else "bad"
+    yield Finding("learning", state, text, MORE if wrong else "")
+    by = f" with {line(settings.durable_model)}" if settings.durable_model != settings.model else ""
+    seen.can.append(f"learning{by}: {right} of {len(verdicts)} examples")
+    yield seen.good_for()
+    for one in wrong:
+        more = f"see `discoclaw eval extraction --case {one.id}`"
+        yield Finding(CASES[one.id], "warning", _in_words(_faults(one)[0]), more)
+
+
+def _faults(verdict: Verdict) -> list[str]:
+    """What went wrong. What was learned beside that costs nobody anything."""
+    return [one for one in verdict.faults if not one.startswith(NOT_NEEDED)]
+
+
+def _in_words(fault: str) -> str:
+    return next((said for start, said in FAULTS if fault.startswith(start)), line(fault, 200))
+
+
+# ----------------------------------------------------------------------
+# The Python that runs this, and the packages that this configuration needs, in the versions allowed.
+
+NAME = "discoclaw"
+EXTRAS = ("postgres", "vectors", "local-vectors")
+"""The optional parts that settings may ask for, the smaller ones first."""
+
+
+async def program(settings: Settings | None) -> AsyncIterator[Finding]:
+    """Python, and the packages. Without settings, those that every configuration needs."""
+    yield _python()
+    extras = _extras(settings) if settings is not None else frozenset()
+    try:
+        wanted = metadata.requires(NAME) or []
+    except metadata.PackageNotFoundError:
+        yield Finding(
+            "packages",
+            "unknown",
+            "DiscoClaw isn't installed as a package here, so nobody says which packages it needs",
+            "install it with `pip install .`",
+        )
+        return
+    needed = [one for one in map(Requirement, wanted) if any(_applies(one, name) for name in ("", *extras))]
+    wrong = list(_wrong(needed))
+    for fault in wrong:
+        yield fault
+    if not wrong:
+        more = f", with {', '.join(sorted(extras))}" if extras else ""
+        yield Finding(
+            "packages", "good", f"all {len(needed)} requirements of discoclaw {__version__} are met{more}"
+        )
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    try:
+        wanted = metadata.metadata(NAME)["Requires-Python"] or ""
+    except metadata.PackageNotFoundError:
+        wanted = ""
+    if wanted and not Requirement(f"python{wanted}").specifier.contains(version, prereleases=True):
+        return Finding(
+            "Python", "bad", f"this is Python {version}, and {wanted} is needed", "install a newer Python"
+        )
+    return Finding("Python", "good", f"Python {version} on {platform.system()}")
+
+
+def _extras(settings: Settings) -> frozenset[str]:
+    """The optional parts of the package that the settings need."""
+    wanted = set()
+    if settings.store.get_secret_value().startswith(POSTGRES):
+        wanted.add("postgres")
+    provider = settings.embedding_provider.strip().lower()
+    if provider == "local":
+        wanted.add("local-vectors")
+    elif provider or (settings.embedding_auto and config_of(settings).openai_key is not None):
+        wanted.add("vectors")
+    return frozenset(wanted)
+
+
+def _wrong(needed: list[Requirement]) -> Iterator[Finding]:
+    for one in needed:
+        try:
+            version = metadata.version(one.name)
+        except metadata.PackageNotFoundError:
+            extra = None if _applies(one, "") else next(name for name in EXTRAS if _applies(one, name))
+            install = f"'{NAME}[{extra}]'" if extra is not None else f"'{one.name}{one.specifier}'"
+            yield Finding("packages", "bad", f"{one.name} is not installed", f"run: pip install {install}")
+            continue
+        if not one.specifier.contains(version, prereleases=True):
+            why = f"{one.name} is {version}, and {one.specifier} is needed"
+            yield Finding("packages", "bad", why, f"run: pip install '{one.name}{one.specifier}'")
+
+
+def _applies(one: Requirement, extra: str) -> bool:
+    return one.marker is None or one.marker.evaluate({"extra": extra})

@@ -2,18 +2,20 @@
 
 import asyncio
 import gc
+import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Self
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Self
 
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.json_log import JsonFormatter
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.memory.disk.threads import HANGS_S, running
@@ -196,3 +198,37 @@ def _log_to_terminal(level: str, form: LogFormat = "text") -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # else it logs a line for each call of the model
     logging.getLogger("discord").setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
+
+
+# ----------------------------------------------------------------------
+# Log lines as JSON: one object a line, for programs that collect logs.
+
+_KNOWN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
+"""The attributes of every record; others were given as `extra`."""
+_TRICKY: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What would move a terminal's cursor, end a line for some programs, turn the direction of what follows, or
+can't be written as UTF-8. JSON itself escapes only the control characters of ASCII."""
+
+
+class JsonFormatter(logging.Formatter):
+    """Time (UTC), level, logger, message and process; task, exception and extras where there are any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found: dict[str, Any] = {
+            "time": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "pid": record.process,
+        }
+        if task := getattr(record, "taskName", None):  # known since Python 3.12
+            found["task"] = task
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            found["stack"] = self.formatStack(record.stack_info)
+        found |= {name: value for name, value in vars(record).items() if name not in _KNOWN | found.keys()}
+        text = json.dumps(found, ensure_ascii=False, default=str)
+        return _TRICKY.sub(lambda one: f"\\u{ord(one[0]):04x}", text)

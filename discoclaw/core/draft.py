@@ -26,20 +26,23 @@ output is only a request; the rules here decide:
 what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from discoclaw.core import draft_rules as rules
 from discoclaw.core.bot_memory import is_bot_key
-from discoclaw.core.draft_events import Origin as Origin  # part of this module's interface
+from discoclaw.core.draft_events import Origin as Origin
+from discoclaw.core.draft_events import is_older
 from discoclaw.core.draft_pending import ProposalDraft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import (
+    Author,
     Facets,
     Item,
     Kind,
     Sensitivity,
+    by_newest,
     check_kind,
     check_text,
     item_id,
@@ -47,12 +50,12 @@ from discoclaw.core.item import (
     tidy_tags,
 )
 from discoclaw.core.matching import find as find
-from discoclaw.core.matching import kept_words
+from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
-from discoclaw.core.privacy import stricter
-from discoclaw.core.taken_back import sources_with, terms_of
+from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
 from discoclaw.core.text import normalise, scrub
-from discoclaw.core.view import Conflict, View
+from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.core.zones import KEY as ZONE
 from discoclaw.core.zones import names_own_zone
 
@@ -85,7 +88,7 @@ class Draft(ProposalDraft):
     ) -> Commit | None:
         """All changes as one commit on top of the view. None if there are none, unless `empty`."""
         over = Origin("inferred", evidence=f"more than {self._max_items} items")
-        for item in rules.beyond(self.items, self._max_items, self._view.items):
+        for item in beyond(self.items, self._max_items, self._view.items):
             self.remove(item, over)
         return super().commit(message, branch=branch, empty=empty, **metadata)
 
@@ -114,13 +117,13 @@ class Draft(ProposalDraft):
             requested = replace(requested, key=ZONE)  # said in talk too, it is the one zone of the person
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
-        current = rules.meant(self.items, kind, text, given_id, requested.key, origin.author)
+        current = meant(self.items, kind, text, given_id, requested.key, origin.author)
         if current is not None and origin.author == "inferred":
             named = current.id == given_id or current.facets.key == requested.key is not None
             text = kept_words(current, text, named=named)
         shown = "\n".join([text, *tidy_tags(tags), (requested.key or "").replace(":", " ")])
-        level = rules.level_of(current.kind if current else kind, shown, marked, origin)
-        if rules.was_taken_back(self._fold, current, text, origin):
+        level = level_of(current.kind if current else kind, shown, marked, origin)
+        if was_taken_back(self._fold, current, text, origin):
             return current or self._new(kind, text, origin, tags, requested), "ignored"
         if current is None:
             # Links are events of their own, since they change the other item as well.
@@ -135,10 +138,10 @@ class Draft(ProposalDraft):
             for other in sorted(requested.links & self.items.keys()):
                 self.link(self.items[item.id], self.items[other], origin)
             return self.items[item.id], "added"
-        if rules.too_old(current, origin, self._erased_at):
+        if too_old(current, origin, self._erased_at):
             return current, "ignored"
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
-        if overrides_person and rules.stands(current, origin):
+        if overrides_person and stands(current, origin):
             if origin.question:
                 return current, "ignored"  # a guess is no contradiction
             return current, self._dispute(current, text, level, origin)
@@ -164,11 +167,11 @@ class Draft(ProposalDraft):
         current = self.items.get(item.id)
         if current is None or not current.active:
             return "unchanged"
-        if rules.too_old(current, origin, self._erased_at):
+        if too_old(current, origin, self._erased_at):
             return "ignored"
         if origin.author == "inferred" and current.facets.author == "stated":
             # The reason becomes part of the question, and may be about something private.
-            level = rules.level_of(current.kind, origin.evidence, "normal", origin)
+            level = level_of(current.kind, origin.evidence, "normal", origin)
             return self._dispute(current, "", level, origin)
         if origin.needs_yes:
             return self.propose(replace(current, status="deprecated"), origin)
@@ -180,7 +183,7 @@ class Draft(ProposalDraft):
         current = self.items.get(item.id)
         if current is None or current.facets.category == category:
             return "unchanged"
-        if rules.too_old(current, origin, self._erased_at):
+        if too_old(current, origin, self._erased_at):
             return "ignored"
         changed = replace(current, facets=replace(current.facets, category=category))
         self.emit("modify", changed, _as_old_as(current), origin)
@@ -247,7 +250,7 @@ class Draft(ProposalDraft):
 
     def _add_beside(self, current: Item, conflict: Conflict, origin: Origin) -> None:
         """Add the other side of a conflict as an item of its own, or restore the one that says it."""
-        known = rules.with_text(self.items, current.kind, conflict.text)
+        known = with_text(self.items, current.kind, conflict.text)
         if known is not None:
             if not known.active:
                 self.emit("modify", known, {"status": "active"}, origin)
@@ -306,7 +309,7 @@ class Draft(ProposalDraft):
         outranks = origin.author == "stated" and current.facets.author == "inferred"
         repeated = normalise(current.text) == normalise(text)
         same = current.active and repeated and set(tags) <= set(current.tags)
-        key = current.facets.key if rules.is_taken(self.items, requested.key, current) else requested.key
+        key = current.facets.key if is_taken(self.items, requested.key, current) else requested.key
         settles = origin.author == "stated" and any(c.item_id == current.id for c in self._fold.conflicts)
         # Only the person lowers sensitivity, with `mark`; and repeating a text in private does not raise it.
         level = stricter(current.facets.sensitivity, marked if same else level)
@@ -327,3 +330,109 @@ class Draft(ProposalDraft):
 def _as_old_as(item: Item) -> dict[str, Any]:
     """What an event says that changes nothing of what an item claims: it is no later word than others."""
     return {"updatedAt": item.updated_at}
+
+
+# ----------------------------------------------------------------------
+# What a draft asks before it changes anything: which item is meant, do these words count, how private is
+# it.
+
+Items = Mapping[str, Item]
+
+# ---------------------------------------------------------------------- which item
+
+
+def meant(
+    items: Items, kind: Kind, text: str, given_id: str | None, key: str | None, author: Author
+) -> Item | None:
+    """The item that an upsert changes: by id or key, else by its present text, else by its first text.
+
+    A model that repeats an item's first text means that item, which was changed since. A person does not,
+    unless the item is deprecated: remembering one thing must not overwrite another.
+    """
+    if given_id is not None and given_id in items:
+        return items[given_id]
+    if key is not None:
+        keyed = [item for item in items.values() if item.facets.key == key]
+        if keyed:  # more than one if replicas used the same key
+            return min(keyed, key=lambda item: (not item.active, by_newest(item)))
+    began = items.get(item_id(kind, text))
+    if began is not None and began.active and author == "stated":
+        began = None
+    alike = one_saying(items.values(), kind, text) if author == "inferred" else None
+    return with_text(items, kind, text) or alike or began
+
+
+def with_text(items: Items, kind: Kind, text: str) -> Item | None:
+    """The item that has this text now, preferably an active one."""
+    plain = normalise(text)
+    same = [item for item in items.values() if item.kind == kind and normalise(item.text) == plain]
+    return min(same, key=lambda item: not item.active, default=None)
+
+
+def is_taken(items: Items, key: str | None, current: Item) -> bool:
+    """Whether a key is missing, or already names another item that is in use."""
+    others = (item.facets.key for item in items.values() if item.active and item.id != current.id)
+    return key is None or key in others
+
+
+def beyond(items: Items, most: int, known: Collection[str]) -> list[Item]:
+    """The items to remove so that `most` are left: forgotten ones first, those that are not `known` last.
+
+    A clock that was wrong once may have dated the known ones in the future. What has a key reserved for the
+    bot stays.
+    """
+    over = len(items) - most
+    if over <= 0:
+        return []
+    others = [item for item in items.values() if not (item.active and is_bot_key(item.facets.key))]
+    oldest_first = sorted(others, key=by_newest, reverse=True)
+    return sorted(oldest_first, key=lambda item: (item.active, item.id not in known))[:over]
+
+
+# ---------------------------------------------------------------------- whether the words count
+
+
+def stands(current: Item, origin: Origin) -> bool:
+    """Whether a stated item prevails over these words. A forgotten one does not, if they came later."""
+    return current.active or origin.said_at <= current.updated_at
+
+
+def too_old(current: Item, origin: Origin, erased_at: int) -> bool:
+    """Whether inferred words are older than those the item is based on, or than the last erasure."""
+    older = origin.said_at <= erased_at or is_older(origin, current.source)
+    return origin.author == "inferred" and older
+
+
+def was_taken_back(fold: Fold, current: Item | None, text: str, origin: Origin) -> bool:
+    """Whether a model proposes what the person took back, on the basis of words from before that."""
+    if origin.author != "inferred" or not fold.taken_back:
+        return False
+    if current is not None and current.active and normalise(current.text) == normalise(text):
+        return False
+    taken = fold.taken_back.values()
+    if any(one.alone and str(origin.source) in one.messages for one in taken):
+        return True  # the message was deleted; it says nothing any more
+    later = [
+        one
+        for one in taken
+        if not one.alone
+        and one.at >= origin.said_at
+        and not (one.open_only and (origin.private or current is not None))
+    ]
+    found = withdrawals("", later, fold.items)
+    return any(one.words.hold(text) or normalise(text) in map(normalise, one.texts) for one in found)
+
+
+# ---------------------------------------------------------------------- how private it is
+
+
+def level_of(kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sensitivity:
+    """The sensitivity of what a change says."""
+    return sensitivity(
+        kind,
+        f"{text}\n{origin.question}",  # shown wherever the item may be
+        inferred=origin.author == "inferred" and not origin.of_channel,
+        learned_privately=origin.private,
+        marked=marked,
+        rule=origin.dm_privacy,
+    )

@@ -14,7 +14,7 @@ Pure. The outcome does not depend on the order in which records arrived.
 """
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +23,9 @@ from discoclaw.core.draft import RESOLUTIONS, Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
-from discoclaw.core.merge_pending import answered, bring_pending
-from discoclaw.core.pending import Key
+from discoclaw.core.pending import Key, Pending, is_proposal, key_of_event, settled_as
 from discoclaw.core.privacy import stricter
+from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict, View
 
 
@@ -307,3 +307,43 @@ def _before(history: History, commit: Commit) -> str | None:
     """The commit before another in its chain; None for the first one."""
     chain = history.chain(commit.id)
     return chain[-2].id if len(chain) > 1 else None
+
+
+# ----------------------------------------------------------------------
+# Proposals at two points of a history brought together: none is lost, and none is accepted by the way.
+
+
+def answered(events: Iterable[Event]) -> set[Key]:
+    """What the person said yes or no to in these events."""
+    return {
+        key_of_event(event)
+        for event in events
+        if is_proposal(event) and settled_as(event) in ("kept", "dropped")
+    }
+
+
+def bring_pending(
+    draft: Draft, base: View, ours: View, theirs: View, origin: Origin, answered: Collection[Key]
+) -> None:
+    """Merge what is pending into a draft that holds the merged items already."""
+    before, after, here = _pending_keyed(base), _pending_keyed(theirs), _pending_keyed(draft.view)
+    gone = before.keys() - _pending_keyed(ours).keys()
+    for key, one in after.items():
+        if key not in here and key not in gone and key not in answered and not _held(draft, one):
+            draft.note_proposal(one.item, origin, parent=one.event_id)
+    for key, one in before.items():
+        if key not in after and key in here:
+            draft.note_proposal(one.item, origin, "undone", parent=one.event_id)
+
+
+def _held(draft: Draft, pending: Pending) -> bool:
+    """Whether what is proposed holds already: it is remembered, or there is nothing left to forget."""
+    if not pending.item.active:
+        held = draft.items.get(pending.item.id)
+        return held is None or not held.active
+    plain = normalise(pending.text)
+    return any(item.active and normalise(item.text) == plain for item in draft.items.values())
+
+
+def _pending_keyed(view: View) -> dict[Key, Pending]:
+    return {one.key: one for one in view.pending}

@@ -12,7 +12,8 @@ Discord, and of when it is time for a run.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -20,18 +21,18 @@ from typing import Final
 from pydantic import JsonValue
 
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.decay import DAY_MS, Decay, due, expired, last_use, roll_survival
-from discoclaw.core.draft import Draft
+from discoclaw.core.decay import DAY_MS, Decay, due, expired, idle_days, last_use, roll_survival
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import History
+from discoclaw.core.idle import HOUR_MS
+from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending, lapsed
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.loops.dues import Dues
-from discoclaw.loops.hygiene_reasons import because, days, idle_for, message
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.round import Rounds
@@ -346,3 +347,98 @@ def _written(chain: Sequence[Commit]) -> dict[str, int]:
 
 def _cursor(subject: str) -> str:
     return f"{_CURSOR}-{subject}"
+
+
+# ----------------------------------------------------------------------
+# When subjects have to be looked at again although nothing changed, so that no round asks everybody.
+
+_HOURS: Final = "hours"
+
+
+class Dues:
+    """The due times of one kind of work."""
+
+    def __init__(self, name: str, cursors: Cursors) -> None:
+        self._name = name
+        self._cursors = cursors
+
+    async def fallen(self, now: int) -> list[str] | None:
+        """The subjects that are due at a time (ms), the longest due first; None if some may be missing."""
+        due: dict[str, int] = {}
+        for hour in await self._past(now):
+            if not (there := _times(await self._cursors.get(self._doc(hour)))):
+                return None
+            due |= {subject: at for subject, at in there.items() if at < now}
+        return sorted(due, key=lambda subject: due[subject])
+
+    async def move(self, now: int, done: Collection[str], later: Mapping[str, int]) -> None:
+        """Note when subjects are due next, and forget when those that were `done` at a time (ms) were due."""
+        by_hour: dict[int, dict[str, int]] = defaultdict(dict)
+        for subject, at in later.items():
+            by_hour[at // HOUR_MS][subject] = at
+        if by_hour:
+            await self._list(set(by_hour), set())
+        for hour, times in by_hour.items():
+            await self._cursors.update(self._doc(hour), lambda known, times=times: {**known, **times})  # type: ignore[misc]
+        over = set()
+        for hour in await self._past(now):
+            times = _times(await self._cursors.get(self._doc(hour)))
+            left = {one: at for one, at in times.items() if one not in done or later.get(one) == at}
+            if not left:
+                over.add(hour)
+            elif left != times:
+                await self._cursors.update(self._doc(hour), lambda known, left=left: left)  # type: ignore[misc]
+        if over:
+            await self._list(set(), over)
+            await self._cursors.remove([self._doc(hour) for hour in sorted(over)])
+
+    async def _past(self, now: int) -> list[int]:
+        hours = (await self._cursors.get(self._name)).get(_HOURS)
+        found = (one for one in hours if isinstance(one, int)) if isinstance(hours, list) else ()
+        return sorted(one for one in found if one <= now // HOUR_MS)
+
+    async def _list(self, more: Collection[int], over: Collection[int]) -> None:
+        def listed(known: Mapping[str, object]) -> Mapping[str, object]:
+            hours = known.get(_HOURS)
+            there = set(hours) if isinstance(hours, list) else set[int]()
+            return {**known, _HOURS: sorted((there | set(more)) - set(over))}
+
+        await self._cursors.update(self._name, listed)
+
+    def _doc(self, hour: int) -> str:
+        return f"{self._name}-due-h{hour}"
+
+
+def _times(cursor: Mapping[str, object]) -> dict[str, int]:
+    return {subject: at for subject, at in cursor.items() if isinstance(at, int)}
+
+
+# ----------------------------------------------------------------------
+# What hygiene says about what it removed: the evidence of an event, and the message of its commit. Pure.
+
+
+def because(now: int, evidence: str) -> Origin:
+    """The origin of an event that hygiene makes at a time (ms)."""
+    return Origin("inferred", said_at=now, evidence=evidence)
+
+
+def idle_for(item: Item, used: Mapping[str, int], now: int) -> str:
+    """For how long nobody used an item."""
+    return f"idle for {days(int(idle_days(item, used, now)))}"
+
+
+def days(number: int) -> str:
+    return f"{number} day" if number == 1 else f"{number} days"
+
+
+def message(
+    max_idle_days: float, *, conversation: int = 0, idle: int = 0, lapsed: int = 0, survivors: int = 0
+) -> str:
+    """The reason, in counts only, because the log is shown publicly too."""
+    parts = [
+        *([f"{conversation} of the day"] if conversation else []),
+        *([f"{idle} idle for over {max_idle_days:g} days"] if idle else []),
+    ]
+    late = f"{lapsed} unanswered" if lapsed else ""
+    kept = f"{survivors} idle kept by chance" if survivors else ""
+    return "hygiene: " + ", ".join(filter(None, [f"{' and '.join(parts)} left" if parts else "", late, kept]))

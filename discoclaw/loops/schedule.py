@@ -4,19 +4,27 @@
 restart; messages wait in the backlogs, so nothing is lost, only late. Nothing here delays a reply.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from logging import ERROR, WARNING
+from typing import Literal, NamedTuple
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
+from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, ModelTimeout
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.subject import person_of
+from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop
-from discoclaw.loops.heard import Heard
-from discoclaw.loops.runs import Runs
+from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
+from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
-from discoclaw.loops.track import SessionTrack, Track, Tracks
-from discoclaw.work import GRACE_S
+from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
+from discoclaw.work import GRACE_S, Worker
 
 
 class Loops:
@@ -216,3 +224,226 @@ class Loops:
 def _answered(said: Sequence[Said]) -> set[str]:
     """The people whom the bot answered in these messages."""
     return {one.to_id for one in said if one.by_us and one.to_id}
+
+
+# ----------------------------------------------------------------------
+# The runs of the loops: queued, at most one at a time for each conversation and person, and never awaited.
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+"""The most concurrent runs, each with one call of a small model."""
+
+
+class _Job(NamedTuple):
+    """A loop and its target: the key of a conversation, or the id of a person."""
+
+    loop: Literal["summary", "extraction"]
+    about: str
+
+    def __str__(self) -> str:
+        return f"{self.loop} {self.about}"
+
+
+class Runs:
+    """Runs both loops. The other parameters are those of `schedule.Loops`."""
+
+    def __init__(
+        self,
+        tracks: Tracks,
+        cadence: Cadence,
+        *,
+        summary: SummaryLoop,
+        facts: FactsLoop,
+        learned: Callable[[str], None],
+        consent: Consent,
+        behind: Callable[[str], bool],
+        processes: Processes,
+    ) -> None:
+        self._tracks = tracks
+        self._cadence = cadence
+        self._summary = summary
+        self._facts = facts
+        self._learned = learned
+        self._consent = consent
+        self._behind = behind
+        # A failed run is tried again after further turns, not after a pause.
+        self._worker = Worker(
+            "loops",
+            self._run,
+            at_once=AT_ONCE,
+            retry_s=None,
+            lease=lambda job: processes.lease(f"{job.loop}/{job.about}"),
+        )
+        self._resets = Worker("cleared summaries", self._save_reset)
+
+    def summarise(self, session_key: str) -> None:
+        """Queue a summary; it follows a run under way."""
+        self._worker.note(_Job("summary", session_key))
+
+    def extract(self, user_id: str) -> None:
+        """Queue an extraction; it follows a run under way."""
+        self._worker.note(_Job("extraction", user_id))
+
+    def reset(self, session_key: str) -> None:
+        """Save that nothing said until now may go into a summary again."""
+        self._resets.note(session_key)
+
+    def may_hear(self, said: Said) -> bool:
+        """Whether a message may be stored; the bot's answers, if those they answer may be."""
+        answered = said.to_id if said.by_us else ""
+        return self._consent.may_keep(answered or said.author_id, said.sent_at)
+
+    async def restored(self, session_key: str) -> SessionTrack:
+        """A conversation, with what its summary has seen. A lost summary is due at once."""
+        track = self._tracks.session(session_key)
+        if not track.cursor_known:
+            lost = await self._summary.lost(session_key)
+            seen, left = await self._summary.seen_up_to(session_key), await self._summary.left(session_key)
+            track.backlog.seen({session_key: seen}, {session_key: left})
+            track.cursor_known, track.forced = True, lost
+            track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
+        return track
+
+    async def know(self, user_id: str, person: PersonTrack, session_key: str = "") -> None:
+        """Restore what extraction has seen of a person, once.
+
+        Of a conversation that begins here it is restored too: another process may have had it until now.
+        """
+        if person.cursor_known and session_key in {"", *person.backlog.ours}:
+            return
+        seen, left = await self._facts.seen_up_to(user_id), await self._facts.left(user_id)
+        if person.cursor_known:
+            seen = {key: up_to for key, up_to in seen.items() if key == session_key}
+            left = {key: ids for key, ids in left.items() if key == session_key}
+        person.backlog.seen(seen, left)
+        person.cursor_known = True
+
+    async def settle(self) -> None:
+        """Wait until no loop is running."""
+        await self._worker.settle()
+        await self._resets.settle()
+
+    async def close(self, grace_s: float) -> None:
+        """Let running loops finish within `grace_s`, then stop them; unfinished messages keep waiting."""
+        await self._worker.close(grace_s)
+        await self._resets.close(grace_s)
+
+    # ------------------------------------------------------------------ a run
+
+    async def _run(self, job: _Job) -> None:
+        """Run a loop until it has seen everything waiting, if still due after the run before."""
+        if job.loop == "summary":
+            session = self._tracks.sessions.peek(job.about)
+            if session is None or self._must_wait(job, session):
+                return
+            if self._cadence.summary_is_due(session) or self._cadence.summary_is_early(session):
+                people, session.asked_by = session.asked_by, set()
+                await self._batches(job, session, partial(self._summary_batch, job.about, session, people))
+        else:
+            person = self._tracks.people.peek(job.about)
+            if person is None or self._must_wait(job, person):
+                return
+            if self._cadence.facts_are_due(person):
+                person.slipped.clear()
+                await self._batches(job, person, partial(self._facts_batch, job.about, person))
+
+    def _must_wait(self, job: _Job, track: Track) -> bool:
+        """Whether a conversation has a gap that is still to be read."""
+        return self._behind(job.about) or any(map(self._behind, track.backlog.sessions()))
+
+    async def _batches(self, job: _Job, track: Track, batch: Callable[[], Awaitable[bool]]) -> None:
+        """Let the loop take one batch after another. Raises only unexpected errors."""
+        track.turns, track.forced = 0, False  # reset first: a failure is tried again after further turns
+        track.running, worked = True, False
+        try:
+            while track.backlog.waiting and await batch():
+                pass
+            worked = True
+        except ModelSpent as error:
+            log.info("%s waits: %s", job, error)
+            track.forced = worked = True
+            self._worker.note(job, error.after_s)
+        except (ModelError, MemoryFault) as error:
+            log.warning("%s changed nothing: %s: %s", job, type(error).__name__, error)
+            if isinstance(error, ModelTimeout):
+                track.backlog.was_late()
+            elif isinstance(error, SPOILED):
+                # Only what was postponed before is left: the run has done what it could.
+                worked = not track.backlog.ready()
+                if one := track.backlog.spoil(for_good=not isinstance(error, UNUSABLE)):
+                    waits = one in track.backlog.waiting
+                    level, what = (WARNING, "tried again after the others") if waits else (ERROR, "left out")
+                    log.log(level, "%s: nothing can be made of message %s; it is %s", job, one, what)
+        finally:
+            track.running = False
+            track.failures = 0 if worked else track.failures + 1
+
+    async def _summary_batch(self, session_key: str, session: SessionTrack, people: Collection[str]) -> bool:
+        self._let_go(session)
+        spent = list[ModelSpent]()
+        for payer in _payers(session.backlog, person_of(session_key)):
+            try:
+                with paid_by(payer):
+                    more = await self._summary.run(session_key, session.backlog)
+                break
+            except ModelSpent as error:
+                spent.append(error)
+        else:
+            raise min(spent, key=lambda error: error.after_s)
+        for user_id in people:
+            self._learned(user_id)
+        return more
+
+    async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
+        await self.know(user_id, person)
+        self._let_go(person)
+        context = self._context(person)
+        with paid_by(_payers(person.backlog, user_id)[0]):
+            more = await self._facts.run(user_id, person.backlog, context, there=self._is_there)
+        self._learned(user_id)
+        return more
+
+    def _let_go(self, track: Track) -> None:
+        """Drop the messages of people who opted out since they wrote them."""
+        for heard in [one for one in track.backlog.waiting.values() if not self.may_hear(one.said)]:
+            track.backlog.forget(heard.said.id)
+
+    def _context(self, person: PersonTrack) -> dict[str, list[Said]]:
+        """The recent talk of the conversations that the next batch is from.
+
+        Only of those: the bot's answers in a DM must not stand beside what was said in the open.
+        """
+        found = {}
+        for key in {heard.session_key for heard in person.backlog.oldest(self._facts.batch_chars)}:
+            session = self._tracks.sessions.peek(key)
+            if session is not None:
+                found[key] = sorted(filter(self.may_hear, session.recent), key=lambda said: int(said.id))
+        return found
+
+    def _is_there(self, session_key: str, said: Said) -> bool:
+        """Whether a line of recent talk is still in its conversation as it was, and may be used."""
+        session = self._tracks.sessions.peek(session_key)
+        return session is not None and said in session.recent and self.may_hear(said)
+
+    async def _save_reset(self, session_key: str) -> None:
+        track = self._tracks.sessions.peek(session_key)
+        if track is not None:
+            await self._summary.saw(session_key, track.backlog.taken[session_key])
+
+
+def _payers(backlog: Backlog, user_id: str | None) -> list[Payer]:
+    """Who may pay for a run, in this order: the person it is about, or whoever wrote most of the next batch.
+
+    The place is that of what has waited longest. Never empty: without people, the place alone pays.
+    """
+    first = next(iter(backlog.waiting.values()), None)
+    if first is None:
+        return [Payer(user_id)]
+    payer = Payer(user_id, first.place.group_id, first.place.guild_id, first.said.sent_at)
+    wrote: dict[str, list[Said]] = {}
+    for said in [heard.said for heard in backlog.oldest(SUMMARY_CHARS)] if user_id is None else ():
+        if not (said.by_us or said.guest):
+            wrote.setdefault(said.author_id, []).append(said)
+    most = sorted(wrote.values(), key=lambda lines: -sum(len(one.text) for one in lines))
+    return [replace(payer, user=one.author_id, said_at=one.sent_at) for one, *_ in most] or [payer]

@@ -30,18 +30,19 @@ from discoclaw.core.model import USUAL_READS
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.subject import person_of
+from discoclaw.core.taken_back import Withdrawal, terms_of
+from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
-from discoclaw.loops.speakers import Speakers, shown_names
-from discoclaw.loops.summary_cursor import SummaryCursors, again_in, count_in
 from discoclaw.loops.summary_prompt import Talk, news, prompt, system
-from discoclaw.loops.withdrawn import covered, people_in, without
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
-from discoclaw.memory.conversations.withdrawn import message_in
+from discoclaw.memory.conversations.withdrawn import message_in, struck
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.erasing.cursor_files import names_of, people_of
 from discoclaw.memory.off import NO_GROUPS
 from discoclaw.memory.people.group_notes import Known, Learned
 from discoclaw.memory.people.groups import Groups
+from discoclaw.prompt.recent import display_names, same_name
 
 log = logging.getLogger(__name__)
 
@@ -295,3 +296,208 @@ class NoSummary(SummaryLoop):
 
     async def run(self, session_key: str, backlog: Backlog) -> bool:
         return False
+
+
+# ----------------------------------------------------------------------
+# What a conversation's summary has taken in: the cursor `summary-<session>`.
+
+
+class SummaryCursors:
+    """The cursors of all summaries in `rolling`. `consent` knows when people had their memory erased."""
+
+    def __init__(self, cursors: Cursors, rolling: RollingMemory, consent: Consent) -> None:
+        self._cursors = cursors
+        self._rolling = rolling
+        self._consent = consent
+
+    async def get(self, session_key: str) -> Mapping[str, object]:
+        """The cursor; empty if there is none."""
+        return await self._cursors.get(_seen(session_key))
+
+    async def again(self, session_key: str) -> int:
+        """How often a summary was withdrawn since it was last stored."""
+        return again_in(await self.get(session_key))
+
+    async def lost(self, session_key: str) -> bool:
+        """Whether there was a summary that nobody cleared or erased, and that is gone."""
+        cursor = await self.get(session_key)
+        at = cursor.get("at")
+        try:
+            there = bool((await self._rolling.get(session_key)).updated_at)
+            if cursor.get("again"):
+                return not there
+            return not there and valid_ms(at) and at > await self._rolling.cleared_at(session_key)
+        except MemoryFault:
+            return False  # a summary that cannot be read is not gone
+
+    async def saw(self, session_key: str, up_to: int, backlog: Backlog | None = None) -> None:
+        """Keep everything up to this message out of later summaries, for good, but for what still waits."""
+
+        def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if up_to <= self.erased_up_to(session_key):
+                return None
+            return {"upTo": str(max(up_to, message_in(known))), **_left(session_key, backlog)}
+
+        await self._cursors.update(_seen(session_key), further)
+
+    async def took(
+        self, session_key: str, backlog: Backlog, *, oldest: int, added: int, anew: bool, again: int
+    ) -> None:
+        """Note that what the backlog has taken is in the summary, unless it was cleared meanwhile.
+
+        `added` of them are new in it, the `oldest` first, and only they are in it if it was begun `anew`.
+        Where it was withdrawn more often than `again` says, it has to be made again, and nothing is noted.
+        """
+        up_to = backlog.taken[session_key]
+        if await self.again(session_key) > again:
+            return
+        at = (await self._rolling.get(session_key)).updated_at
+        if not at:
+            await self.saw(session_key, up_to, backlog)
+            return
+
+        def further(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if up_to <= self.erased_up_to(session_key) or again_in(known) > again:
+                return None
+            before, count = min(message_in(known), oldest - 1), added + (0 if anew else count_in(known))
+            stored = {"count": count, "at": at, **_left(session_key, backlog)}
+            if "from" in known:  # not the later of two: a summary that is made again begins far back
+                first = min(message_in(known, "from"), oldest - 1)
+                return {"upTo": str(up_to), "from": str(first), **stored}
+            return {"upTo": str(max(up_to, message_in(known))), "from": str(before), **stored}
+
+        await self._cursors.update(_seen(session_key), further)
+
+    def erased_up_to(self, session_key: str) -> int:
+        """The newest message id (snowflake) of a DM whose person was erased; 0 otherwise."""
+        person = person_of(session_key)
+        at = self._consent.erased_at(person) if person is not None else -1
+        return snowflake_at(at) if at >= 0 else 0
+
+
+def _left(session_key: str, backlog: Backlog | None) -> dict[str, list[str]]:
+    left = backlog.left_behind().get(session_key) if backlog is not None else None
+    return {LEFT: left} if left else {}
+
+
+def again_in(cursor: Mapping[str, object]) -> int:
+    """How often a summary was withdrawn since it was last stored."""
+    value = cursor.get("again")
+    return value if isinstance(value, int) else 0
+
+
+def count_in(cursor: Mapping[str, object]) -> int:
+    """The number of messages in a summary."""
+    value = cursor.get("count")
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _seen(session_key: str) -> str:
+    return f"summary-{session_key}"
+
+
+# ----------------------------------------------------------------------
+# Leaves out of a summary what people took back: of its messages, and of the model's answer. Pure.
+
+
+def people_in(session_key: str, batch: Sequence[Heard], noted: Iterable[str]) -> set[str]:
+    """The people (user ids) whose words a summary may have, or who were answered in it.
+
+    `noted` are those of whom that is known already.
+    """
+    heard = {one.said.to_id if one.said.by_us else one.said.author_id for one in batch if not one.said.guest}
+    return {*heard, *noted, person_of(session_key) or ""} - {""}
+
+
+def covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
+    """Whether somebody took back what a message says."""
+    return any(one.covers(heard.said, in_private=heard.place.hidden) for one in taken)
+
+
+def without(
+    answer: Summary, taken: Sequence[Withdrawal], batch: Sequence[Heard], previous: Rolling
+) -> Summary:
+    """An answer without what people took back, unless the words it was made from have that too.
+
+    Other people's talk may share a word with it, so at least half of the words are asked for.
+    """
+    apply = [one.words for one in taken if one.words and not (one.open_only and batch[0].place.hidden)]
+    kept = answer.summary.strip()
+    if not apply:
+        return Summary(summary=kept, themes=answer.themes, decisions=answer.decisions)
+    said = terms_of("\n".join([previous.summary, *(one.said.text for one in batch)]))
+
+    def fits(text: str) -> bool:
+        return not any(words.hold(text, said, half=True) for words in apply)
+
+    for words in apply:
+        if words.hold(kept, said):
+            kept = struck(kept, words, said, half=True)
+    themes, decisions = (list(filter(fits, texts)) for texts in (answer.themes, answer.decisions))
+    return Summary(summary=kept, themes=themes, decisions=decisions)
+
+
+# ----------------------------------------------------------------------
+# Who speaks in a conversation's summary: whose words it has, and the name that each has in it.
+
+
+class Speakers:
+    """The people in summaries. `consent` knows when people had their memory erased."""
+
+    def __init__(self, cursors: Cursors, consent: Consent, me: Callable[[], Me]) -> None:
+        self._cursors = cursors
+        self._consent = consent
+        self._me = me
+
+    async def people(self, session_key: str) -> set[str]:
+        """The user ids of the people whose words are in a conversation's summary."""
+        return people_of(await self._cursors.get(_people(session_key)))
+
+    async def names(
+        self, session_key: str, said: Sequence[Said], *, goes_on: bool
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """A name for everybody in the summary and in these messages, by id, and for the bot.
+
+        Before it, the names that people have in the summary, if there is one already (`goes_on`).
+        """
+        known = names_of(await self._cursors.get(_people(session_key))) if goes_on else {}
+        return known, display_names(said, self._me(), known)
+
+    async def note(
+        self, session_key: str, people: Mapping[str, int], names: Mapping[str, str], *, goes_on: bool
+    ) -> bool:
+        """Record whose words the next summary has, with the time of their last erasing as its run began.
+
+        `names` were read before the model was asked: of others, only names that are still recorded stay.
+        Returns False if one of them was erased since. Raises MemoryFault when the disk fails.
+        """
+        if person_of(session_key) is not None:
+            return True
+        name, erased = _people(session_key), False
+
+        def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            nonlocal erased
+            erased = any(self._consent.erased_at(user_id) != at for user_id, at in people.items())
+            everybody = sorted(people.keys() | (people_of(known) if goes_on else set()))
+            here = {one for one in people if not self._consent.opted_out(one)}
+            named = here | (names_of(known).keys() if goes_on else set())
+            called = {user_id: names[user_id] for user_id in everybody if user_id in named & names.keys()}
+            return None if erased else {"session": session_key, "people": everybody, "names": called}
+
+        known = await self._cursors.get(name)
+        if goes_on and all(names_of(known).get(one) == names.get(one) for one in people):
+            return True  # the erasing finds the session, and bars summaries begun before it
+        if await self._cursors.update(name, change) or erased:
+            return not erased
+        self._cursors.forget(name)
+        raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
+
+
+def shown_names(names: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """The names as a summary's prompt has them, which says once of whoever has changed theirs."""
+    was = {one: name for one, name in known.items() if one in names and not same_name(names[one], name)}
+    return {one: f"{name} (was {was[one]})" if one in was else name for one, name in names.items()}
+
+
+def _people(session_key: str) -> str:
+    return f"people-{session_key}"

@@ -1,17 +1,27 @@
 """A model provider's configuration, and the models it opens: plain values. Knows no provider."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
+    ModelError,
+    ModelRefused,
+    ModelTooLong,
+)
 from discoclaw.core.health import Check
-from discoclaw.core.model import Purpose
+from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.model_names import split
-from discoclaw.core.ports import Model
+from discoclaw.core.ports import Model, Shape
 from discoclaw.core.redact import Redactor
 from discoclaw.core.seen import Seen
+from discoclaw.jobs import step
 from discoclaw.models.redacting import RedactingModel
-from discoclaw.models.seen import SeenModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +123,67 @@ class Models:
             await model.close()
         for models in self.others():
             await models.close()
+
+
+# ----------------------------------------------------------------------
+# A model whose calls are noted: when it last answered, or why it didn't, by what it was asked for.
+
+ANSWERED: Final = (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelCut,
+    ModelEmpty,
+    ModelRefused,
+    ModelTooLong,
+)
+"""Failures of one question, and not of the server."""
+
+
+class SeenModel:
+    """A `Model` around another one, each call of which takes `timeout_s` at most."""
+
+    def __init__(self, model: Model, seen: Seen, timeout_s: float) -> None:
+        self._model = model
+        self._seen = seen
+        self._timeout_s = timeout_s
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield what the other model says."""
+        step(self._timeout_s)
+        self._seen.watch(request)
+        try:
+            async with aclosing(self._model.stream(request)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            self._failed(request.purpose, error)
+            raise
+        self._answered(request.purpose)
+
+    async def structured(
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+    ) -> Shape:
+        """Return the other model's answer."""
+        step(self._timeout_s)
+        try:
+            answer = await self._model.structured(
+                purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+            )
+        except ModelError as error:
+            self._failed(purpose, error)
+            raise
+        self._answered(purpose)
+        return answer
+
+    async def close(self) -> None:
+        """Release the other model's connections."""
+        await self._model.close()
+
+    def _failed(self, purpose: Purpose, error: ModelError) -> None:
+        if answered := isinstance(error, ANSWERED):
+            step()
+        self._seen.failed(purpose, error, answered=answered)
+
+    def _answered(self, purpose: Purpose) -> None:
+        self._seen.answered(purpose)
+        step()

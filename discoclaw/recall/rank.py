@@ -21,8 +21,7 @@ from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall import steps
 from discoclaw.recall.document import Documents, Kept
-from discoclaw.recall.index import Index
-from discoclaw.recall.indices import Indices
+from discoclaw.recall.index import Index, Indices
 from discoclaw.recall.ranked import Ranked
 from discoclaw.recall.score import asked_of
 

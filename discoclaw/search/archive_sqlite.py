@@ -8,14 +8,15 @@ in `archive_sqlite_rows`, the queries in `archive_sqlite_reader`.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
+from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.core.taken_back import Withdrawal
@@ -27,6 +28,7 @@ from discoclaw.memory.disk.database import (
     connect,
     is_damage,
     make_tables,
+    placeholders,
     rows_of,
     set_aside,
     transaction,
@@ -34,18 +36,164 @@ from discoclaw.memory.disk.database import (
 )
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Reader
-from discoclaw.search.archive_rows import Change, Put, Words, make
-from discoclaw.search.archive_sqlite_reader import SqliteReader
-from discoclaw.search.archive_sqlite_rows import (
-    FORGET_WORDS,
-    SCHEMA,
-    VERSION,
-    SqliteWriter,
+from discoclaw.search.archive_queries import LATELY, MOST_SEARCHED, Reader
+from discoclaw.search.archive_rows import (
+    COLUMNS,
+    Change,
+    Indexed,
+    Put,
+    Words,
+    entry_of,
+    indexed_of,
+    indexed_values,
+    is_id,
+    make,
+    place_of,
+    values_of,
 )
-from discoclaw.search.archive_sqlite_vectors import SqliteVectors
-from discoclaw.search.archive_withdrawing import remains_of, withdraw
-from discoclaw.search.fulltext import PAGES, orphans
+from discoclaw.search.archive_sqlite_vectors import SqliteVectors, has_tables
+from discoclaw.search.archive_withdrawing import Theirs, remains_of, withdraw
+from discoclaw.search.fulltext import PAGES, TOKENIZER, any_of, orphans
+from discoclaw.search.signatures import Signatures
+
+# ----------------------------------------------------------------------
+# The archive's tables in SQLite, and the statements that change their rows. Blocking; raises sqlite3.Error.
+
+VERSION = 1
+
+SCHEMA = (
+    """CREATE TABLE entries (
+        rowid INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, session_key TEXT NOT NULL,
+        channel_id TEXT NOT NULL, group_id TEXT, guild_id TEXT, author_id TEXT NOT NULL, name TEXT NOT NULL,
+        text TEXT NOT NULL, sent_at INTEGER NOT NULL, by_us INTEGER NOT NULL, to_id TEXT NOT NULL,
+        place TEXT NOT NULL, terms TEXT NOT NULL, length INTEGER NOT NULL, own INTEGER NOT NULL,
+        marks INTEGER NOT NULL)""",
+    "CREATE INDEX entries_in_order ON entries (session_key, id)",
+    "CREATE INDEX entries_by_place ON entries (place, id)",
+    "CREATE INDEX entries_by_time ON entries (sent_at)",
+    f"""CREATE VIRTUAL TABLE words USING fts5 (
+        place, terms, content = 'entries', content_rowid = 'rowid', tokenize = '{TOKENIZER}')""",
+    "CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('words', 'col')",
+    "CREATE TABLE totals (entries INTEGER NOT NULL, terms INTEGER NOT NULL)",
+    "INSERT INTO totals VALUES (0, 0)",
+    """CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN
+        INSERT INTO words (rowid, place, terms) VALUES (new.rowid, new.place, new.terms);
+        UPDATE totals SET entries = entries + 1, terms = terms + new.length;
+    END""",
+    """CREATE TRIGGER entry_removed AFTER DELETE ON entries BEGIN
+        INSERT INTO words (words, rowid, place, terms) VALUES ('delete', old.rowid, old.place, old.terms);
+        UPDATE totals SET entries = entries - 1, terms = terms - old.length;
+    END""",
+    """CREATE TRIGGER entry_changed AFTER UPDATE OF place, terms, length ON entries BEGIN
+        INSERT INTO words (words, rowid, place, terms) VALUES ('delete', old.rowid, old.place, old.terms);
+        INSERT INTO words (rowid, place, terms) VALUES (new.rowid, new.place, new.terms);
+        UPDATE totals SET terms = terms - old.length + new.length;
+    END""",
+)
+# Rows are updated in place, because replacing one would bypass the triggers and leave its words in the index.
+_INSERT = f"""INSERT INTO entries ({COLUMNS}, place, terms, length, own, marks)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_PUT = f"""{_INSERT} ON CONFLICT (id) DO UPDATE SET name = excluded.name, text = excluded.text,
+        terms = excluded.terms, length = excluded.length, own = excluded.own, marks = excluded.marks
+    WHERE author_id = excluded.author_id AND (text <> excluded.text OR name <> excluded.name)"""
+_PUT_NEW = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
+FORGET_WORDS = "INSERT INTO words (words) VALUES ('optimize')"
+"""Merges the index into one part, in which nothing of deleted rows is left."""
+
+_THEIRS = "((author_id = :person AND NOT :alone) OR to_id = :person) AND sent_at <= :until"
+_PEOPLE = "SELECT author_id FROM entries UNION SELECT to_id FROM entries"
+_OPEN = "place NOT LIKE '@d%' AND NOT (session_key LIKE 'discord:thread:%' AND group_id = channel_id)"
+
+
+class SqliteWriter:
+    """The rows of an archive in SQLite: a `Writer`, and what withdrawing asks.
+
+    `gone` are the bytes by which to recognise, in the file, each row that was deleted or replaced.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.gone: list[bytes] = []
+
+    def put(self, entry: Entry, words: Words, *, fresh: bool) -> None:
+        row = (*values_of(entry), place_of(entry), *indexed_values(words(entry)))
+        if not fresh:
+            where = "id = ? AND author_id = ? AND (name <> ? OR text <> ?)"
+            self._leave(where, (row[0], *row[5:8]))
+        self._connection.execute(_PUT_NEW if fresh else _PUT, row)
+
+    def entry(self, number: int, author_id: str) -> Entry | None:
+        sql = f"SELECT {COLUMNS} FROM entries WHERE id = ? AND author_id = ?"
+        row = self._connection.execute(sql, (number, author_id)).fetchone()
+        return entry_of(row) if row is not None else None
+
+    def drop(self, number: int) -> None:
+        self.remove("id = ?", (number,))
+
+    def keep_only(self, session_key: str, numbers: Sequence[int]) -> None:
+        where = f"""session_key = ? AND id BETWEEN ? AND ? AND NOT by_us
+            AND id NOT IN ({placeholders(numbers)})"""
+        self.remove(where, (session_key, min(numbers), max(numbers), *numbers))
+
+    def remove(self, where: str, given: Sequence[object]) -> None:
+        """Delete rows."""
+        self._leave(where, given)
+        self._connection.execute(f"DELETE FROM entries WHERE {where}", given)
+
+    def people(self) -> list[str]:
+        """The authors and addressees of all messages."""
+        return [*_first(self._connection.execute(_PEOPLE))]
+
+    def remove_person(self, person: str, until_ms: int) -> None:
+        """Delete a person's messages, the answers to them, and everything in their direct messages."""
+        where = "(author_id = ? OR to_id = ? OR place = ?) AND sent_at <= ?"
+        self.remove(where, (person, person, f"@d{person}", until_ms))
+
+    def _leave(self, where: str, given: Sequence[object]) -> None:
+        """Note what rows look like in the file: these columns stand there in this order."""
+        sql = f"SELECT author_id || name || text, sent_at FROM entries WHERE {where}"
+        rows = self._connection.execute(sql, given)
+        self.gone += [text.encode() + (sent_at % 2**48).to_bytes(6) for text, sent_at in rows]
+
+    # ------------------------------------------------------------------ withdrawing
+
+    def texts(self, rows: Iterable[int], *, open_only: bool) -> dict[int, str]:
+        sql = f"SELECT text FROM entries WHERE rowid = ?{f' AND {_OPEN}' if open_only else ''}"
+        found = {row: self._connection.execute(sql, (row,)).fetchone() for row in rows}
+        return {row: text[0] for row, text in found.items() if text is not None}
+
+    def of_ids(self, numbers: Iterable[int]) -> Iterator[int]:
+        for number in numbers:
+            yield from _first(self._connection.execute("SELECT rowid FROM entries WHERE id = ?", (number,)))
+
+    def with_term(self, theirs: Theirs, term: str) -> list[int]:
+        return self._matching(theirs, any_of([term]))
+
+    def beginning(self, theirs: Theirs, stumps: Sequence[str]) -> list[int]:
+        return self._matching(theirs, " OR ".join(f"{any_of([stump])} *" for stump in stumps))
+
+    def all_of(self, theirs: Theirs) -> Iterator[tuple[int, str]]:
+        sql = f"SELECT rowid, text FROM entries WHERE {_THEIRS}"
+        yield from self._connection.execute(sql, _given(theirs))
+
+    def delete(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            self.remove("rowid = ?", (row,))
+
+    def _matching(self, theirs: Theirs, pattern: str) -> list[int]:
+        sql = f"""SELECT entries.rowid FROM words JOIN entries ON entries.rowid = words.rowid
+            WHERE words MATCH :pattern AND {_THEIRS}"""
+        given = {**_given(theirs), "pattern": f"terms : ({pattern})"}
+        return list(_first(self._connection.execute(sql, given)))
+
+
+def _given(theirs: Theirs) -> dict[str, object]:
+    return {"person": theirs.person, "until": theirs.until, "alone": theirs.alone}
+
+
+def _first(rows: Iterable[tuple[Any]]) -> Iterator[Any]:
+    return (row for (row,) in rows)
+
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -269,3 +417,112 @@ def _destroy(connection: sqlite3.Connection) -> None:
 
 class _NoArchive(Exception):
     """There is no archive, because nothing was ever written."""
+
+
+# ----------------------------------------------------------------------
+# The queries of an archive in SQLite, on one connection. Blocking; raises sqlite3.Error.
+
+FEW_PLACES = 4
+_JOINED = "SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid WHERE words MATCH ?"
+
+
+class SqliteReader:
+    """A `Reader` of a connection. `signatures` are those of the vectors, None if they are not known."""
+
+    def __init__(self, connection: sqlite3.Connection, signatures: Callable[[], Signatures | None]) -> None:
+        self._connection = connection
+        self._signatures = signatures
+
+    def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        sql = "SELECT doc FROM vocabulary WHERE term = ? AND col = 'terms'"
+        found = {term: self._connection.execute(sql, (term,)).fetchone() for term in terms}
+        return {term: row[0] for term, row in found.items() if row is not None and row[0]}
+
+    def best(self, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        # The place is asked of the rows: as a part of the pattern it would be scored, for all that is there.
+        sql = f"""{_JOINED} AND +entries.place IN ({placeholders(places)})
+            ORDER BY bm25(words, 0.0, 1.0), words.rowid DESC LIMIT ?"""
+        return self._ids(sql, f"terms : ({any_of(terms)})", *places, most)
+
+    def newest(self, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        sql = f"""{_JOINED} AND +entries.place IN ({placeholders(places)})
+            ORDER BY words.rowid DESC LIMIT ?"""
+        pattern = f"terms : ({any_of(terms)})"
+        if not self._is_most(places):  # else the newest are soon found without asking the index for it
+            pattern = f"place : ({any_of(places)}) AND {pattern}"
+        return self._ids(sql, pattern, *places, most)
+
+    def beside(self, numbers: Collection[int]) -> list[tuple[int, int]]:
+        other = "SELECT id FROM entries WHERE session_key = here.session_key AND id"
+        sql = f"""SELECT id, ({other} < here.id ORDER BY id DESC LIMIT 1),
+                ({other} > here.id ORDER BY id LIMIT 1)
+            FROM entries AS here WHERE id IN ({placeholders(numbers)})"""
+        rows = self._connection.execute(sql, tuple(numbers)).fetchall()
+        return [(row[0], other) for row in rows for other in row[1:] if other is not None]
+
+    def rows(self, numbers: Collection[int], places: Sequence[str]) -> dict[int, tuple[Entry, Indexed]]:
+        sql = f"""SELECT {COLUMNS}, terms, length, own, marks FROM entries
+            WHERE id IN ({placeholders(numbers)}) AND +place IN ({placeholders(places)})"""
+        rows = self._connection.execute(sql, (*numbers, *places))
+        return {row[0]: (entry_of(row), indexed_of(row[11:])) for row in rows}
+
+    def totals(self) -> tuple[int, int]:
+        count, length = self._connection.execute("SELECT entries, terms FROM totals").fetchone()
+        return int(count), int(length)
+
+    def holding(self, text: str, places: Sequence[str], limit: int) -> list[Entry]:
+        like = "".join(f"\\{char}" if char in "\\%_" else char for char in text)
+        sql = f"""SELECT {COLUMNS} FROM (
+                SELECT * FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {MOST_SEARCHED})
+            WHERE text LIKE ? ESCAPE '\\' ORDER BY id DESC LIMIT ?"""
+        return [entry_of(row) for row in self._connection.execute(sql, (*places, f"%{like}%", limit))]
+
+    def speakers(self, places: Sequence[str]) -> set[str]:
+        sql = f"SELECT name FROM entries WHERE {_where(places)} ORDER BY id DESC LIMIT {LATELY}"
+        return {row[0] for row in self._connection.execute(sql, places)}
+
+    def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
+        sql = "SELECT 1 FROM entries WHERE place = ? LIMIT 1"
+        ids = [one for one in channel_ids if is_id(one)]
+        return frozenset(one for one in ids if self._connection.execute(sql, (f"@g{one}",)).fetchone())
+
+    # ------------------------------------------------------------------ vectors
+
+    def nearest(self, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
+        known = self._known(question)
+        return known.nearest(question, places, most) if known is not None else []
+
+    def some(self, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
+        known = self._known(question)
+        return known.some(places, most) if known is not None else []
+
+    def vectors(self, numbers: Collection[int], length: int) -> list[tuple[int, bytes]]:
+        if not has_tables(self._connection):
+            return []
+        sql = f"""SELECT id, vector FROM vectors WHERE id IN ({placeholders(numbers)})
+            AND length(vector) = ? ORDER BY id"""
+        return self._connection.execute(sql, (*numbers, length)).fetchall()
+
+    # ------------------------------------------------------------------ inside
+
+    def _known(self, question: Sequence[float]) -> Signatures | None:
+        """The signatures, if they can be compared with a question."""
+        known = self._signatures()
+        return known if known is not None and known.dims == len(question) else None
+
+    def _is_most(self, places: Sequence[str]) -> bool:
+        """Whether a large part of all entries is at these places."""
+        sql = "SELECT doc FROM vocabulary WHERE term = ? AND col = 'place'"
+        seen = sum(row[0] for place in places for row in self._connection.execute(sql, (place,)))
+        return bool(seen * 5 >= self.totals()[0])
+
+    def _ids(self, sql: str, *given: object) -> list[int]:
+        return [row[0] for row in self._connection.execute(sql, given)]
+
+
+def _where(places: Sequence[str]) -> str:
+    """The condition for the newest entries of places, of which there is at least one.
+
+    Of few places the index knows the newest; among many, going back through all is faster than sorting.
+    """
+    return f"{'place' if len(places) <= FEW_PLACES else '+place'} IN ({placeholders(places)})"

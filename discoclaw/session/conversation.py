@@ -1,6 +1,7 @@
 """Step 4 of a turn: the model streams into the reply and calls tools until it has answered."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -22,12 +23,11 @@ from discoclaw.core.model import (
 from discoclaw.core.ports import AnyOffer, Model, Reply
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.values import dataclass, field, replace
-from discoclaw.session.allowance import Allowance
 from discoclaw.session.archive_rules import visible_at
 from discoclaw.session.archive_search import section
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.compact import Transcript
+from discoclaw.session.compact import Transcript, estimate
 from discoclaw.session.meaning import Question
 from discoclaw.session.noted import CallLog
 from discoclaw.session.prepare import Prepared
@@ -235,3 +235,49 @@ class Conversation:
 def _refused(turn: AssistantTurn) -> ToolTurn:
     """Answers to calls that were not allowed; some local models make them anyway."""
     return ToolTurn(tuple(ToolResult(call.id, NO_TOOLS, failed=True) for call in turn.calls))
+
+
+# ----------------------------------------------------------------------
+# Decides when one answer has called enough tools.
+
+MOST_TOKENS = 1_000_000
+"""Tokens of all requests of one answer: what eight requests of a full context (128,000) take."""
+MOST_SECONDS = 300.0
+"""How long an answer may go on calling tools."""
+MOST_ROUNDS = 60
+MOST_REPEATED = 3
+"""Rounds in which every call and its result were the same as earlier ones: a model that loops."""
+
+
+class Allowance:
+    """What one answer has spent on tools. `now` returns seconds from any starting point.
+
+    `answer_tokens`: the length of an answer. A model that has written so much between its calls is done.
+    """
+
+    def __init__(self, answer_tokens: int, now: Callable[[], float]) -> None:
+        self._text_left = float(answer_tokens)
+        self._tokens_left = float(MOST_TOKENS)
+        self._rounds_left = MOST_ROUNDS
+        self._repeats_left = MOST_REPEATED
+        self._now = now
+        self._until = now() + MOST_SECONDS
+        self._seen: set[tuple[str, str, str]] = set()
+
+    def may_call(self) -> bool:
+        """Whether the next request may still call tools."""
+        left = (self._tokens_left, self._text_left, self._rounds_left, self._repeats_left)
+        return min(left) > 0 and self._now() < self._until
+
+    def add(self, tokens: float, turn: AssistantTurn, results: ToolTurn) -> None:
+        """Count a round: its request's tokens, what the model wrote, its calls, and what they brought."""
+        self._tokens_left -= tokens
+        self._rounds_left -= 1
+        self._text_left -= estimate(turn.text)
+        made = {
+            (call.name, json.dumps(call.input, sort_keys=True, default=str), result.text)
+            for call, result in zip(turn.calls, results.results, strict=True)
+        }
+        if made <= self._seen:
+            self._repeats_left -= 1
+        self._seen |= made

@@ -4,21 +4,26 @@ Core makes the rules, the queue keeps the order, the turn does the work. Indepen
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from discoclaw.core.counts import Asked, Counts
-from discoclaw.core.errors import NotNow, Refused
-from discoclaw.core.message import Inbound, Place
+from discoclaw.core.errors import ChatError, ChatUnavailable, NotNow, Refused
+from discoclaw.core.message import Author, Inbound, Place, Said
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply, Reply
+from discoclaw.core.subject import user_of
+from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.arrival import Arrival, Arrivals
-from discoclaw.session.busy import Refusals
-from discoclaw.session.chosen import Chosen
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
@@ -230,3 +235,128 @@ class Talk:
     ) -> bool:
         """Queue a command that somebody gave in this conversation. Returns False if the queue is full."""
         return self.desk.submit(session_key, Job(work, dropped, by, beside=True))
+
+
+# ----------------------------------------------------------------------
+# Refuses messages for which a queue has no room: everybody is told, without flooding the channel.
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 3.0
+"""Between two refusals in one conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    name: str
+    reply: Reply
+    ended: Callable[[bool], None]
+
+
+class Refusals:
+    """Tells people that their messages are not answered. `why` is what they are told."""
+
+    def __init__(self, why: Callable[[], str], *, pause_s: float = PAUSE_S) -> None:
+        self._why = why
+        self._pause_s = pause_s
+        self._told: dict[str, set[str]] = {}
+        self._waiting: dict[str, list[_Refused]] = {}
+        self._next: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
+
+    def room(self, session_key: str) -> None:
+        """The queue has room again, so whoever is refused from now on is told again."""
+        self._told.pop(session_key, None)
+
+    def refuse(self, session_key: str, author: Author, reply: Reply, ended: Callable[[bool], None]) -> None:
+        """Tell somebody that their message will not be answered. Does not wait for the chat.
+
+        `ended` is called at the end, with False if the chat was out of reach.
+        """
+        told = self._told.setdefault(session_key, set())
+        if author.id in told:
+            self._run(reply.drop())
+            ended(True)
+            return
+        told.add(author.id)
+        refused = _Refused(author.name, reply, ended)
+        if (waiting := self._waiting.get(session_key)) is not None:
+            waiting.append(refused)
+            return
+        self._waiting[session_key] = [refused]
+        now = asyncio.get_running_loop().time()
+        self._next = {key: at for key, at in self._next.items() if at > now}
+        self._run(self._tell(session_key, self._next.get(session_key, now) - now))
+
+    async def close(self) -> None:
+        """Tell those who wait for it, without a further pause."""
+        self._closing.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _tell(self, session_key: str, wait_s: float) -> None:
+        if wait_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._closing.wait()
+        refused = self._waiting.pop(session_key)
+        *others, last = refused
+        self._next[session_key] = asyncio.get_running_loop().time() + self._pause_s
+        done = True
+        try:
+            for one in others:
+                await one.reply.drop()
+            await last.reply.fail(self._why(), also=[one.name for one in others])
+        except ChatError as error:
+            log.warning("a refusal could not be said: %s", error)
+            done = not isinstance(error, ChatUnavailable)
+        finally:
+            for one in refused:
+                one.ended(done)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="refusal")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+# ----------------------------------------------------------------------
+# Messages that somebody chose to ask about, while they write the question.
+
+MOST = 200
+"""The most messages; beyond that the oldest is forgotten, since its question was most likely abandoned."""
+
+
+class Chosen(PersonalData):
+    """The chosen messages, by the person who chose and the message's id."""
+
+    name = "messages chosen to ask about"
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], Said] = OrderedDict()
+
+    def keep(self, user_id: str, message_id: str, quoted: Said) -> None:
+        """Remember the message that somebody begins to ask about."""
+        self._kept[user_id, message_id] = quoted
+        self._kept.move_to_end((user_id, message_id))
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
+
+    def take(self, user_id: str, message_id: str) -> Said | None:
+        """The message that somebody asks about now; None if it is not known any more."""
+        return self._kept.pop((user_id, message_id), None)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Drop what an erased person wrote, and what they chose."""
+        user_id = user_of(erasure.subject)
+        for (chooser, message_id), quoted in list(self._kept.items()):
+            if user_id in (chooser, quoted.author_id):
+                del self._kept[chooser, message_id]
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Drop the messages that somebody took back, or edited: they are read again as they are now."""
+        for key, said in list(self._kept.items()):
+            if withdrawal.covers(said) or said.id in withdrawal.changed:
+                del self._kept[key]
+        return NOTHING_WITHDRAWN

@@ -10,7 +10,7 @@ import pytest
 
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED
 from discoclaw.bot.commands.dispatch import NO_FORM
-from discoclaw.bot.commands.slash import menus, reach, slash_commands
+from discoclaw.bot.commands.parsing import menus, reach, slash_commands
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.refused import TOO_LATE
 from discoclaw.core.errors import ModelTimeout

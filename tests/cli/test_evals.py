@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from discoclaw.cli.main import cli
 from discoclaw.evals import reading
-from discoclaw.loops.facts_prompt import BRIEF, SYSTEM
+from discoclaw.loops.facts import BRIEF, SYSTEM
 from tests.cli.shell import Runner, Shell
 from tests.evals.answers import Summariser, keeps_all, perfect
 from tests.servers.messages_api import Behaviour, MessagesServer, Raw, Received, failure, text

@@ -5,7 +5,7 @@ import logging
 import sys
 from typing import Any
 
-from discoclaw.cli.json_log import JsonFormatter
+from discoclaw.cli.running import JsonFormatter
 
 
 def logged(*args: object, **how: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from discoclaw.core.errors import Refused
 from discoclaw.evals import reading
-from discoclaw.loops.facts_prompt import BRIEF, SYSTEM
+from discoclaw.loops.facts import BRIEF, SYSTEM
 
 LINE = {"by": "A", "at": "2026-11-19T18:06:00+01:00", "text": "I prefer tabs"}
 MUST = {"op": "add", "all": ["tabs"], "source": 0, "example": "User prefers tabs."}

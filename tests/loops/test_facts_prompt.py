@@ -15,13 +15,15 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.patch import Patch
 from discoclaw.core.policy import Personas
 from discoclaw.core.text import utf16_length
-from discoclaw.loops.facts import BATCH_CHARS, FactsLoop, FactsRules
-from discoclaw.loops.facts_prompt import (
+from discoclaw.loops.facts import (
+    BATCH_CHARS,
     CONTEXT_CHARS,
     CONTEXT_LINE,
     ITEMS_CHARS,
     LINES_AFTER,
     Asked,
+    FactsLoop,
+    FactsRules,
     asked,
     to_show,
 )

@@ -14,8 +14,7 @@ from discoclaw.core.message import Said
 from discoclaw.core.patch import Summary
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.heard import Backlog, Heard
-from discoclaw.loops.summary import SummaryLoop, SummaryRules
-from discoclaw.loops.summary_cursor import SummaryCursors
+from discoclaw.loops.summary import SummaryCursors, SummaryLoop, SummaryRules
 from tests.loops.builders import catch_up, count_of, hear
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import LINE, SUMMARY_TITLES, entries, sections

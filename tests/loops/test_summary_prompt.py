@@ -4,7 +4,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from discoclaw.core.message import Said
-from discoclaw.loops.speakers import shown_names
+from discoclaw.loops.summary import shown_names
 from discoclaw.loops.summary_prompt import Talk, news, prompt, system
 from discoclaw.memory.people.group_notes import Known
 from tests.prompt.builders import assert_golden

@@ -16,7 +16,6 @@ from discoclaw.core.history import History
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
-from discoclaw.memory import renewing
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
@@ -383,7 +382,7 @@ class TestAProcessThat:
     async def test_died_long_ago_keeps_no_name_of_whom_it_worked_for(
         self, tmp_path: Path, clock: Clock, database: str, monkeypatch: pytest.MonkeyPatch, ago: str
     ) -> None:
-        monkeypatch.setattr(renewing, "PRUNE_S", LEASE_S)
+        monkeypatch.setattr("discoclaw.memory.leases.PRUNE_S", LEASE_S)
         shared = OnPostgres(database)
         async with sharing(tmp_path, shared, clock, 1) as (here,):
             await here.remember(ANNS, WORDS)

@@ -20,11 +20,10 @@ from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Effective, Scope, SourcedOverrides, address
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Policy
-from discoclaw.memory import live, live_signed
+from discoclaw.memory import live
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.disk.port import Documents
-from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, read_file
-from discoclaw.memory.live_signed import AHEAD_S, SIGNED
+from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
 from discoclaw.memory.stores import Disks
 from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides
 
@@ -145,7 +144,7 @@ class TestTheOwnersEvents:
     def test_more_addresses_than_anybody_needs_are_not_kept(
         self, config: LiveConfig, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(live_signed, "MOST_ADDRESSES", 2)
+        monkeypatch.setattr("discoclaw.memory.live.MOST_ADDRESSES", 2)
         assert config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
         assert config.take(address(ANNS), NOW_S, event_id("b"), {"respond_mode": "all"})
         assert not config.take(address(Scope("user", "8")), NOW_S, event_id("c"), {"respond_mode": "all"})

@@ -8,8 +8,7 @@ import pytest
 
 from discoclaw.core.live import GLOBAL, parse_scope
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.live import FILE, LOCK, change_file
-from discoclaw.memory.live_signed import SIGNED
+from discoclaw.memory.live import FILE, LOCK, SIGNED, change_file
 from tests.memory.kit import NOW
 from tests.memory.processes import Process, Shared
 

@@ -18,7 +18,7 @@ from discoclaw.memory.disk.fence import FENCES, Fence
 from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, Log
 from discoclaw.memory.disk.postgres import connection, schema
 from discoclaw.memory.disk.postgres.disk import PostgresDisk
-from discoclaw.memory.disk.postgres.seen import Seen
+from discoclaw.memory.disk.postgres.tables import Seen
 from discoclaw.memory.people.choices import Choices
 from discoclaw.settings import load
 from tests.cli.shell import REPOSITORY

@@ -24,10 +24,9 @@ from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
-from discoclaw.memory.subjects.snapshot import Snapshot, load, save
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.subject import SubjectFiles
-from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
+from discoclaw.memory.subjects.views import SNAPSHOT_EVERY, Snapshot, load, save
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.outgoing.delivery import Delivery
+from discoclaw.nostr.outgoing.delivery import Delivery, Pace
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry
-from discoclaw.nostr.outgoing.pace import Pace
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import PREFERENCE, Codec, EventTemplate

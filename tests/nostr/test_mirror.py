@@ -22,7 +22,7 @@ from discoclaw.nostr.encryption import SecretBox, canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, verified
 from discoclaw.nostr.names import INVENTORY, LEDGER
 from discoclaw.nostr.outgoing import ledger_view
-from discoclaw.nostr.outgoing.compare import MAX_UNITS, inventory
+from discoclaw.nostr.outgoing.mirror import MAX_UNITS, inventory
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, UnitInventory
 from discoclaw.nostr.outgoing.signing import (
     MAX_AGE_S,

@@ -21,8 +21,7 @@ from discoclaw.core.policy import Policy
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse
-from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.live_signed import SIGNED
+from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.names import Names

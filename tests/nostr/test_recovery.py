@@ -30,8 +30,7 @@ from discoclaw.nostr.incoming.recovery import preview
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
 from discoclaw.nostr.outgoing.delivery import Delivery
 from discoclaw.nostr.outgoing.mirror import Mirror, Pace
-from discoclaw.nostr.outgoing.payloads import Payloads
-from discoclaw.nostr.outgoing.views import Views
+from discoclaw.nostr.outgoing.views import Payloads, Views
 from discoclaw.nostr.owner_notes import OwnerNotes
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay

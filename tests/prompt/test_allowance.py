@@ -1,6 +1,6 @@
 """When an answer has called tools for long enough; the rest is seen from outside."""
 
-from discoclaw.session.allowance import Allowance
+from discoclaw.session.conversation import Allowance
 
 
 class Clock:

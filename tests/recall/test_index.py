@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.document import Document, Documents, of_item
-from discoclaw.recall.index import Index
-from discoclaw.recall.indices import MOST_VERSIONS, Indices
+from discoclaw.recall.index import MOST_VERSIONS, Index, Indices
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import MODEST, NOW, item
@@ -141,7 +140,7 @@ class TestWhatIsKept:
     def test_of_more_than_a_bound_the_one_unused_for_longest_goes(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("discoclaw.recall.indices.MOST_INDEXED", 30)
+        monkeypatch.setattr("discoclaw.recall.index.MOST_INDEXED", 30)
         indices = Indices(of_item)
         one, other, more = (VisibleItems(many(10, random.Random(n))) for n in range(3))
         kept, gone = indices.of(one), indices.of(other)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.recall.vectors import cosine, fuse, hybrid, outstanding, shifted
+from discoclaw.recall.steps import cosine, fuse, hybrid, outstanding, shifted
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text("utf-8")

@@ -30,8 +30,7 @@ from discoclaw.core.errors import (
 from discoclaw.core.message import Place
 from discoclaw.core.model import AssistantTurn, Finished, TextDelta
 from discoclaw.memory.off import NoMemory, NoSummaries
-from discoclaw.session.allowance import MOST_REPEATED, MOST_ROUNDS
-from discoclaw.session.conversation import CUT_ANSWER
+from discoclaw.session.conversation import CUT_ANSWER, MOST_REPEATED, MOST_ROUNDS
 from discoclaw.session.refill import HISTORY_PAUSE_MS
 from discoclaw.session.turn import EMPTY_ANSWER, STOPPED
 from tests.prompt.reader import TURN_TITLES, sections, talk

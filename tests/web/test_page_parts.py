@@ -16,7 +16,7 @@ from discoclaw.web.listening import Listener
 from discoclaw.web.page.access import IDLE_S, LONGEST_S, MOST_SESSIONS, TRIES, TRIES_S, Access, TooManyTries
 from discoclaw.web.page.errors import MOST, MOST_CHARS, RecentErrors
 from discoclaw.web.page.guard import HEADERS, Guard
-from discoclaw.web.page.reading import FRESH_S, HANGS, Read, Reading
+from discoclaw.web.page.pages import FRESH_S, HANGS, Read, Reading
 from tests.test_work import on_a_jumping_clock, passes
 
 

@@ -8,12 +8,15 @@ command needs is checked here, once, from its entry in the table. Knows nothing 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import discord
+from discord import app_commands
 from discord.ext import commands as ext
 
+from discoclaw.bot import wire
 from discoclaw.bot.answers import (
     BUSY,
     NOT_ALLOWED,
@@ -37,28 +40,44 @@ from discoclaw.bot.cards.sending import NO_CARD, NotAsCard, send_card
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.choosing import as_shown
-from discoclaw.bot.commands.completion import Completion
 from discoclaw.bot.commands.context import OFF, CommandContext
-from discoclaw.bot.commands.outdated import answer_outdated
-from discoclaw.bot.commands.parsing import Misused, meant_by, read_back, resolve, values_of
-from discoclaw.bot.commands.slash import menus, reach, slash_commands
-from discoclaw.bot.commands.spec import Catalogue, Command, Found, Group, Missing, Values
+from discoclaw.bot.commands.parsing import (
+    Misused,
+    meant_by,
+    menus,
+    reach,
+    read_back,
+    resolve,
+    slash_commands,
+    values_of,
+)
+from discoclaw.bot.commands.reading import DM
+from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
+from discoclaw.bot.readers import may_read
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.texts import help as helping
+from discoclaw.bot.texts.history import teller
 from discoclaw.bot.voice.meant import voice_id
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.errors import ChatError, ChatUnavailable, Refused
+from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Held
-from discoclaw.core.text import clip
+from discoclaw.core.subject import user_subject
+from discoclaw.core.text import clip, normalise
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import paid_by
+from discoclaw.core.yours import yours
+from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Kept
+from discoclaw.recall.meant import holds
+from discoclaw.session.deadline import in_time
+from discoclaw.show.words import day, line
 
 log = logging.getLogger(__name__)
 
@@ -388,3 +407,140 @@ def _usage(found: Found, misused: Misused) -> str:
     if not reason:
         return f"Please use it like this: {usage}"
     return f"{reason[:1].upper()}{reason[1:]}. Please use it like this: {usage}"
+
+
+# ----------------------------------------------------------------------
+# What Discord offers while somebody types a slash command: memories, personas, changes, channels, zones.
+
+CHOICES = 25
+"""Discord's limit for autocompletion."""
+LONGEST_CHOICE = 100
+
+Named = Iterable[tuple[str, str]]
+"""What is shown, and the value it stands for."""
+
+
+class Completion:
+    """The completions of all parameters."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
+        self._of: Mapping[Completes, Callable[[Interaction, str], Coroutine[Any, Any, Named]]] = {
+            "memory": self._memories,
+            "persona": self._personas,
+            "change": self._changes,
+            "channel": self._channels,
+            "zone": self._zones,
+            "model": self._models,
+        }
+
+    async def complete(
+        self, what: Completes, interaction: Interaction, typed: str
+    ) -> list[app_commands.Choice[str]]:
+        """What fits what was typed so far; nothing for somebody who may not talk to the bot."""
+        if not await interaction.client.access.may_talk(interaction.user, interaction.guild):
+            return []
+        try:
+            if what != "model":
+                self._context.require("memory")
+            await interaction.client.look(interaction)
+            found = await in_time(self._of[what](interaction, typed))
+        except (MemoryFault, Refused):
+            return []
+        return [
+            app_commands.Choice(name=name[:LONGEST_CHOICE], value=value)
+            for name, value in islice(found, CHOICES)
+        ]
+
+    async def _memories(self, interaction: Interaction, typed: str) -> Named:
+        view = await self._context.store.view(_subject(interaction), self._persona_of(interaction))
+        wanted = normalise(typed)
+        return (
+            (yours(item.text), item.id)
+            for item in view.active()
+            if holds(f"{item.text} you your", typed) or wanted in item.id
+        )
+
+    async def _personas(self, interaction: Interaction, typed: str) -> Named:
+        branches = await self._context.store.branches(_subject(interaction))
+        wanted = typed.strip().casefold()
+        return [
+            (f"{branch.name} – {branch.persona}" if branch.persona else branch.name, branch.name)
+            for branch in branches.all.values()
+            if wanted in branch.name or wanted in branch.persona.casefold()
+        ]
+
+    async def _changes(self, interaction: Interaction, typed: str) -> Named:
+        history = await self._context.store.history(_subject(interaction))
+        done_by = teller(history, in_private=True)
+        wanted = typed.strip().casefold()
+        return [
+            (f"{line(done, 60)}, {day(ms_of_iso(commit.timestamp))} ({commit.id})", commit.id)
+            for commit in reversed(history.commits.values())
+            for done in [done_by(commit)]
+            if commit.id.startswith(wanted) or wanted in done.casefold()
+        ]
+
+    async def _channels(self, interaction: Interaction, typed: str) -> Named:
+        """The channels that the person can read, of those the bot listens in. Threads have to be typed."""
+        guild, person, wanted = interaction.guild, interaction.user, typed.strip().lstrip("#").casefold()
+        own = [("our direct messages", DM)] if wanted in "our direct messages" or wanted == DM else []
+        if guild is None or not isinstance(person, discord.Member):
+            return own
+        return own + [
+            (f"#{channel.name}", str(channel.id))
+            for channel in guild.channels
+            if wanted in channel.name.casefold()
+            and isinstance(channel, discord.abc.Messageable)
+            and interaction.client.listens(channel)
+            and may_read(channel, person)
+        ]
+
+    def _persona_of(self, interaction: Interaction) -> str | None:
+        channel: Any = interaction.channel
+        return self._context.places.of(wire.place_of(channel)) if channel is not None else None
+
+    async def _models(self, interaction: Interaction, typed: str) -> Named:
+        """The models that are known, and what was typed: any name may be one."""
+        wanted = typed.strip().casefold()
+        known = [name for name in self._context.settings.models if wanted in name.casefold()]
+        return [(name, name) for name in known] or [(typed, typed)]
+
+    async def _zones(self, interaction: Interaction, typed: str) -> Named:
+        """The server's zone, until something is typed."""
+        if not typed.strip():
+            return [(interaction.client.settings.timezone,) * 2]
+        return [(name, name) for name in await asyncio.to_thread(names_like, typed, CHOICES)]
+
+
+def _subject(interaction: Interaction) -> str:
+    return user_subject(str(interaction.user.id))
+
+
+# ----------------------------------------------------------------------
+# Slash commands and menus that Discord still offers, but that the bot no longer has, or has changed.
+
+OUTDATED = (
+    "That command has changed since Discord showed it to you. Reload Discord to see it as it is now; "
+    "`!memory help` lists all of them."
+)
+
+
+def answer_outdated(tree: app_commands.CommandTree[Any]) -> None:
+    """Have the tree tell people so; without that, Discord says that the bot did not respond."""
+    of_others = tree.on_error
+
+    async def on_error(interaction: discord.Interaction[Any], error: app_commands.AppCommandError) -> None:
+        if not isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
+            await of_others(interaction, error)
+            return
+        log.info("a command that Discord still offers is out of date: %s", error)
+        if interaction.type is discord.InteractionType.autocomplete:
+            return  # takes nothing but choices
+        try:
+            with discord_errors():
+                await interaction.response.send_message(OUTDATED, ephemeral=True)
+        except ChatError as unsent:
+            log.warning("somebody could not be told that a command is out of date: %s", unsent)
+
+    tree.error(on_error)

@@ -18,14 +18,13 @@ from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.order import union
 from discoclaw.core.presumed import PRESUMED, presumed_private
-from discoclaw.core.privacy import stricter
+from discoclaw.core.privacy import DmPrivacy, stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict
-from discoclaw.memory.exchange.collisions import known_and_new
 from discoclaw.memory.exchange.layout import MOST_LIVE, Content, Imported, Items, Records
-from discoclaw.memory.exchange.unmarked import has_unmarked, with_private
+from discoclaw.memory.exchange.unmarked import as_private, has_unmarked, with_private
 
 MOST_AHEAD_MS = 86_400_000
 """How far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
@@ -326,3 +325,53 @@ def _meet(draft: Draft, held: Item, item: Item, origin: Origin) -> None:
 
 def _left_out(item: Item, why: str) -> str:
     return f"{item.id} (“{item.text[:60]}”): {why}"
+
+
+# ----------------------------------------------------------------------
+# Which memories of a file collide with one that is remembered already, or with another of the file. Pure.
+
+
+def known_and_new(
+    items: Iterable[Item], draft: Draft, unmarked: AbstractSet[str], rule: DmPrivacy
+) -> tuple[list[tuple[Item, Item]], list[Item]]:
+    """The items that collide with another, each beside that one, and those that don't.
+
+    `unmarked` are the ids of those that may have been said in private; `rule` decides about them.
+    """
+    held, new = [], []
+    places = _Places(draft.items.values())
+    for item in items:
+        other = places.of(item)
+        # Repeating what is known, maybe in private, makes it no less open.
+        repeats = other is not None and normalise(other.text) == normalise(item.text)
+        if item.id in unmarked and not repeats:
+            item = as_private(item, rule)
+        if other is None:
+            places.add(item)
+            new.append(item)
+        else:
+            held.append((other, item))
+    return held, new
+
+
+class _Places:
+    """Finds the item, existing or just imported, that a new one would collide with."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._by: dict[tuple[str, str], Item] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        for place in self._places(item):
+            self._by.setdefault(place, item)
+
+    def of(self, item: Item) -> Item | None:
+        return next((self._by[place] for place in self._places(item) if place in self._by), None)
+
+    @staticmethod
+    def _places(item: Item) -> Sequence[tuple[str, str]]:
+        """By id, by key, and by text."""
+        key = item.facets.key if item.active else None
+        keyed = [("key", key)] if key is not None else []
+        return [("id", item.id), *keyed, (item.kind, normalise(item.text))]

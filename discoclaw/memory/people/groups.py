@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,7 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.profile import (
-    LONGEST_PURPOSE,
-    Group,
-    items_of,
-    notes_of,
-    tidy_name,
-)
+from discoclaw.core.profile import LONGEST_PURPOSE, MOST_MEMBERS, Group, items_of, notes_of, tidy_name
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.taken_back import Withdrawal
@@ -41,11 +35,41 @@ from discoclaw.memory.disk.files import in_thread, render_json, safe_id
 from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.erasing.group_index import GroupIndex
-from discoclaw.memory.people.group_entry import Entry, trimmed
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.people.groups_withdrawn import MESSAGES, GroupWithdrawal
 from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
+
+# ----------------------------------------------------------------------
+# One group in RAM: its file as it was read, and what was seen since. Knows nothing about files.
+
+
+@dataclass(slots=True)
+class Entry:
+    """One group in RAM. Until it is `read`, it has only what was seen since the start."""
+
+    group: Group = field(default=Group())
+    members: dict[str, str] = field(default_factory=dict)
+    """Names by id; the last speaker comes last."""
+    topic: str | None = None
+    content: bytes = b""
+    read: bool = False
+    unsaved: bool = False
+    written: int = 0
+    """When (ms) the file was last written."""
+    told: tuple[tuple[object, ...], str] | None = None
+    """The notes for prompts, and the view they were made from."""
+    people: tuple[str, Mapping[str, frozenset[str]]] | None = None
+    """The people whose words each item rests on, as of the commit that is named."""
+
+
+def trimmed(members: dict[str, str]) -> bool:
+    """Drop the members who have been silent longest. Returns whether there were too many."""
+    crowded = len(members) > MOST_MEMBERS
+    while len(members) > MOST_MEMBERS:
+        del members[next(iter(members))]
+    return crowded
+
 
 log = logging.getLogger(__name__)
 

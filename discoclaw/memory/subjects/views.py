@@ -6,18 +6,24 @@ this in a thread. Knows nothing about the durable file.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from discoclaw.core.event import Record
-from discoclaw.core.history import MAIN, Branches, History, as_shown
-from discoclaw.core.view import View
-from discoclaw.memory.disk.files import stamp_of
+from discoclaw.core.event import Commit, Record
+from discoclaw.core.history import MAIN, Branch, Branches, History, as_shown
+from discoclaw.core.item import Facets, Item, Source
+from discoclaw.core.pending import Pending
+from discoclaw.core.taken_back import TakenBack
+from discoclaw.core.text import normalise
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import Conflict, View
+from discoclaw.memory.disk.files import stamp_of, write_atomic
 from discoclaw.memory.disk.plain import log_at
 from discoclaw.memory.disk.port import Head, Held, Log
-from discoclaw.memory.subjects import snapshot
-from discoclaw.memory.subjects.growth import applied, follows
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
 SNAPSHOT_EVERY = 200
@@ -123,7 +129,7 @@ class SubjectViews:
 
     def _continue(self, lines: Log, content: bytes, generation: int) -> Ledger | None:
         """Load from the snapshot and the lines after it; None if that is impossible."""
-        if self._cached is None or len(content) < 100_000 or (known := snapshot.load(self._cached)) is None:
+        if self._cached is None or len(content) < 100_000 or (known := load(self._cached)) is None:
             return None
         hashed = hashlib.sha256(memoryview(content)[: known.size])
         if hashed.hexdigest() != known.digest:
@@ -146,7 +152,7 @@ class SubjectViews:
     def _save_snapshot(self, ledger: Ledger) -> None:
         if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not ledger.damage:
             view = self.branch_view(self.branches.current)
-            snapshot.save(self._cached, snapshot.Snapshot(ledger.size, ledger.digest, self.branches, view))
+            save(self._cached, Snapshot(ledger.size, ledger.digest, self.branches, view))
             self._unsaved = 0
 
     # ------------------------------------------------------------------ other processes
@@ -183,3 +189,148 @@ class SubjectViews:
         held, self._ledger.lines = self._ledger.lines, self._lines
         if isinstance(held, Held):
             held.release()
+
+
+# ----------------------------------------------------------------------
+# Applies the next record to the branches and views in RAM, without reading the history.
+
+
+def follows(record: Record, branches: Branches) -> bool:
+    """Whether a record comes after those that made `branches`."""
+    if ms_of_iso(record.timestamp) <= branches.last_ms:
+        return False
+    if isinstance(record, Commit):
+        known = branches.all.get(record.branch)
+        return known is not None and known.head == record.parent_id
+    made_again = record.action == "create" and record.branch in branches.all
+    return not made_again and record.action not in ("union", "mend")
+
+
+def applied(
+    record: Record, branches: Branches, views: dict[str, View], after: View | None = None
+) -> Branches:
+    """The branches after the next record; the `views` in RAM are updated too.
+
+    `after` is used as the view with the record if it belongs to that very commit.
+    """
+    if isinstance(record, Commit):
+        if record.branch in views:
+            if after is None or after.head != record.id:
+                after = views[record.branch].after(record)
+            views[record.branch] = after
+    elif record.action == "create" and record.branch not in branches.all:
+        for view in list(views.values()):
+            if view.head == record.head:
+                views[record.branch] = view
+    elif record.action == "delete":
+        views.pop(record.branch, None)
+    return branches.after(record)
+
+
+# ----------------------------------------------------------------------
+# A snapshot of a long ledger's view, so that a start need not fold ten thousand commits. Safe to delete.
+
+log = logging.getLogger(__name__)
+
+VERSION = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The branches and HEAD's view after the first `size` bytes of a ledger, whose SHA-256 is `digest`."""
+
+    size: int
+    digest: str
+    branches: Branches
+    view: View
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot. A failing disk is only a warning: nothing is lost without a snapshot."""
+    body = {
+        "version": VERSION,
+        "size": snapshot.size,
+        "digest": snapshot.digest,
+        "branches": asdict(snapshot.branches),
+        "view": _view_to_json(snapshot.view),
+    }
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        write_atomic(path, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode())
+    except OSError as error:
+        log.warning("%s could not be written: %s", path, error)
+
+
+def load(path: Path) -> Snapshot | None:
+    """The snapshot in a file, or None if there is no usable one."""
+    try:
+        seal, _, text = path.read_bytes().rstrip(b"\n").partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != seal:
+            return None
+        body = json.loads(text)
+        if body["version"] != VERSION:
+            return None
+        branches, view = _branches(body["branches"]), _view_from_json(body["view"])
+        return Snapshot(int(body["size"]), str(body["digest"]), branches, view)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _branches(value: Mapping[str, Any]) -> Branches:
+    made = Branches(**value)
+    return replace(
+        made,
+        all={name: Branch(**branch) for name, branch in value["all"].items()},
+        moves=tuple((ms, name) for ms, name in value["moves"]),
+    )
+
+
+def _view_to_json(view: View) -> dict[str, Any]:
+    return {
+        **{name: getattr(view, name) for name in (*_PLAIN, "sources")},
+        "items": [_item_to_json(item) for item in view.items.values()],
+        "conflicts": [asdict(conflict) for conflict in view.conflicts],
+        "taken_back": [asdict(one) for one in view.taken_back.values()],
+        "pending": [[one.event_id, one.at, one.question, *_item_to_json(one.item)] for one in view.pending],
+    }
+
+
+_PLAIN = ("last_event", "triples", "forgotten", "head", "updated_at", "commits")
+
+
+def _view_from_json(value: Mapping[str, Any]) -> View:
+    items = [_item(body, facets) for body, facets in value["items"]]
+    taken = [TakenBack(**{**one, "messages": tuple(one["messages"])}) for one in value["taken_back"]]
+    return View(
+        items={item.id: item for item in items},
+        conflicts=tuple(Conflict(**conflict) for conflict in value["conflicts"]),
+        sources={key: tuple(messages) for key, messages in value["sources"].items()},
+        taken_back={(one.item_id, normalise(one.text)): one for one in taken},
+        pending=tuple(Pending(key, _item(*item), at, asked) for key, at, asked, *item in value["pending"]),
+        **{name: value[name] for name in _PLAIN},
+    )
+
+
+def _item_to_json(item: Item) -> list[dict[str, Any]]:
+    return [item.to_json(), _facets_to_json(item.facets)]
+
+
+def _facets_to_json(facets: Facets) -> dict[str, Any]:
+    return {**asdict(facets), "links": sorted(facets.links)}
+
+
+def _item(body: Mapping[str, Any], facets: Mapping[str, Any]) -> Item:
+    triple = facets["triple"]
+    return Item(
+        id=body["id"],
+        kind=body["kind"],
+        text=body["text"],
+        tags=tuple(body["tags"]),
+        status=body["status"],
+        source=Source.from_json(body["source"]),
+        created_at=body["createdAt"],
+        updated_at=body["updatedAt"],
+        facets=Facets(
+            **{**facets, "links": frozenset(facets["links"]), "triple": tuple(triple) if triple else None}
+        ),
+    )

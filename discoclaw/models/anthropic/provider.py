@@ -7,23 +7,103 @@ doesn't read these: it trips over whatever one of them lacks. Everything else is
 import contextlib
 import logging
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, cast
 
+import anthropic
 import httpx2
-from anthropic import APIStatusError, AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient, Timeout, omit
+from anthropic import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncAnthropic,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    Timeout,
+    omit,
+    transform_schema,
+)
 from anthropic._models import FinalRequestOptions
-from anthropic.types import OutputConfigParam
+from anthropic.types import JSONOutputFormatParam, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 from pydantic import BaseModel
 
-from discoclaw.core.model import ModelRequest, Purpose
-from discoclaw.models.anthropic import wire
-from discoclaw.models.anthropic.errors import FAILURES
+from discoclaw.core.attached import Encoded
+from discoclaw.core.errors import (
+    ModelBadOutput,
+    ModelBadRequest,
+    ModelError,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelTimeout,
+    ModelUnreachable,
+)
+from discoclaw.core.model import (
+    AssistantTurn,
+    ModelRequest,
+    Purpose,
+    SystemBlock,
+    ToolResult,
+    ToolSpec,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+from discoclaw.core.text import scrub
 from discoclaw.models.anthropic.known import Known, known, resolve
 from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
 from discoclaw.models.body import in_pieces
+from discoclaw.models.failing import Failures, Told
+from discoclaw.models.finishing import Block, ContentBlocks, sendable
 from discoclaw.models.reading import bounded, parsed
+from discoclaw.models.refused import NO_TOOLS
+
+# ----------------------------------------------------------------------
+# What the errors of Anthropic's SDK mean. No class of the SDK leaves this package.
+
+# `models/failing` knows what an error with a status means.
+SDK_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
+    anthropic.HTTPNotImplementedError: ModelUnreachable,
+    anthropic.APITimeoutError: ModelTimeout,
+    anthropic.APIConnectionError: ModelUnreachable,
+    anthropic.RetryableError: ModelUnreachable,
+    anthropic.CredentialsError: ModelKeyRejected,
+    anthropic.APIResponseValidationError: ModelBadOutput,
+    anthropic.APIWebhookValidationError: ModelBadRequest,
+}
+
+# Base classes, raised when the SDK has no class of its own. When a new SDK class lands here, add it above.
+GENERIC_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
+    anthropic.InternalServerError: ModelUnreachable,
+    anthropic.APIStatusError: ModelUnreachable,
+    anthropic.APIError: ModelUnreachable,
+    anthropic.AnthropicError: ModelBadRequest,
+}
+
+USER_MESSAGES: Mapping[type[ModelError], str] = {
+    ModelKeyRejected: (
+        "The model refused my API key, so I can't answer. An admin has to check ANTHROPIC_API_KEY."
+    ),
+    ModelNotFound: (
+        "The server doesn't have the model I'm set up with. "
+        "An admin has to check DISCOCLAW_MODEL and ANTHROPIC_BASE_URL."
+    ),
+}
+"""For people: the errors whose way out is a setting of this provider."""
+
+
+def _told(error: APIStatusError) -> Told:
+    return Told(
+        str(error.api_message or error.message), (error.error_code, error.request_id), str(error.type or "")
+    )
+
+
+FAILURES: Final = Failures(
+    APIStatusError, APIConnectionError, _told, SDK_ERRORS, GENERIC_ERRORS, messages=USER_MESSAGES
+)
+
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +171,7 @@ class AnthropicModel(ServedModel):
         }
 
     def _schema(self, shape: type[BaseModel]) -> Mapping[str, object] | None:
-        return None if self._server.known(self.name) is not None else wire.schema_of(shape)
+        return None if self._server.known(self.name) is not None else schema_of(shape)
 
     def _output(self, purpose: Purpose, shape: type[BaseModel] | None) -> OutputConfigParam:
         """How much the model should think, and the shape of its answer, as far as the server knows these."""
@@ -99,7 +179,7 @@ class AnthropicModel(ServedModel):
         if about is not None and EFFORTS[purpose] in about.efforts:
             output["effort"] = EFFORTS[purpose]
         if shape is not None and (about is not None or not self._server.is_own):
-            output["format"] = wire.format_param(shape)
+            output["format"] = format_param(shape)
         return output
 
     @asynccontextmanager
@@ -110,15 +190,15 @@ class AnthropicModel(ServedModel):
         if self._temperature is not None and "temperature" not in out:
             # The SDK dropped this parameter: current models reject it, but local servers still use it.
             extra = {"temperature": self._temperature}
-        tools = wire.tools_param(request.tools, out)
+        tools = tools_param(request.tools, out)
         may_call = request.may_call or "tool_choice" in out
         output = self._output(request.purpose, shape)
         with _logged_warnings():
             call = self._server.sdk.messages.stream(
                 model=self.name,
                 max_tokens=request.max_tokens,
-                system=wire.system_param(request.system, out) or omit,
-                messages=wire.messages_param(request.turns, self.name),
+                system=system_param(request.system, out) or omit,
+                messages=messages_param(request.turns, self.name),
                 tools=tools or omit,
                 # The tools stay in the request: what was sent before must not change.
                 tool_choice={"type": "none"} if tools and not may_call else omit,
@@ -147,3 +227,111 @@ def _logged_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         log.warning("%s", warning.message)
+
+
+# ----------------------------------------------------------------------
+# Core values to the Messages API's JSON, and its message back to core values. Pure: nothing is sent here.
+
+MAX_BREAKPOINTS = 4
+"""Cache breakpoints that the API accepts in one request."""
+
+
+def system_param(blocks: Sequence[SystemBlock], out: Collection[str] = ()) -> list[TextBlockParam] | str:
+    """The system prompt. A blank block is left out, and its breakpoint moves to the block before it.
+
+    Of more than four breakpoints the last four are kept: they cover the longest prefixes. `out` are fields
+    that the server refuses; without blocks it is one text.
+    """
+    texts: list[TextBlockParam] = []
+    marked: list[TextBlockParam] = []
+    for block in blocks:
+        if block.text.strip():
+            texts.append({"type": "text", "text": scrub(block.text)})
+        if block.cache and texts and texts[-1] not in marked[-1:]:
+            marked.append(texts[-1])
+    if "tools" in out:
+        texts.append({"type": "text", "text": NO_TOOLS})
+    if "system" in out:
+        return "\n\n".join(one["text"] for one in texts)
+    for param in marked[-MAX_BREAKPOINTS:] if "cache_control" not in out else ():
+        param["cache_control"] = {"type": "ephemeral"}
+    return texts
+
+
+def tools_param(tools: Sequence[ToolSpec], out: Collection[str] = ()) -> list[ToolParam]:
+    """The tools the model may call, without what is `out`; a breakpoint is where a tool asks for one."""
+    params: list[ToolParam] = []
+    for tool in tools if "tools" not in out else ():
+        param = ToolParam(name=tool.name, description=tool.description, input_schema=dict(tool.schema))
+        if tool.cache and "cache_control" not in out:
+            param["cache_control"] = {"type": "ephemeral"}
+        params.append(param)
+    return params
+
+
+def messages_param(turns: Sequence[Turn], model: str) -> list[MessageParam]:
+    """The conversation so far, for `model`: another model's thoughts are left out.
+
+    Empty turns are left out too, and neighbours of one role become one message. The API merges neighbours
+    itself, but some local servers reject roles that don't alternate.
+    """
+    roles = [
+        ("assistant" if isinstance(turn, AssistantTurn) else "user", _content(turn, model)) for turn in turns
+    ]
+    messages = groupby((one for one in roles if one[1]), key=itemgetter(0))
+    # The blocks of `raw` are the provider's own JSON, for which we have no types.
+    return [
+        cast(MessageParam, {"role": role, "content": [block for _, content in run for block in content]})
+        for role, run in messages
+    ]
+
+
+@lru_cache(maxsize=32)  # pydantic takes 10 ms to write extraction's, and every call needs it once or twice
+def schema_of(shape: type[BaseModel]) -> dict[str, object]:
+    """The JSON schema of `shape`, as far as the API takes it."""
+    return transform_schema(shape)
+
+
+def format_param(shape: type[BaseModel]) -> JSONOutputFormatParam:
+    """The parameter that makes the server enforce the JSON schema of `shape`."""
+    return {"type": "json_schema", "schema": schema_of(shape)}
+
+
+def _content(turn: Turn, model: str) -> list[Block]:
+    match turn:
+        case UserTurn(text, media=media):
+            return [*(block for one in media for block in _media(one)), *_text(text)]
+        case ToolTurn(results):
+            return [_result(result) for result in results]
+        # Thinking blocks go back unchanged, with their signature; only blank text, which the API rejects, is
+        # dropped.
+        case AssistantTurn(raw=ContentBlocks() as raw):
+            kept = raw.sent_to(model)
+            return [
+                block for block in kept if block.get("type") != "text" or str(block.get("text", "")).strip()
+            ]
+        case AssistantTurn(text, calls):
+            return _text(text) + [
+                sendable({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})
+                for call in calls
+            ]
+
+
+def _media(one: Encoded) -> list[Block]:
+    """A picture or document. A line before a picture has what the text calls it; a document has a title.
+
+    The line has no name that a person chose, which would stand outside every quotation.
+    """
+    source = {"type": "base64", "media_type": one.type, "data": one.data}
+    if one.kind == "document":
+        return [{"type": "document", "source": source, "title": scrub(one.label)}]
+    return [*_text(f"{one.label}:"), {"type": "image", "source": source}]
+
+
+def _text(text: str) -> list[Block]:
+    return [{"type": "text", "text": scrub(text)}] if text.strip() else []
+
+
+def _result(result: ToolResult) -> Block:
+    text = scrub(result.text) if result.text.strip() else "(no output)"
+    return {"type": "tool_result", "tool_use_id": result.call_id, "content": text, "is_error": result.failed}

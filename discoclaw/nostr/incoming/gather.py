@@ -4,17 +4,23 @@ CPU work is done in batches, in threads, so that a running bot keeps answering.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
-from discoclaw.core.errors import RelayUnreachable
-from discoclaw.core.subject import group_of, user_of
-from discoclaw.nostr.event import Event
-from discoclaw.nostr.incoming.read_views import ViewReader
+from discoclaw.core.errors import MemoryFault, NostrError, RelayUnreachable, SettingsError, UnreadableContent
+from discoclaw.core.profile import Group, Profile
+from discoclaw.core.subject import dm_of, group_of, group_subject, user_of, user_subject
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import SESSION
+from discoclaw.memory.conversations.clears import clear_of
+from discoclaw.memory.disk.files import safe_id
+from discoclaw.memory.people import choices
+from discoclaw.memory.people.tool_calls import call_of
+from discoclaw.nostr.event import Event, public_key
 from discoclaw.nostr.incoming.rebuild import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.incoming.report import Progress, RelayReport
-from discoclaw.nostr.incoming.restore_views import RecoveredViews
+from discoclaw.nostr.incoming.restore_views import Dated, RecoveredViews, Summary
 from discoclaw.nostr.incoming.selection import (
     DecryptedEvent,
     EventCollector,
@@ -23,12 +29,23 @@ from discoclaw.nostr.incoming.selection import (
     decrypted,
     is_tombstone,
 )
-from discoclaw.nostr.incoming.units import UnitLookup, with_units
-from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, NPUB, Names
+from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, LENGTHS, NPUB, Names
+from discoclaw.nostr.outgoing.views import CHOSEN
 from discoclaw.nostr.relays.pages import FetchResult
 from discoclaw.nostr.relays.paging import OnEvents
 from discoclaw.nostr.relays.wire import Filter
-from discoclaw.nostr.schemas import APP, DELETE, OWN_KINDS, Address, Codec
+from discoclaw.nostr.schemas import (
+    APP,
+    CLEAR,
+    DELETE,
+    OWN_KINDS,
+    PREFERENCE,
+    SUMMARY,
+    TOOL,
+    TOPICS,
+    Address,
+    Codec,
+)
 
 BATCH = 256
 """Events that are decrypted at once: about a twentieth of a second."""
@@ -206,3 +223,213 @@ def _relay_report(
 ) -> RelayReport:
     events, missing = collector.count_of(relay.url), collector.missing(relay.url, current)
     return RelayReport(relay.url, events, result.complete, result.reason, missing, result.bad)
+
+
+# ----------------------------------------------------------------------
+# Reads views (events other than ledger records) back into the values that our files hold.
+
+MAX_SUMMARY_CHARS: Final = 20_000
+"""Longest accepted summary, in characters: the highest value of DISCOCLAW_SUMMARY_MAX_CHARS."""
+
+
+class ViewReader:
+    """Reads events into `views`. `units` gets the unit of each address whose event names it.
+
+    `people` and `channels` are ids known from elsewhere, for profiles by other programs that name no id.
+    """
+
+    def __init__(self, names: Names, *, people: Iterable[str] = (), channels: Iterable[str] = ()) -> None:
+        self.views = RecoveredViews()
+        self.units: dict[Address, str] = {}
+        self._names = names
+        self._people = list(people)
+        self._channels = list(channels)
+        self._readers: Mapping[int, Callable[[DecryptedEvent], str | None]] = {
+            APP: self._record,
+            SUMMARY: self._summary,
+            TOOL: self._call,
+            CLEAR: self._clear,
+            PREFERENCE: self._skip,
+            TOPICS: self._skip,
+        }
+
+    def read(self, events: Iterable[DecryptedEvent]) -> list[UnreadableEvent]:
+        """Read events, one for each address. Returns those that can't be used."""
+        unreadable = []
+        # Two addresses can be about the same person (16 or 32 hex digits). The later event wins, so it is
+        # read last; of a tie the lower id, as everywhere.
+        for one in sorted(
+            sorted(events, key=lambda one: one.event.id, reverse=True), key=lambda one: one.event.created_at
+        ):
+            try:
+                unit = self._readers[one.event.kind](one)
+            except (UnreadableContent, MemoryFault, NostrError) as why:
+                unreadable.append(UnreadableEvent(one.event, str(why)))
+                continue
+            if unit is not None:
+                self.units[one.address] = unit
+        return unreadable
+
+    def _skip(self, one: DecryptedEvent) -> str | None:
+        return None
+
+    # ------------------------------------------------------------------ people and channels
+
+    def _record(self, one: DecryptedEvent) -> str:
+        d = one.event.d
+        if d.startswith(CHOICES):
+            return self._choices(one)
+        is_person = d.startswith(NPUB)
+        if not is_person and not d.startswith(GROUP):
+            raise UnreadableContent("its address has an unknown form")
+        fits: Callable[[str, str], bool]
+        fits = self._names.matches if is_person else self._names.matches_channel
+        stated, pseudonym = one.body.get("x_discord"), _pseudonym(d.rpartition(":")[2])
+        known = (
+            [safe_id(stated)] if isinstance(stated, str) else self._people if is_person else self._channels
+        )
+        key = next((key for key in known if fits(pseudonym, key)), None)
+        if key is None:
+            raise UnreadableContent("it names nobody we know, or its address belongs to somebody else")
+        body = {name: value for name, value in one.body.items() if name != "x_discord"}
+        try:
+            (self._profile if is_person else self._group)(key, body, one.event.created_at)
+        except ValueError as why:
+            raise UnreadableContent(str(why)) from None
+        return user_subject(key) if is_person else group_subject(key)
+
+    def _choices(self, one: DecryptedEvent) -> str:
+        try:
+            self.views.choices |= choices.checked(one.body["people"])
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise UnreadableContent("it has no valid list of people's choices") from None
+        return CHOSEN
+
+    def _profile(self, user_id: str, body: dict[str, Any], at: int) -> None:
+        self.views.profiles[user_id] = Dated(Profile.from_json(body), at)
+
+    def _group(self, channel_id: str, body: dict[str, Any], at: int) -> None:
+        members = body.pop("x_members", None)
+        if members is not None:  # `members` itself has pseudonyms
+            body["members"] = members
+        self.views.groups[channel_id] = Dated(Group.from_json(body), at)
+
+    # ------------------------------------------------------------------ conversations
+
+    def _summary(self, one: DecryptedEvent) -> str:
+        body, session = one.body, self._session(one)
+        text, at = body.get("summary"), body.get("x_updated_at")
+        at = one.event.created_at * 1000 if at is None else at
+        if not isinstance(text, str) or len(text) > MAX_SUMMARY_CHARS or not valid_ms(at):
+            raise UnreadableContent("it is not a valid summary")
+        seen: dict[str, Any] | None = None
+        if isinstance(up_to := body.get("x_up_to"), str):
+            count = body.get("message_count")
+            seen = {"upTo": up_to, **({"count": count} if isinstance(count, int) and count else {})}
+        people = body.get("x_people")
+        if isinstance(people, list) and all(isinstance(user, str) for user in people):
+            self.views.summaries[session] = Summary(text, at, seen, {"session": session, "people": people})
+        else:
+            self.views.summaries[session] = Summary(text, at, seen)
+        return f"{SESSION}{session}"
+
+    def _call(self, one: DecryptedEvent) -> str:
+        body = one.body
+        call = call_of(
+            {
+                "id": body.get("x_id"),
+                "at": body.get("x_ms"),
+                "tool": body.get("tool_name"),
+                "ok": body.get("success"),
+                "content": body.get("content"),
+                "channel": body.get("x_channel"),
+                "session": body.get("x_session"),
+                "private": body.get("x_private"),
+            }
+        )
+        user_id = body.get("x_discord")
+        if call is None or not isinstance(user_id, str):
+            raise UnreadableContent("it is not a valid tool call, or doesn't name its person")
+        subject = user_subject(safe_id(user_id))
+        self.views.calls.setdefault(subject, []).append(call)
+        return subject
+
+    def _clear(self, one: DecryptedEvent) -> str:
+        body, session = one.body, self._session(one)
+        fields = {"id": body.get("x_id"), "at": body.get("x_ms"), "session": session, "by": body.get("x_by")}
+        if (clear := clear_of(fields)) is None:
+            raise UnreadableContent("it is not a valid clear marker")
+        self.views.clears.append(clear)
+        return f"{SESSION}{session}"
+
+    def _session(self, one: DecryptedEvent) -> str:
+        """The conversation that an event names. Its address has to match."""
+        session = one.body.get("x_session")
+        if not isinstance(session, str):
+            raise UnreadableContent("it does not name its conversation")
+        if not one.event.d.startswith(f"{self._names.history_key(session)}:"):
+            raise UnreadableContent("its address belongs to another conversation")
+        return session
+
+
+def _pseudonym(text: str) -> str:
+    """The pseudonym in an address, in hex. Snowclaw's code writes it as a full npub, against its own spec."""
+    if len(text) in LENGTHS or not text.startswith("npub1"):
+        return text
+    try:
+        return public_key(text)
+    except SettingsError:
+        return text
+
+
+# ----------------------------------------------------------------------
+# Finds the unit of an address when its event doesn't name it, by computing the addresses of all known
+# units.
+
+_CHANNEL = "discord:channel:"
+
+
+class UnitLookup:
+    """Knows the addresses that units of these subjects and conversations (session keys) can have."""
+
+    def __init__(self, names: Names, subjects: Iterable[str], sessions: Iterable[str] = ()) -> None:
+        self._names = names
+        self._ledgers: dict[str, str] = {}
+        self._others: dict[Address, str] = {}
+        for subject in subjects:
+            self._add(subject)
+        for session in sessions:
+            self._add_session(session)
+
+    def __call__(self, address: Address) -> str | None:
+        """The unit of an address; None if it belongs to none of them."""
+        kind, d = address
+        if kind == APP and d.startswith(LEDGER):
+            return self._ledgers.get(d[: d.find(":", len(LEDGER)) + 1])
+        return self._others.get(address)
+
+    def _add(self, subject: str) -> None:
+        names = self._names
+        self._ledgers[names.ledger_prefix(subject)] = subject
+        if (user_id := user_of(subject)) is not None:
+            self._others[APP, names.profile(user_id)] = subject
+            self._others[PREFERENCE, f"{names.user_key(user_id)}:preference"] = subject
+            self._add_session(dm_of(user_id))
+        elif (channel_id := group_of(subject)) is not None:
+            self._others[APP, names.group(channel_id)] = subject
+            self._others[TOPICS, f"{names.group_key(channel_id)}:subscription_state"] = subject
+            self._add_session(f"{_CHANNEL}{channel_id}")
+
+    def _add_session(self, session: str) -> None:
+        try:
+            self._others[SUMMARY, f"{self._names.history_key(session)}:summary"] = f"{SESSION}{session}"
+        except NostrError:
+            return  # this conversation is not mirrored
+
+
+def with_units(
+    units: Mapping[Address, str], addresses: Iterable[Address], known: UnitLookup
+) -> dict[Address, str]:
+    """The units of these addresses, as far as they are known."""
+    found = {address: units.get(address) or known(address) for address in addresses}
+    return {address: unit for address, unit in found.items() if unit is not None}

@@ -14,6 +14,7 @@ signatures, or what was published before.
 """
 
 import hashlib
+import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,30 +22,44 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from discoclaw.core.errors import MemoryFault, NostrError
-from discoclaw.core.profile import Group, Profile
+from discoclaw.core.item import by_newest
+from discoclaw.core.privacy import may_show
+from discoclaw.core.profile import Group, Profile, preference_text
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.subject import group_of, group_subject, person_of, user_of, user_subject
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
+from discoclaw.core.view import View
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.conversations.clears import clear_of
+from discoclaw.memory.conversations.clears import Clear, clear_of
 from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
+from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people import choices, tool_calls
-from discoclaw.memory.people.tool_calls import call_of
+from discoclaw.memory.people.tool_calls import Call, call_of
+from discoclaw.nostr.encryption import canonical
+from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import CHOICES, Names
 from discoclaw.nostr.outgoing import ledger_view
-from discoclaw.nostr.outgoing.files import json_object, parse_file, read_file, read_lines
 from discoclaw.nostr.outgoing.ledger_view import (
     CONFIDENTIAL_MARK,
     NOTHING_CONFIDENTIAL,
     Confidential,
     LedgerContent,
 )
-from discoclaw.nostr.outgoing.payloads import Payloads, SummaryContent
-from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, EventTemplate
+from discoclaw.nostr.schemas import (
+    APP,
+    CLEAR,
+    PREFERENCE,
+    SUMMARY,
+    TOOL,
+    TOPICS,
+    EventTemplate,
+    clear_body,
+    tool_body,
+    unique,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -331,3 +346,240 @@ def _confidential(ledger: LedgerContent, known: int) -> tuple[Confidential, int]
     now = Confidential.of(line.record for line in ledger.lines)
     before = Confidential.of(line.record for line in ledger.lines if line.start < known)
     return now, known if now.items == before.items else 0
+
+
+# ----------------------------------------------------------------------
+# Reads files of the memory that may be missing or damaged. A failure is logged and returned, never raised.
+
+
+def read_file(folder: Documents, name: str) -> bytes | None:
+    """The content of a file: b"" if it doesn't exist, None when the disk fails, which is logged."""
+    try:
+        return folder.read(name)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        log.warning("cannot read %s, so it is not mirrored: %s", folder.folder / name, error)
+        return None
+
+
+def parse_file(folder: Documents, name: str, parse: Callable[[object], T]) -> T | None:
+    """The parsed `<name>.json`; None if it doesn't exist or can't be read, which is logged."""
+    content = read_file(folder, f"{name}.json")
+    if not content:
+        return None
+    try:
+        return parse(json.loads(content))
+    except (ValueError, RecursionError) as error:
+        log.warning("cannot mirror %s: %s", folder.folder / f"{name}.json", error)
+        return None
+
+
+def json_object(content: bytes | None) -> dict[str, Any]:
+    """The JSON object in a file's content; an empty one for anything else."""
+    try:
+        value = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read_lines(lines: Log, parse: Callable[[object], T | None]) -> tuple[list[T], bool]:
+    """The parsed lines of a log, and whether all of them could be read."""
+    try:
+        content = lines.read()
+    except OSError as error:
+        log.warning("cannot read %s, so it is not mirrored: %s", lines.path, error)
+        return [], False
+    found, all_read = [], True
+    for line in filter(bytes.strip, content.split(b"\n")):
+        try:
+            one = parse(json.loads(line))
+        except (ValueError, RecursionError):
+            one = None
+        if one is not None:
+            found.append(one)
+        all_read &= one is not None
+    return found, all_read
+
+
+# ----------------------------------------------------------------------
+# Payloads in the schemas of Snowclaw and Aman, made from the values that our files hold.
+
+WITHHELD: Final = "(confidential)"
+"""Replaces a tool's answer that quotes something confidential."""
+MIN_QUOTE: Final = 8
+"""A cut-off answer that ends in this many characters of a confidential text counts as quoting it."""
+MAX_BODY_BYTES: Final = MAX_PLAINTEXT - 200
+"""Longest payload: it leaves room for the time, which is filled in when the event is signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryContent:
+    """A conversation's summary: session key, text and time (ms).
+
+    As far as known also the number of messages in it, the newest one's id, and the ids of its authors.
+    """
+
+    session: str
+    text: str
+    at: int
+    count: int = 0
+    up_to: str | None = None
+    people: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Makes the templates of one bot. `names` has its pseudonyms."""
+
+    names: Names
+    redactor: Redactor
+
+    # ------------------------------------------------------------------ people
+
+    def profile(
+        self, user_id: str, profile: Profile, confidential: Confidential, *, is_owner: bool
+    ) -> EventTemplate:
+        """A person's profile."""
+        body = self.redactor.value(profile.published(is_owner=is_owner))
+        body["notes"] = self._clean(text for text in profile.notes if text not in confidential.texts)
+        body["preferences"] = {
+            self.redactor.clean(key): self.redactor.clean(text)
+            for key, text in profile.preferences.items()
+            if confidential.texts.isdisjoint((text, preference_text(key, text)))
+        }
+        body["x_discord"] = user_id
+        return EventTemplate(
+            APP, self.names.profile(user_id), fitting(body, "notes", "preferences", "display_names")
+        )
+
+    def preference(self, user_id: str, view: View, confidential: Confidential) -> EventTemplate | None:
+        """A person's preferences, one sentence a line, newest first; None if there are none.
+
+        It may be published as plaintext only if nothing in it is private.
+        """
+        found = (item for item in view.active() if item.kind == "preference" and may_show(item, in_dm=True))
+        items = sorted((item for item in found if item.id not in confidential.items), key=by_newest)
+        if not items:
+            return None
+        hk, is_open = self.names.user_key(user_id), all(may_show(item, in_dm=False) for item in items)
+        # Oldest first, because `fitting` drops the first entries; reversed again below.
+        lines = self._clean(item.text for item in reversed(items))
+        body: dict[str, Any] = {"history_key": hk, "preference": lines, "updated_at": None}
+        if not is_open:  # in the payload, so that turning private makes it another version
+            body["x_private"] = True
+        body = fitting(body, "preference")
+        body["preference"] = "\n".join(reversed(body["preference"]))
+        return EventTemplate(PREFERENCE, f"{hk}:preference", body, hk=hk, plaintext_ok=is_open)
+
+    def tool(self, user_id: str, call: Call, confidential: Confidential) -> EventTemplate:
+        """A tool call, made while answering a person."""
+        names, in_dm = self.names, person_of(call.session) is not None
+        try:
+            hk = names.history_key(call.session)
+        # A call outside of any conversation we mirror belongs to the person.
+        except NostrError:
+            hk = names.user_key(user_id)
+        quotes = any(_quotes(call.content, text) for text in confidential.texts)
+        body = tool_body(
+            hk,
+            tool_name=self.redactor.clean(call.tool),
+            success=call.ok,
+            content=WITHHELD if quotes else self.redactor.clean(call.content),
+            sender=names.user(user_id)[:32],
+            # A DM has a channel id too, but in Aman's schema it has no group.
+            group=names.channel(call.channel)[:32] if call.channel is not None and not in_dm else None,
+            at=call.at // 1000,
+            id=call.id,
+            ms=call.at,
+            channel=call.channel,
+            session=call.session,
+            private=call.private,
+            discord=user_id,
+        )
+        return unique(TOOL, hk, body, salt=names.keyed_hash(canonical(body)), at=call.at // 1000)
+
+    # ------------------------------------------------------------------ groups
+
+    def group(
+        self, channel_id: str, group: Group, confidential: Confidential, *, h: str = ""
+    ) -> list[EventTemplate]:
+        """A channel's group memory, and its themes as topics. `h` is its group on a NIP-29 relay."""
+        hk, body = self.names.group_key(channel_id), self.redactor.value(group.to_json())
+        decisions = [(text, when) for text, when in group.decisions if text not in confidential.texts]
+        # Pseudonyms for other readers; our own ids are in `x_members`.
+        body["members"] = [[self.names.user(user)[:32], name] for user, name in body["members"]]
+        body["themes"] = self._clean(text for text in group.themes if text not in confidential.texts)
+        body["decisions"] = [[self.redactor.clean(text), when] for text, when in decisions]
+        body["x_members"] = self.redactor.value(group.members)
+        body["x_discord"] = channel_id
+        fits = fitting(body, "decisions", "themes", "members", "x_members")
+        templates = [EventTemplate(APP, self.names.group(channel_id), fits, group=h)]
+        if fits["themes"]:
+            topics = {"history_key": hk, "topics": fits["themes"], "updated_at": None}
+            templates.append(EventTemplate(TOPICS, f"{hk}:subscription_state", topics, hk=hk))
+        return templates
+
+    # ------------------------------------------------------------------ conversations
+
+    def summary(self, summary: SummaryContent, cleared: int) -> EventTemplate:
+        """A summary. It is dated after the second of the last clear (ms): Aman's readers hide older ones."""
+        hk = self.names.history_key(summary.session)
+        body: dict[str, Any] = {
+            "history_key": hk,
+            "summary": self.redactor.clean(summary.text),
+            "message_count": summary.count,
+            "updated_at": None,
+            "x_session": summary.session,
+            "x_updated_at": summary.at,
+            "x_up_to": summary.up_to,
+        }
+        if person_of(summary.session) is None:
+            body["x_people"] = list(summary.people)
+        at = max(summary.at // 1000, cleared // 1000 + 1)
+        return EventTemplate(SUMMARY, f"{hk}:summary", fitting(body), at, hk)
+
+    def clear(self, one: Clear) -> EventTemplate:
+        """The marker that a conversation was cleared."""
+        hk, at = self.names.history_key(one.session), one.at // 1000
+        sender = self.names.user(one.by)[:32] if one.by is not None else None
+        body = clear_body(hk, sender=sender, at=at, id=one.id, ms=one.at, session=one.session, by=one.by)
+        return unique(CLEAR, hk, body, salt=self.names.keyed_hash(canonical(body)), at=at)
+
+    def _clean(self, texts: Iterable[str]) -> list[str]:
+        return [self.redactor.clean(text) for text in texts]
+
+
+def _quotes(content: str, text: str) -> bool:
+    """Whether an answer contains a text, or was cut off in the middle of it."""
+    if text in content:
+        return True
+    kept = content.removesuffix("…")
+    return kept != content and any(text.startswith(kept[at:]) for at in range(len(kept) - MIN_QUOTE + 1))
+
+
+def fitting(body: Mapping[str, Any], *fields: str) -> dict[str, Any]:
+    """A body that fits into one event: first entries of these fields are dropped, field by field.
+
+    Raises NostrError when that isn't enough.
+    """
+    fits = dict(body)
+    for name in fields:
+        while fits[name] and (over := _over(fits)) > 0:
+            fits[name] = _shorter(fits[name], over)
+    if (over := _over(fits)) > 0:
+        raise NostrError(f"{over} bytes too long for one event")
+    return fits
+
+
+def _over(body: Mapping[str, Any]) -> int:
+    return len(canonical(body).encode("utf-8")) - MAX_BODY_BYTES
+
+
+def _shorter(entries: Any, over: int) -> Any:
+    """A list or an object without its first entries, which together have at least `over` bytes."""
+    rest = list(entries.items()) if isinstance(entries, Mapping) else list(entries)
+    while rest and over > 0:
+        over -= len(canonical(rest.pop(0)).encode("utf-8"))
+    return dict(rest) if isinstance(entries, Mapping) else rest

@@ -30,7 +30,6 @@ from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.tools.schema import lean
 from discoclaw.show.withdrawn import withdrawn
 
 log = logging.getLogger(__name__)
@@ -297,3 +296,30 @@ async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
 
 def _no_object(call: ToolCall) -> str:
     return f"{call.name} was not called correctly: its input is not a JSON object that can be read; try again"
+
+
+# ----------------------------------------------------------------------
+# A tool's input schema without what a model needs not read. The code checks every input anyway.
+
+_NEEDLESS = frozenset({"title", "minLength", "maxLength"})
+
+
+def lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an input, with what a call consists of and its limits in numbers."""
+    fields = {name: _field(field) for name, field in schema["properties"].items()} if schema else {}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": fields, **required, "additionalProperties": False}
+
+
+def _field(given: Mapping[str, Any]) -> dict[str, Any]:
+    field = {name: value for name, value in given.items() if name not in _NEEDLESS}
+    kinds = [kind for kind in field.pop("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        field = {**_field(kinds[0]), **field}
+    elif kinds:
+        field["anyOf"] = [_field(kind) for kind in kinds]
+    if field.get("default", "") in (None, "", []):
+        field.pop("default", None)
+    if isinstance(field.get("items"), Mapping):
+        field["items"] = _field(field["items"])
+    return field

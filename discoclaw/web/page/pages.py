@@ -1,24 +1,39 @@
 """The pages: what is read for each of them, the ways in and out, and the form of the settings."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from aiohttp import web
 from yarl import URL
 
-from discoclaw.core.errors import Refused
+from discoclaw.core.budgets import Spent
+from discoclaw.core.errors import DiscoClawError, Refused
 from discoclaw.core.health import worst_first
 from discoclaw.core.live import GLOBAL, Scope, parse_scope
+from discoclaw.core.live_fields import (
+    Field,
+    changed_words,
+    has_lines,
+    longest,
+    options,
+    typed_value,
+    value_words,
+)
 from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.policy import FIELDS
 from discoclaw.core.privacy import may_show
+from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, this_month
+from discoclaw.memory.live import FILE
+from discoclaw.session.live_settings import FIXED, LiveSettings, Row
+from discoclaw.usage.accounts import Accounts
 from discoclaw.web.page.access import LONGEST_S, Access, Session, TooManyTries
-from discoclaw.web.page.configuration import OWN_SIGNATURE, Configuration
 from discoclaw.web.page.guard import ENTER, MOST_BYTES, Guard, see
-from discoclaw.web.page.reading import Reading
 from discoclaw.web.page.rendering import STATIC, Templates
 from discoclaw.web.page.sources import Sources
-from discoclaw.web.page.usage import MOST_GROUPS, NOBODY, usage_of
 
 NAVIGATION: Final = (
     ("/", "Overview"),
@@ -280,3 +295,289 @@ def _scope_of(text: str) -> Scope:
         return parse_scope(text)
     except Refused:
         return GLOBAL
+
+
+# ----------------------------------------------------------------------
+# The live configuration as the page shows and changes it: the same fields and the same way as `/settings`.
+
+OWN_SIGNATURE = f"{FIXED[:1].upper()}{FIXED[1:]}; `discoclaw config set` signs another value."
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A field at a scope, as it is shown. `own` is its value in the form, "" if the scope has none.
+
+    `by` is the id of whoever set it and `at` when (ms), if that is known.
+    """
+
+    field: Field
+    value: str
+    origin: str
+    own: str
+    fixed: bool
+    options: Sequence[tuple[str, str]]
+    lines: bool
+    longest: int
+    by: str = ""
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A scope that has settings of its own, and what they are."""
+
+    scope: str
+    values: str
+    signed: bool
+
+
+class Configuration:
+    """Shows and changes the live configuration."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    @property
+    def _settings(self) -> LiveSettings:
+        return self._sources.live.settings
+
+    async def settings(self, scope: Scope) -> list[Setting]:
+        """Every field that makes sense at a scope."""
+        await self._settings.refresh()
+        return [self._setting(scope, row) for row in self._settings.rows(scope)]
+
+    def overrides(self) -> list[Override]:
+        """All scopes with settings of their own."""
+        found = []
+        for one in self._settings.places.live.overrides():
+            values = (
+                f"{FIELDS[name].title}: {value_words(FIELDS[name], value)}"
+                for name, value in one.overrides.items()
+            )
+            found.append(Override(str(one.scope), "; ".join(values), one.source == "event"))
+        return found
+
+    async def change(self, form: Mapping[str, str]) -> str:
+        """Change what a form names, and return a sentence about it. Raises Refused."""
+        scope = parse_scope(form["scope"])
+        await self._settings.refresh()
+        field = self._settings.row(scope, form["field"]).field
+        value = None if "unset" in form else typed_value(field, form["value"])
+        if not await self._settings.change(scope, field.name, value, self._sources.live.by):
+            return f"{field.title} was that already."
+        return f"{field.title} {changed_words(field, value)}."
+
+    def titled(self, scope: Scope) -> str:
+        """A scope in words."""
+        if scope == GLOBAL:
+            return "everywhere"
+        if scope.kind == "user":
+            return f"person {scope.id}"
+        name = self._sources.names.channel(scope.id) if scope.raw else ""
+        return f"#{name}" if name else f"channel {scope.id}"
+
+    def _setting(self, scope: Scope, row: Row) -> Setting:
+        field, changed = row.field, row.changed
+        own = "" if row.own is None else str(row.own)
+        if isinstance(row.own, bool):
+            own = value_words(field, row.own)  # which is how it is chosen
+        return Setting(
+            field=field,
+            value=self._settings.words(row, self._sources.live.place(scope)),
+            origin=self._origin(scope, row),
+            own=own,
+            fixed=row.fixed,
+            options=options(field),
+            lines=has_lines(field),
+            longest=longest(field),
+            by=changed.by if changed is not None else "",
+            at=changed.at if changed is not None else None,
+        )
+
+    def _origin(self, scope: Scope, row: Row) -> str:
+        """Where a value comes from."""
+        effective = row.effective
+        wider = "" if effective.scope == scope else f", for {self.titled(effective.scope)}"
+        if effective.source == "event":
+            return f"signed by the owner{wider}"
+        if effective.source == "file":
+            return f"{'set' if row.changed is not None else f'set in {FILE}'}{wider}"
+        listed = effective.value is None and self._settings.lists(row.field.name)
+        return f"from {row.field.variable}" if effective.source == "settings" or listed else "default"
+
+
+# ----------------------------------------------------------------------
+# Values that a page reads while somebody looks, from a disk or a database that may hang.
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WITHIN_S: Final = 2.0
+"""How long a page waits for a part of it: as long as a reply waits for a disk."""
+FRESH_S: Final = 2.0
+"""How long a value is shown again."""
+HANGS: Final = f"could not be read within {WITHIN_S:.0f} s; the disk or the database may hang"
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """A value, or None and the `trouble` with it."""
+
+    value: T | None = None
+    trouble: str = ""
+
+
+class Reading(Generic[P, T]):
+    """Reads a value with `read`. `name` is for the log."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[P, Awaitable[T]],
+        *,
+        within_s: float = WITHIN_S,
+        fresh_s: float = FRESH_S,
+    ) -> None:
+        self._name = name
+        self._read = read
+        self._within_s = within_s
+        self._fresh_s = fresh_s
+        self._kept: tuple[object, float, Read[T]] | None = None
+        self._forgotten = 0
+        self._task: asyncio.Task[Read[T]] | None = None
+
+    async def get(self, *args: P.args, **kwargs: P.kwargs) -> Read[T]:
+        """The value for these arguments. Never raises."""
+        loop, asked = asyncio.get_running_loop(), (args, kwargs)
+        ends = loop.time() + self._within_s
+        while True:
+            if self._kept is not None:
+                known, until, found = self._kept
+                if known == asked and loop.time() < until:
+                    return found
+            if self._task is None:
+                self._task = asyncio.create_task(self._tried(*args, **kwargs), name=self._name)
+                self._task.add_done_callback(self._ended)
+            task = self._task
+            if (left := ends - loop.time()) <= 0:
+                return Read(None, HANGS)
+            await asyncio.wait([task], timeout=left)
+
+    def forget(self) -> None:
+        """Show nothing again that was read before now."""
+        self._kept = None
+        self._forgotten += 1
+
+    async def _tried(self, *args: P.args, **kwargs: P.kwargs) -> Read[T]:
+        found: Read[T]
+        forgotten, fresh_s = self._forgotten, self._fresh_s
+        try:
+            found = Read(await self._read(*args, **kwargs))
+        except (DiscoClawError, OSError) as error:
+            found, fresh_s = Read(None, str(error)), FRESH_S
+        except Exception:  # a named edge: a bug in one part of a page must not take the others away
+            log.exception("the page could not read %s", self._name)
+            found, fresh_s = Read(None, "could not be read; the log says why"), FRESH_S
+        if forgotten == self._forgotten:
+            self._kept = ((args, kwargs), asyncio.get_running_loop().time() + fresh_s, found)
+        return found
+
+    def _ended(self, task: "asyncio.Task[Read[T]]") -> None:
+        self._task = None
+
+    async def close(self) -> None:
+        """Give up on what is being read."""
+        if (task := self._task) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+# ----------------------------------------------------------------------
+# What models were used for in the last thirty days, as the page shows it: sums, bars, and what is left.
+
+MOST_GROUPS: Final = 25
+"""The most people, channels or servers that are listed."""
+NOBODY: Final[Mapping[By, str]] = {
+    "person": "nobody in particular",
+    "channel": "direct messages, and what the bot does by itself",
+    "server": "direct messages, and what the bot does by itself",
+}
+"""What groups are called that have no id."""
+HEIGHT: Final = 100
+"""The height of the highest bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What was used on a day, and how high its bar is."""
+
+    day: str
+    total: Total
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The dearest groups of a kind, and how many more there are."""
+
+    kind: By
+    groups: Sequence[Group]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Sums of all calls: today, this month, the last thirty days; and what is spent of budgets."""
+
+    today: Total
+    month: Total
+    recent: Total
+    bars: Sequence[Bar]
+    groups: Sequence[Groups]
+    budgets: Sequence[Spent]
+
+    def people(self) -> list[str]:
+        """The ids of all people who are listed."""
+        listed = {one.key for groups in self.groups if groups.kind == "person" for one in groups.groups}
+        limited = {one.whose for one in self.budgets[:MOST_GROUPS] if one.limit.scope == "person"}
+        return sorted(one for one in listed | limited if one)
+
+
+async def usage_of(accounts: Accounts) -> Usage:
+    """What the accounts say. Raises MemoryFault."""
+    now, zone = accounts.now(), accounts.rules.zone
+    recent, month = last_days(now, zone), this_month(now, zone)
+    calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))
+    budgets = accounts.all_spent()
+    return await asyncio.to_thread(lambda: _added(Report.of(calls, zone), recent, month, budgets))
+
+
+def _added(report: Report, recent: Days, month: Days, budgets: Sequence[Spent]) -> Usage:
+    shown = report.within(recent)
+    kinds: tuple[By, ...] = ("purpose", "model", "person", "channel", "server")
+    return Usage(
+        report.within(Days(recent.last, recent.last)).total,
+        report.within(month).total,
+        shown.total,
+        _bars(shown, recent),
+        [_groups(shown, kind) for kind in kinds],
+        budgets,
+    )
+
+
+def _bars(report: Report, days: Days) -> list[Bar]:
+    """A bar for each day: of what was paid, or of tokens if everything was free."""
+    groups = report.by("day", days)
+    values = [one.total.nano if report.total.nano else one.total.tokens for one in groups]
+    highest = max(*values, 1)
+    return [
+        Bar(one.key or "", one.total, round(HEIGHT * value / highest, 1))
+        for one, value in zip(groups, values, strict=True)
+    ]
+
+
+def _groups(report: Report, kind: By) -> Groups:
+    found = report.by(kind)
+    return Groups(kind, found[:MOST_GROUPS], max(0, len(found) - MOST_GROUPS))

@@ -5,23 +5,37 @@ What was acknowledged outlives a crash of the server; of a server that fails ove
 that one is synchronous (docs/admins/postgresql.md). Blocking. Knows nothing about what the bytes mean.
 """
 
+import itertools
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from discoclaw.core.errors import Refused
+import psycopg
+
+from discoclaw.core.errors import Overtaken, Refused
+from discoclaw.memory.disk.fence import Presence
 from discoclaw.memory.disk.members import Together
-from discoclaw.memory.disk.port import LEDGERS, Disk, Documents, Ledgers, Log, Mark, is_log
+from discoclaw.memory.disk.port import (
+    LEDGERS,
+    NO_LOG,
+    Disk,
+    Documents,
+    Head,
+    Held,
+    Ledgers,
+    Log,
+    Mark,
+    is_log,
+)
 from discoclaw.memory.disk.postgres import changes, copying, schema, status
 from discoclaw.memory.disk.postgres.archive import TABLES
-from discoclaw.memory.disk.postgres.connection import Connection, Database
+from discoclaw.memory.disk.postgres.connection import FENCE, Connection, Database, Row
 from discoclaw.memory.disk.postgres.documents import PostgresDocuments, end_of
-from discoclaw.memory.disk.postgres.logs import HeldLog, PostgresLog
-from discoclaw.memory.disk.postgres.pinned import ALONE, SNAPSHOT, pinned
+from discoclaw.memory.disk.postgres.errors import as_ours, is_lost
 from discoclaw.memory.disk.postgres.processes import VERSIONS, ProcessRows
-from discoclaw.memory.disk.postgres.tables import Tables
+from discoclaw.memory.disk.postgres.tables import NOTED, Parameters, Tables
 
 log = logging.getLogger(__name__)
 
@@ -186,3 +200,317 @@ def _is_ledger(name: str) -> bool:
 
 def _subject(name: str) -> str:
     return name.removeprefix(_PREFIX).removesuffix(_ENDING)
+
+
+# ----------------------------------------------------------------------
+# One transaction in which everything is read or written: a copy of a whole store, or a store that is
+# filled.
+
+T = TypeVar("T")
+
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""Every statement sees the same moment. It keeps nobody from writing."""
+ALONE = "BEGIN"
+
+_MAY_IDLE = "SELECT set_config('idle_in_transaction_session_timeout', '0', false)"
+
+
+class Pinned(Database):
+    """A database on one connection, in one transaction that others end. For one thread."""
+
+    def __init__(self, like: Database, db: Connection) -> None:
+        self.presence = Presence()
+        self.place, self.where = like.place, like.where
+        self._db = db
+
+    def read(self, work: Callable[[Connection], T], *, spare: bool = False) -> T:
+        with as_ours(self.where):
+            return work(self._db)
+
+    def write(self, work: Callable[[Connection], T], *, fenced: bool = True) -> T:
+        return self.read(work)
+
+    def close(self) -> None:
+        """Do nothing: whoever began the transaction ends it."""
+
+
+@contextmanager
+def pinned(database: Database, begin: str) -> Iterator[Pinned]:
+    """The database within one transaction, which is committed unless the block raises. Raises OSError."""
+    with database.patient() as db:
+        db.execute(begin)
+        db.execute(_MAY_IDLE)  # with this first statement of the transaction the moment of a snapshot comes
+        try:
+            yield Pinned(database, db)
+            db.execute("COMMIT")
+        except BaseException:
+            if not db.closed:
+                db.execute("ROLLBACK")
+            raise
+
+
+# ----------------------------------------------------------------------
+# A log as rows: its head in `logs`, and its lines in `lines`, byte for byte.
+
+
+AT_ONCE = 1 << 21
+"""Bytes of lines in one statement: half of what PostgreSQL keeps in memory before it needs a file."""
+
+_LOCK = "SELECT FROM logs WHERE name = %s FOR UPDATE"
+_HEAD = "SELECT size, generation, version FROM logs WHERE name = %s"
+_LOAD = """
+    SELECT logs.size, generation, version, line FROM logs LEFT JOIN lines ON log = logs.id AND position >=
+        CASE WHEN logs.generation = %(generation)s AND logs.size >= %(size)s THEN %(size)s ELSE 0 END
+    WHERE name = %(name)s ORDER BY position
+"""
+# An empty log is as good as none: whoever knows of none may write to it. Its generation is then its version,
+# so that both can be found again by the number of the attempt.
+_BEGUN = """
+    INSERT INTO logs (name, size, generation, version)
+    SELECT %(name)s, %(length)s, v, v FROM (SELECT nextval('versions') AS v) AS next
+    ON CONFLICT (name) DO UPDATE SET size = excluded.size, generation = excluded.version,
+        version = excluded.version WHERE logs.size = 0
+"""
+_GROWN = """
+    UPDATE logs SET size = size + %(length)s, version = nextval('versions')
+    WHERE name = %(name)s AND size = %(size)s AND generation = %(generation)s
+"""
+_RENEWED = """
+    INSERT INTO logs (name, size) VALUES (%(name)s, %(length)s) ON CONFLICT (name)
+    DO UPDATE SET size = excluded.size, generation = excluded.generation, version = excluded.version
+"""
+_CUT = """
+    UPDATE logs SET size = %(size)s, generation = nextval('versions'), version = nextval('versions')
+    WHERE name = %(name)s AND size > %(size)s
+"""
+_LINES = "unnest(%(positions)b::bigint[], %(lines)b::bytea[]) AS u (p, l)"
+_ADDED = f"INSERT INTO lines (log, position, line) SELECT %(log)s, p, l FROM {_LINES}"
+_APPENDED = f"""
+    WITH head AS ({{head}} RETURNING id, generation, version),
+    added AS (INSERT INTO lines (log, position, line) SELECT id, p, l FROM head, {_LINES}),
+    noted AS ({NOTED} SELECT %(name)s, version, %(own)s, %(attempt)s FROM head)
+    SELECT version, generation, id, {FENCE} FROM head
+"""
+_NOTED = f"{NOTED} VALUES (%(name)s, %(version)s, %(own)s, %(attempt)s)"
+
+Write = Callable[[Connection, Parameters], T]
+
+
+class PostgresLog:
+    """A log."""
+
+    def __init__(self, tables: Tables, name: str) -> None:
+        self.tables = tables
+        self.name = name
+
+    @property
+    def path(self) -> Path:
+        return self.tables.path / self.name
+
+    def read(self) -> bytes:
+        return self.load()[0]
+
+    def size(self) -> int:
+        return self.head().size
+
+    def head(self) -> Head:
+        row = self.tables.read(lambda db: db.execute(_HEAD, (self.name,)).fetchone())
+        self.tables.seen.read(self.name, row[2] if row else 0)
+        return Head(row[0], row[1]) if row else NO_LOG
+
+    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+        return self._loaded(self.tables.read(lambda db: self._rows(db, since)), since)
+
+    def _rows(self, db: Connection, since: Head) -> list[Row]:
+        return db.execute(_LOAD, self._about(since), binary=True).fetchall()
+
+    def _about(self, head: Head) -> Parameters:
+        return {"name": self.name, "size": head.size, "generation": head.generation}
+
+    def _loaded(self, rows: Sequence[Row], since: Head) -> tuple[bytes, Head]:
+        """What `load` returns of the rows that there are after a head."""
+        if not rows:
+            self.tables.seen.read(self.name, 0)
+            return b"", NO_LOG
+        size, generation, version, _ = rows[0]
+        head = Head(size, generation)
+        self.tables.seen.read(self.name, version)
+        content = b"".join(line for *_, line in rows if line is not None)
+        begin = since.size if head.reaches(since) else 0
+        if begin + len(content) != size:
+            if begin:  # that head may end within a line
+                content, head = self.load()
+                return content[since.size :] if head.reaches(since) else content, head
+            raise OSError(f"{self.path} is damaged ({len(content)} of {size} bytes); see `memory verify`")
+        return content, head
+
+    def append(self, content: bytes, *, after: Head) -> Head:
+        first, *more = _parts(content, after.size)
+        query = _APPENDED.format(head=_GROWN if after.size else _BEGUN)
+        about = self._about(after) | {"length": len(content)}
+
+        def put(db: Connection, given: Parameters) -> tuple[int, int] | None:
+            row = db.execute(query, given | about | first, binary=True).fetchone()
+            if row is None:
+                return None
+            version, generation, log, _ = row
+            for part in more:
+                db.execute(_ADDED, part | {"log": log}, binary=True)
+            return version, generation
+
+        found = self._once(
+            put,
+            lambda version: (version, after.generation if after.size else version),
+            at_once=not more,
+            compares=True,
+        )
+        if found is None:
+            size = self.size()
+            raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
+        version, generation = found
+        self.tables.seen.wrote(self.name, version)
+        return Head(after.size + len(content), generation)
+
+    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+        held = HeldLog(self.tables, self.name, since)
+        try:
+            return held, *self._loaded(held.rows, since)
+        except BaseException:
+            held.release()
+            raise
+
+    def cut(self, size: int) -> None:
+        def put(db: Connection, given: Parameters) -> int:
+            given |= {"name": self.name, "size": size}
+            if (row := db.execute(f"{_CUT} RETURNING id, version", given).fetchone()) is None:
+                return 0
+            where = "WHERE log = %(log)s AND position"
+            given |= {"log": row[0], "version": row[1]}
+            db.execute(f"DELETE FROM lines {where} >= %(size)s", given)
+            last = f"(SELECT max(position) FROM lines {where} < %(size)s)"
+            db.execute(
+                f"UPDATE lines SET line = substr(line, 1, (%(size)s - position)::int) {where} = {last}", given
+            )
+            db.execute(_NOTED, given)
+            return int(row[1])
+
+        if version := self._once(put, lambda version: version):
+            self.tables.seen.wrote(self.name, version)
+
+    def replace(self, content: bytes) -> None:
+        def put(db: Connection, given: Parameters) -> int:
+            given |= {"name": self.name, "length": len(content)}
+            row = db.execute(f"{_RENEWED} RETURNING id, version", given).fetchone()
+            log, version = row or (0, 0)
+            db.execute("DELETE FROM lines WHERE log = %s", (log,))
+            for part in _parts(content, 0):
+                db.execute(_ADDED, part | {"log": log}, binary=True)
+            db.execute(_NOTED, given | {"version": version})
+            return int(version)
+
+        self.tables.seen.wrote(self.name, self._once(put, lambda version: version))
+
+    def keep_aside(self, label: str, stamp: str) -> Path:
+        return PostgresDocuments(self.tables, "").put_aside(self.name, self.read(), label, stamp)
+
+    def _once(
+        self, put: Write[T], landed: Callable[[int], T], *, at_once: bool = False, compares: bool = False
+    ) -> T:
+        """Write in one transaction, or with one statement; see `Tables.once`.
+
+        What `compares` may be written without the hold that it was begun under.
+        """
+
+        def write(given: Parameters) -> T:
+            run = self.tables.write_at_once if at_once else self.tables.write
+            return run(lambda db: put(db, given))
+
+        return self.tables.once(write, landed)
+
+
+@contextmanager
+def _until_lost() -> Iterator[None]:
+    """End quietly where the connection is lost: what was written on it is gone with it."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_lost(error):
+            raise
+
+
+class HeldLog(PostgresLog):
+    """A log the row of which is locked, on a connection of its own. `rows` is what it has after a head."""
+
+    def __init__(self, tables: Tables, name: str, since: Head = NO_LOG) -> None:
+        super().__init__(tables, name)
+        tables.prepare()
+        self._db: Connection | None = tables.database.take(hold=True)
+        try:
+            with as_ours(tables.database.where):
+                self.rows = self._lock(self._db, since)
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def left(self) -> bytes:
+        """The lines that there are, whether they are all or not."""
+        return b"".join(line for *_, line in self.rows if line is not None)
+
+    def _lock(self, db: Connection, since: Head) -> list[Row]:
+        """Lock the row, and return what there is after a head.
+
+        One statement for both would read what was there before it waited. A pipeline of both would let the
+        server wait for the rest of it, if this process is stopped meanwhile, without ending the transaction.
+        """
+        db.execute("BEGIN")
+        while not db.execute(_LOCK, (self.name,)).rowcount:
+            made = "INSERT INTO logs (name) VALUES (%s) ON CONFLICT DO NOTHING"
+            if db.execute(made, (self.name,)).rowcount:
+                return []
+        return self._rows(db, since)
+
+    def release(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            self.tables.database.give(db, hold=True)
+
+    def _once(
+        self, put: Write[T], landed: Callable[[int], T], *, at_once: bool = False, compares: bool = False
+    ) -> T:
+        database, held = self.tables.database, self._db is not None
+
+        def write(given: Parameters) -> T:
+            try:
+                if self._db is not None:
+                    with as_ours(database.where), _until_lost():
+                        outcome = put(self._db, given)
+                        database.commit(self._db, fenced=not at_once)  # one statement has asked the fence
+                        return outcome
+            finally:
+                self.release()
+            if held and not compares:  # somebody else may have written since it was read
+                raise OSError(f"{database.where}: the connection broke off; nothing was written")
+            return self.tables.write(lambda db: put(db, given))
+
+        return self.tables.once(write, landed)
+
+
+def _parts(content: bytes, at: int) -> Iterator[dict[str, Any]]:
+    """The lines of a content, each with its newline and the byte at which it begins, for statements."""
+    *whole, rest = content.split(b"\n")
+    lines = [line + b"\n" for line in whole] + ([rest] if rest else [])
+    part: list[bytes] = []
+    length = 0
+    for line in lines:
+        if length + len(line) > AT_ONCE and part:
+            yield _part(part, at)
+            at, part, length = at + length, [], 0
+        part.append(line)
+        length += len(line)
+    yield _part(part, at)
+
+
+def _part(lines: list[bytes], at: int) -> dict[str, Any]:
+    positions = list(itertools.accumulate(map(len, lines), initial=at))[:-1]
+    return {"positions": positions, "lines": lines}
