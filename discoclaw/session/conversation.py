@@ -139,7 +139,7 @@ class Conversation:
             if transcript.compact() and offered:
                 loop.call_soon(self._compacted, arrival.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
-            may_call = bool(offered) and allowance.may_call()
+            may_call = bool(offered) and (allowance.unused or allowance.ask(transcript.tokens))
             before = len(text)
             await arrival.keep()
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
@@ -166,7 +166,9 @@ class Conversation:
                 results = ToolTurn(tuple([await self._whole(context, call, arrival) for call in calls]))
             else:
                 results, refused = _refused(finished.turn), True
-            allowance.add(transcript.tokens, finished.turn, results)
+            if allowance.unused:  # counted late, because most answers call no tool
+                allowance.ask(transcript.tokens)
+            allowance.add(finished.turn, results)
             transcript.add(finished, results)
         return finished.stop == "length"
 
@@ -264,14 +266,19 @@ class Allowance:
         self._until = now() + MOST_SECONDS
         self._seen: set[tuple[str, str, str]] = set()
 
-    def may_call(self) -> bool:
-        """Whether the next request may still call tools."""
+    @property
+    def unused(self) -> bool:
+        """Whether no tool was called yet."""
+        return self._rounds_left == MOST_ROUNDS
+
+    def ask(self, tokens: float) -> bool:
+        """Count a request of so many tokens. Returns whether it may still call tools."""
+        self._tokens_left -= tokens
         left = (self._tokens_left, self._text_left, self._rounds_left, self._repeats_left)
         return min(left) > 0 and self._now() < self._until
 
-    def add(self, tokens: float, turn: AssistantTurn, results: ToolTurn) -> None:
-        """Count a round: its request's tokens, what the model wrote, its calls, and what they brought."""
-        self._tokens_left -= tokens
+    def add(self, turn: AssistantTurn, results: ToolTurn) -> None:
+        """Count a round: what the model wrote, its calls, and what they brought."""
         self._rounds_left -= 1
         self._text_left -= estimate(turn.text)
         made = {

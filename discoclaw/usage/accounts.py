@@ -280,22 +280,33 @@ class Accounts(PersonalData):
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
         async with self._alone:
             try:
-                writing = await self._held()
-                self._take_in(writing)
-                await self._append(writing)
+                writing = await self._begun()
+                if writing is not None:
+                    self._take_in(writing)
+                    await self._append(writing)
             finally:
                 self._late = False
 
-    async def _held(self) -> Writing:
-        """The log, while nobody else writes to it. Raises OSError and MemoryFault."""
+    async def _begun(self) -> Writing | None:
+        """The log, while nobody else writes to it; None if all is written by then.
+
+        If nobody asks, and no other process has written, one hop does both. Raises OSError and MemoryFault.
+        """
         assert self._lines is not None
-        now = self.now()
+        now, batch = self.now(), deque[Record](maxlen=MOST_WAITING)
+        if not self._asked:
+            batch, self._waiting = self._waiting, batch
         try:
-            return await in_thread(self._lines.hold, now, self._book.begin(now))
-        except (OSError, MemoryFault):
-            for one, grant in self._granted():
-                self._give(one, grant)
+            writing = await in_thread(self._lines.hold, now, self._book.begin(now), batch)
+        except BaseException as error:
+            self._put_back(batch)
+            if isinstance(error, OSError | MemoryFault):
+                for one, grant in self._granted():
+                    self._give(one, grant)
             raise
+        if writing is not None:
+            self._put_back(batch)
+        return writing
 
     async def _append(self, writing: Writing) -> None:
         granted = self._granted()
@@ -303,11 +314,15 @@ class Accounts(PersonalData):
         try:
             await in_thread(writing.end, batch)
         except BaseException:
-            self._waiting = deque([*batch, *self._waiting], MOST_WAITING)
+            self._put_back(batch)
             raise
         finally:  # also if the disk refused it: the sums in RAM have it
             for one, grant in granted:
                 self._give(one, grant)
+
+    def _put_back(self, batch: Iterable[Record]) -> None:
+        """Have what could not be written wait again, before what came since."""
+        self._waiting = deque([*batch, *self._waiting], MOST_WAITING)
 
     def _granted(self) -> list[tuple[Pending, Grant]]:
         asked, self._asked = self._asked, []

@@ -5,7 +5,7 @@ in the same transaction in which they write. A line that can't be read is skippe
 half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing about budgets.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -50,14 +50,19 @@ class UsageLog:
         """Whether other processes may write to it."""
         return self._disk.shared
 
-    def hold(self, now_ms: int, since_ms: int | None) -> "Writing":
+    def hold(self, now_ms: int, since_ms: int | None, records: Collection[Record] = ()) -> "Writing | None":
         """Begin to write: keep other processes from it, and read what they wrote since, each line once.
 
-        If the log is not the one that was known, everything since `since_ms` is read again.
+        If the log is not the one that was known, everything since `since_ms` is read again. If it is, and
+        nobody has written, `records` are appended at once, and None is returned.
         """
         known = self._month, self._head, self._torn
         try:
-            return self._held(now_ms, since_ms)
+            writing = self._held(now_ms, since_ms)
+            if not records or writing.fresh or writing.anew:
+                return writing
+            writing.end(records)
+            return None
         except BaseException:
             self._month, self._head, self._torn = known  # nobody has what was read
             raise

@@ -123,14 +123,17 @@ class Metered:
         offline = self._stand_ins.offline
         if request.level == "offline" and offline is not None:
             return offline.stream(request), None
-        size, media = _size(request)
-        wishes = self._wishes(request, size // BYTES_A_TOKEN + media)
+        if self._accounts.rules.limits:
+            size, media = _size(request)
+            wishes = self._wishes(request, size // BYTES_A_TOKEN + media)
+        else:  # nobody has to know what it may cost
+            wishes = [Wish("usual", request.model or self._name, 0)]
         grant = await self._accounts.begin(request.purpose, payer(), wishes)
         wish, less = grant.choice.wish, grant.choice.less
         if wish is not None:
             if wish.level == "small":
                 request = replace(request, model=wish.model)
-            return self._counted(request, grant, size // CHARS_A_TOKEN + media), less
+            return self._counted(request, grant), less
         if offline is None:
             raise _spent(grant, self._accounts.now())
         return offline.stream(request), less
@@ -159,9 +162,7 @@ class Metered:
         dear, cheap = wish("usual", usual, SMALL_FROM), wish("small", small)
         return [dear, cheap] if cheap.nano < dear.nano else [replace(dear, below=100)]
 
-    async def _counted(
-        self, request: ModelRequest, grant: Grant, prompt: int
-    ) -> AsyncGenerator[StreamEvent, None]:
+    async def _counted(self, request: ModelRequest, grant: Grant) -> AsyncGenerator[StreamEvent, None]:
         """The model's stream; what it used is counted however it ends.
 
         Who gives up before the server has said anything pays for the prompt, which it reads all the same.
@@ -177,7 +178,10 @@ class Metered:
             given_up = True
             raise
         finally:
-            guess = Usage(prompt, -(-said // CHARS_A_TOKEN)) if said or given_up else Usage()
+            guess = Usage()
+            if (said or given_up) and not tally.total.prompt_tokens:
+                size, media = _size(request)
+                guess = Usage(size // CHARS_A_TOKEN + media, -(-said // CHARS_A_TOKEN))
             self._accounts.end(self._rates.call(grant, tally, guess))
 
     async def structured(
