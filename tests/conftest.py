@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,10 +57,48 @@ def pytest_xdist_auto_num_workers() -> int:
     return WORKERS_PER_CPU * (os.cpu_count() or 1)
 
 
+LONG = [
+    "cli/test_imports",
+    "cli/test_killed_exports",
+    "evals/",
+    "memory/test_archive_shared",
+    "memory/test_backup_killed",
+    "memory/test_decisions_together",
+    "memory/test_erasing_together",
+    "memory/test_killed",
+    "memory/test_killed_writes",
+    "memory/test_leases",
+    "memory/test_live_together",
+    "memory/test_out_of_touch",
+    "memory/test_postgres_faults",
+    "memory/test_processes",
+    "memory/test_slow_processes",
+    "memory/test_stopped_processes",
+    "memory/test_taken_back_together",
+    "nostr/test_convergence",
+    "nostr/test_delivery_killed",
+    "nostr/test_sharing",
+    "recall/test_bench_data",
+    "recall_cases/",
+    "release/",
+    "servers/test_postgres",
+    "test_docs_pasted",
+]
+"""Files and folders whose tests are all `long`: kills, several processes, failing databases, releases."""
+HERE = Path(__file__).parent
+
 STORES = ["files", "sqlite", "postgres"]
 """What `every_store` stands for."""
 
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is long as a whole."""
+    for item in items:
+        path = item.path.relative_to(HERE).with_suffix("").as_posix()
+        if path in LONG or f"{path.partition('/')[0]}/" in LONG:
+            item.add_marker(pytest.mark.long)
 
 
 def pytest_collection_finish() -> None:

@@ -142,6 +142,7 @@ async def test_no_output_has_a_secret_in_it(desk: Desk) -> None:
             assert secret not in result.output
 
 
+@pytest.mark.long
 async def test_while_the_bot_runs_that_is_good_news(desk: Desk) -> None:
     told = {"DISCORD_GATEWAY": desk.discord.gateway_url, "DISCOCLAW_METRICS": f"127.0.0.1:{free_port()}"}
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME")}

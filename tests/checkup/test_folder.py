@@ -125,6 +125,7 @@ async def test_a_lock_of_another_machine(desk: Desk) -> None:
     assert line.startswith("lock: it was taken by process 7 on otherhost since 2026-02-03T16:29Z, on another")
 
 
+@pytest.mark.long
 async def test_packages_that_are_missing_or_too_old(desk: Desk) -> None:
     """As the installed package's own description says what it needs."""
     described = desk.folder / "site" / f"discoclaw-{__version__}.dist-info"

@@ -159,6 +159,7 @@ class TestRestore:
         assert "is in use by process" in refuses(shell, "restore", file, "--replace")
         memory.close()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("store", ["files", "sqlite"])
     def test_who_was_erased_or_opted_out_here_since_stays_that_way(self, empty: Shell, store: str) -> None:
         data, path = empty.folder / "data", empty.folder / "a.tar.gz"

@@ -52,6 +52,7 @@ class TestTheFolderIsLocked:
             bot.close()
         shell.says(*words)
 
+    @pytest.mark.long
     def test_also_to_a_process_of_its_own_and_looking_still_works(self, shell: Shell) -> None:
         bot = Memory(shell.memory_folder, clock=Clock())
         bot.open()

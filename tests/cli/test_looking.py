@@ -363,6 +363,7 @@ class TestAsAProcess:
             _, said = process.communicate(timeout=60)
         assert PLACE.sub(b"", said) == b""
 
+    @pytest.mark.long
     def test_a_terminal_without_utf8_is_no_reason_to_fail(self, shell: Shell) -> None:
         shell.says("edit", "123", ID, "User likes 猫 😀")
         plain = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}

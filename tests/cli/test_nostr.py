@@ -183,6 +183,7 @@ class TestOutAndIn:
             assert "wss://relay.invalid is not on this machine" in nostr.fails(command, **far)
         assert nostr.relay.connections == 0
 
+    @pytest.mark.long
     def test_one_of_two_relays_is_enough_unless_more_are_wanted(self, nostr: Nostr) -> None:
         # The time limit is for the relay that answers too, so it has to be one that a busy machine can keep.
         both = {"NOSTR_RELAYS": f"{nostr.relay.url} {NOBODY}", "NOSTR_TIMEOUT_S": "2"}

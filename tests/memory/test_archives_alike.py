@@ -128,6 +128,7 @@ class TestBoth:
         assert acts[then](both[0]) == acts[then](both[1])
         alike(both, [query, word], vectors)
 
+    @pytest.mark.long
     def test_choose_the_same_among_thousands(self, both: tuple[Archive, Archive]) -> None:
         """Rare terms choose by their score, common ones bring the newest; there are ties and neighbours."""
         dice = random.Random(7)

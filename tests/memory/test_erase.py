@@ -781,6 +781,7 @@ class Forge:
 
 
 class TestKilledAtAnyStep:
+    @pytest.mark.long
     @pytest.mark.own_store
     def test_either_nothing_happened_or_the_next_start_finishes_it(
         self, template: Path, tmp_path: Path, store: Store

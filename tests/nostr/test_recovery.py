@@ -625,6 +625,7 @@ class TestWhatAClearHides:
 
 
 class TestCutOff:
+    @pytest.mark.long
     def test_after_a_kill_at_any_point_the_same_again_ends_the_same(
         self, lived: Lived, tmp_path: Path
     ) -> None:
