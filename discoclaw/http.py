@@ -20,7 +20,7 @@ _REFUSED: Final = (400, 413, 422)
 _KEY: Final = (401, 403)
 
 Why = Literal["unavailable", "refused", "key", "address", "too long"]
-"""What went wrong: the server, this request, the key, where we sent it, or the length of the response."""
+"""The cause: the server, this request, the key, where we sent it, or the length of the response."""
 
 
 class Failed(Exception):
@@ -57,7 +57,7 @@ class Client:
         return self._url.host
 
     async def get(self) -> bytes:
-        """What is there. Raises Failed. The caller sets a limit of time."""
+        """Fetch the content. Raises Failed. The caller sets a limit of time."""
         return await self._answer("GET")
 
     async def post(self, **body: Any) -> bytes:
@@ -114,7 +114,7 @@ async def content(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _failed(response: aiohttp.ClientResponse) -> Failed:
-    """What a status means. The body is not quoted: it may repeat the key, or what we sent."""
+    """The error for a status. The body is not quoted: it may repeat the key, or what we sent."""
     status = response.status
     why: Why = "address"
     if status in _KEY:

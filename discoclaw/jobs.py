@@ -1,4 +1,4 @@
-"""What runs in the background: which jobs, since when, and how the last ones ended.
+"""Background jobs: which ones run, since when, and how the last ones ended.
 
 Each part that works in the background has a `Jobs`, a `work.Worker` among others, and every `Jobs` is found
 by `at_work` without being listed anywhere. So no new worker can be forgotten when somebody asks what hangs.
@@ -54,7 +54,7 @@ class Work:
         return self.longest_s > self.most_s or (self.stuck_s > self.most_s and not self.leased)
 
     def finding(self) -> Finding | None:
-        """What there is to say about it; None if all is well."""
+        """The finding about this worker; None if all is well."""
         if self.longest_s > self.most_s:
             text = f"a job has got nowhere for {_span(self.longest_s)}"
             return Finding(self.name, "bad", text, RESTART)
@@ -155,7 +155,7 @@ class Jobs:
             self._failing.add(key)
 
     def ended(self) -> None:
-        """Nothing runs here any more, and nobody is to be told about it."""
+        """Leave the list of workers: nothing runs here any more."""
         _all.discard(self)
 
     def is_of(self, loop: asyncio.AbstractEventLoop) -> bool:

@@ -1,4 +1,4 @@
-"""What people type to run this program again. Knows nothing about what it does."""
+"""The command that people type to run this program again. Knows nothing about what it does."""
 
 import os
 import shutil

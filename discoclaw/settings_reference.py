@@ -56,7 +56,7 @@ FIRST = "The first day"
 _NAMED = re.compile(rf"\b(?:{'|'.join(sorted(settings.names(), key=len, reverse=True))})\b")
 _CODE = re.compile(r"(`[^`]*`)")
 SAID = {allowed(kind, FieldInfo()) for kind in (bool, str, Secret)}
-"""What needs no line of its own: the introduction says it."""
+"""Types that need no line of their own: the introduction explains them."""
 
 
 class Setting(NamedTuple):

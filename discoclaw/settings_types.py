@@ -121,7 +121,7 @@ def _budget(value: object) -> object:
 
 
 def _only_here(value: object) -> object:
-    """The same, for what other machines must not reach. The name localhost stands for 127.0.0.1."""
+    """`host:port` that other machines can't reach. The name localhost stands for 127.0.0.1."""
     found = _listen(value)
     if not isinstance(found, Listen):
         return found

@@ -41,7 +41,7 @@ NUMBERS = (int, float, int | None)
 
 
 def required(fault: Any, field: FieldInfo | None) -> str:
-    """What is allowed, in our words for the common faults and in pydantic's for others."""
+    """The rule that was broken, in our words for the common faults and in pydantic's for others."""
     kind = str(fault["type"])
     if kind == "literal_error":
         return f"must be {fault['ctx']['expected']}"

@@ -38,11 +38,11 @@ _MOST_BEGUN = 1_000
 
 
 async def _nothing(keys: Collection[object]) -> None:
-    """What most workers do when they become idle."""
+    """Do nothing, as most workers do when they become idle."""
 
 
 def _no_lease(key: object) -> AbstractAsyncContextManager[None]:
-    """What most runs need."""
+    """No lease, as for most runs."""
     return nullcontext()
 
 

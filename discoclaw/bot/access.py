@@ -41,7 +41,7 @@ class Access:
         self.elsewhere: Elsewhere | None = None
         """The servers of other processes' shards, if there may be any."""
         self.live: LiveConfig | None = None
-        """What live configuration says about channels, once the composition root has set it."""
+        """Live configuration of channels, once the composition root has set it."""
 
     async def refresh(self) -> None:
         """Take over a change of the live configuration that was made in its file."""

@@ -57,12 +57,12 @@ class Answer(DiscordReply):
         self._channel: discord.abc.Snowflake = message.channel
 
     def started(self) -> Self:
-        """The same reply, with the typing indicator on."""
+        """Show the typing indicator, and return this reply."""
         self.start()
         return self
 
     async def branch_off(self, name: str) -> Place | None:
-        """As `core.ports.Reply.branch_off`. Where there can be no thread, one answer says so."""
+        """Go on in a thread, as the port says. Where there can be none, one answer says so."""
         try:
             thread = await self._threads.open(self._asked, name)
         except ChatError as error:
@@ -91,7 +91,7 @@ class Answer(DiscordReply):
         self._said = self._said or not ends_blank(text)
 
     async def finish(self, ending: Ending = "other") -> str | None:
-        """As `DiscordReply.finish`. If only a part could be said there, its first message's id."""
+        """Show everything pushed. Returns its first message's id, also if only a part could be shown."""
         if self._said and self._last:
             await super().push(self._last)
             self._last = ""

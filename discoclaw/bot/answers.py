@@ -1,4 +1,4 @@
-"""What a command or a button answers, its failures included. Knows nothing about what was asked."""
+"""Answers of commands and buttons, their failures included. Knows nothing about what was asked."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ class Carded:
 
 
 Answer = str | Sequence[Page] | Carded
-"""What a command answers: a text of any length, messages as they are, or a card."""
+"""The answer of a command: a text of any length, messages as they are, or a card."""
 
 
 class Unclear(Refused):
@@ -89,7 +89,7 @@ async def told_if_slow(work: Coroutine[Any, Any, T], tell: Callable[[], Awaitabl
 
 
 async def outcome(work: Awaitable[Answer]) -> Answer:
-    """What a command answers; a failure becomes a sentence."""
+    """Await the answer of a command; a failure becomes a sentence."""
     try:
         return await work
     except Unclear as unclear:

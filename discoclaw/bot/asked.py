@@ -1,4 +1,4 @@
-"""What somebody was asked about a memory. It stands in the custom ids of the buttons. Values only.
+"""Questions to somebody about a memory, as the custom ids of buttons have them. Values only.
 
 A memory is named by its stamp, which fits into a custom id whatever the memory's id is, and which is another
 one as soon as the memory says something else: nobody forgets by an old question what they were not shown.
@@ -37,7 +37,7 @@ class Asked:
 
 
 def stamp(item: Item) -> str:
-    """What stands for an item and its text."""
+    """A short stamp of an item and its text."""
     return _digest(item.id)[:_ID] + _digest(item.text)[:_TEXT]
 
 

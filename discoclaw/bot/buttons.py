@@ -31,7 +31,7 @@ _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 
 
 class Control(Pressed, discord.ui.DynamicItem[Any], template=r"(?!)"):
-    """What buttons and menus have in common. `user` is the one person who may press."""
+    """The base of buttons and menus. `user` is the one person who may press."""
 
     def __init__(self, control: discord.ui.Item[Any], custom_id: str) -> None:
         super().__init__(control)
@@ -261,7 +261,7 @@ def open_view(user_id: str, opens: Sequence[tuple[str, str]]) -> discord.ui.View
 
 
 def lost_view(user_id: str) -> discord.ui.View:
-    """What stands below an edit that left something out."""
+    """The buttons below an edit that left something out."""
     return lasting(LostButton(f"lost:{user_id}", "Remember that too"))
 
 
@@ -275,7 +275,7 @@ def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> di
 def list_view(
     user_id: str, verb: str, items: Sequence[Item], ticked: Collection[str], branch: str, page: int
 ) -> discord.ui.View:
-    """What stands below a page of a list: one press for those that are `ticked` (ids), a menu for others."""
+    """The controls below a page of a list: one press for those that are `ticked` (ids), a menu for others."""
     act, first = naming.ACTS[verb], (page - 1) * naming.ON_A_PAGE
     some = items[first : first + naming.ON_A_PAGE]
     options = [_option(one, number, ticked=one.id in ticked) for number, one in enumerate(some, first + 1)]
@@ -310,7 +310,7 @@ def _menu(
 
 
 def lasting(*buttons: Control) -> discord.ui.View:
-    """What stands below a message, for as long as the message stands."""
+    """A view of buttons below a message, for as long as the message stands."""
     # It never times out: a view that ends takes its buttons' registration with it, for all messages.
     view = discord.ui.View(timeout=None)
     for button in buttons:

@@ -51,7 +51,7 @@ class Absence:
         self._reading: dict[str, bool] = {}
         """The channels that are being read, and whether all that was missed there is known by now."""
         self._passed: set[str] = set()
-        """Those for which a message has waited in vain: until they are read, none waits there again."""
+        """Channels for which a message has waited in vain: until they are read, none waits there again."""
         if bounds.hours:
             client.sessions.hearers.append(self)
             client.in_order.missed = self.read_before
@@ -59,7 +59,7 @@ class Absence:
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Nothing to start: Discord's READY starts the work."""
+        """Do nothing: Discord's READY starts the work."""
 
     async def settle(self) -> None:
         """Wait until everything was read."""
@@ -178,7 +178,7 @@ class Absence:
             self._passed.discard(channel_id)
 
     def _give_up(self, channel_id: str) -> None:
-        """Nothing of a channel can be read: its gap stays unread, and its questions unanswered."""
+        """Leave the gap of a channel that can't be read unread, and its questions unanswered."""
         inboxes = self._client.talk.inboxes
         for key, inbox in {**inboxes.behind(), **inboxes.all_interrupted()}.items():
             if inbox.channel_id == channel_id:

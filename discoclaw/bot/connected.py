@@ -42,7 +42,7 @@ class Connected:
             self._ready.pop(shard, None)
 
     def away(self, shards: Shards) -> list[int]:
-        """Those of these shards that are not connected."""
+        """The shards, of these, that are not connected."""
         return [one for one in shards.ids if one not in self._ready]
 
 

@@ -103,7 +103,7 @@ class DiscordReply:
             self._sender.typing.start()
 
     async def branch_off(self, name: str) -> Place | None:
-        """It stays where it is."""
+        """Stay here, and return None."""
         return None
 
     async def go_to(self, thread: discord.Thread, half: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ class DiscordReply:
         self.start()
 
     def be_in(self, thread: discord.Thread, half: Sequence[str] = ()) -> None:
-        """As `go_to`, before it is started."""
+        """Give the answer, which is not started yet, in a thread; `half` as for `go_to`."""
         self._sender = self._sender.to(thread)
         self._replace([discord.PartialMessage(channel=thread, id=int(one)) for one in half])
 
@@ -142,13 +142,13 @@ class DiscordReply:
         await stop(self._pen)
 
     async def drop(self) -> None:
-        """Nothing will be said: typing ends."""
+        """Stop typing and remove the note, because nothing will be said."""
         await self.close()
         await self._drop_note()
 
     @property
     def unsaid(self) -> str:
-        """What was pushed and cannot be seen: after an error of `finish`, the part to say elsewhere."""
+        """The pushed text that can't be seen: after an error of `finish`, the part to say elsewhere."""
         shown = self._shown.source if isinstance(self._shown, Message) else ""
         left = (self._text.left + "".join(self._arrived))[len(shown) :]
         return left if shown or not left else self._text.opened + left
@@ -391,7 +391,7 @@ class DiscordReply:
         self._noted = ""
 
     def _give_up_files(self, error: ChatError) -> None:
-        """What was to be a file is said in messages."""
+        """Say in messages what was to be a file."""
         log.info("an answer goes on without files: %s", error)
         self._files = False
         self._text.without_files()
@@ -431,8 +431,7 @@ def _is_about_file(error: ChatError, piece: Piece) -> bool:
     return isinstance(piece, Attachment) and not isinstance(error, (ChatBlocked, ChatGone, ChatUnavailable))
 
 
-# ----------------------------------------------------------------------
-# What the bot proposes below an answer: a text, and the buttons of the decision.
+# ---------------------------------------------------------------------- proposals below an answer
 
 
 def offered(offer: AnyOffer) -> Card:

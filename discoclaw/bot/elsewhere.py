@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 CURSOR: Final = "role-servers"
 MOST_KNOWN: Final = 10_000
 MOST_ASKED: Final = 20
-"""So many channels are asked for at the same time; others when they are next shown."""
+"""How many channels are asked for at the same time; others when they are next shown."""
 DM: Final = ""
 
 
@@ -41,7 +41,7 @@ class Elsewhere:
         self._client = client
         self._allowlist = allowlist
         self.cursors: Cursors | None = None
-        """Where processes tell each other of their servers, once the composition root has set it."""
+        """Cursors by which processes tell each other of their servers; the composition root sets them."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._servers: dict[int, str | None] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -54,7 +54,7 @@ class Elsewhere:
     # ------------------------------------------------------------------ roles
 
     def began(self, shards: Shards) -> None:
-        """Nothing is known of its servers yet."""
+        """Do nothing: the session's servers are not known yet."""
 
     async def ready(self, shards: Shards) -> None:
         """Note which of our servers have a role of the allowlist."""
@@ -71,7 +71,7 @@ class Elsewhere:
             await self.cursors.update(CURSOR, lambda known: {**known, **ours})
 
     def resumed(self, shards: Shards) -> None:
-        """Nothing has changed."""
+        """Do nothing: the session's servers are the same."""
 
     async def has_role(self, user_id: int) -> bool:
         """Whether somebody has a role of the allowlist on a server of another process. Raises ChatError."""

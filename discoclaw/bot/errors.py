@@ -33,7 +33,7 @@ def discord_errors() -> Iterator[None]:
 
 
 def chat_error(error: Vendor) -> ChatError:
-    """What a failure of discord.py means to us. A plain `ChatError`: it refused the content."""
+    """Our error for one of discord.py. A plain `ChatError`: Discord refused the content."""
     if isinstance(error, discord.RateLimited):
         wait_s = error.retry_after
         return ChatUnavailable(f"Discord limits us for another {wait_s:.0f} s", after_s=wait_s)

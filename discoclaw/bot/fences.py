@@ -79,7 +79,7 @@ def _indent(prefix: str) -> str:
 
 
 def _closer(fence: Fence, line: str) -> int | None:
-    """Where in `line` the marks that close `fence` begin."""
+    """The position in `line` of the marks that close `fence`; None if there are none."""
     bare = line.lstrip(" \t>" if fence.quoted else " \t").rstrip()
     if len(bare) >= len(fence.run) and bare == fence.run[0] * len(bare):
         return 0
@@ -149,7 +149,7 @@ def going_on(fence: Fence | None, text: str, at: int) -> Fence | None:
 
 
 def reopened(text: str, start: int, fence: Fence | None) -> str:
-    """What to put before the text at `start` so that it stands in `fence` again."""
+    """The text to put before that at `start` so that it stands in `fence` again."""
     if fence is None:
         return ""
     inside_line = start > 0 and text[start - 1] != "\n"
@@ -159,7 +159,7 @@ def reopened(text: str, start: int, fence: Fence | None) -> str:
 
 
 def closed(body: str, fence: Fence | None) -> str:
-    """What to put behind `body` to close `fence`."""
+    """The text to put behind `body` to close `fence`."""
     if fence is None:
         return ""
     return ("" if body.endswith("\n") else "\n") + fence.prefix + fence.run

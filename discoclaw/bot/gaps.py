@@ -145,7 +145,7 @@ class Gaps:
         messages: Sequence[discord.Message],
         new: list[str],
     ) -> int:
-        """As `_take`; the ids of new messages are added to `new`. Returns how many will be answered."""
+        """Hear the new messages, and add their ids to `new`. Returns how many will be answered."""
         client, answers = self._client, await self._answers(messages)
         spoken = words_in(messages, client.user)
         missed: list[tuple[discord.Message, Missed]] = []

@@ -33,9 +33,9 @@ QUIET_S = 60.0
 """For so long further bad events of the same name are only counted."""
 LONGEST_PAUSE_S = 60.0
 UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, zlib.error)
-"""What discord.py raises when a frame is not what it expects."""
+"""Errors of discord.py for a frame that is not what it expects."""
 UNREADABLE = (*UNUSABLE, AssertionError, RuntimeError, discord.DiscordException)
-"""What it raises when an event is not."""
+"""Errors of discord.py for an event that is not what it expects."""
 
 
 class Faults:

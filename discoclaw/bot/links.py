@@ -30,7 +30,7 @@ def message_address(guild_id: str | None, channel_id: str, message_id: str) -> s
 
 
 def source_words(client: discord.Client, source: Source, words: str = "where you said it") -> str:
-    """Where an item was said, as a link that is a few words."""
+    """A link to where an item was said, that is a few words."""
     if source.type == "manual":
         return BY_COMMAND
     if not source.channel_id.isdigit():
@@ -40,7 +40,7 @@ def source_words(client: discord.Client, source: Source, words: str = "where you
 
 
 def source_link(client: discord.Client, source: Source) -> str:
-    """Where an item was said, without a preview of it below."""
+    """A link to where an item was said, without a preview of it below."""
     if source.type == "manual":
         return BY_COMMAND
     if not source.channel_id.isdigit():

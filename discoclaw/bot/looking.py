@@ -28,14 +28,14 @@ PERMISSIONS: Final = discord.Permissions(
     attach_files=True,
     read_message_history=True,
 )
-"""What the bot needs in a channel."""
+"""Permissions that the bot needs in a channel."""
 SCOPES: Final = ("bot", "applications.commands")
 PATIENCE_S = 20.0
 """The longest that one look takes, with discord.py's own retries."""
 MOST_GUILDS = 200
-"""So many servers are listed: one page of Discord's answer."""
+"""How many servers are listed: one page of Discord's answer."""
 _NAMES = {"read_messages": "view channels"}
-"""What Discord calls a permission today, where discord.py has its old name."""
+"""Discord's present names of permissions, where discord.py has old ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Guild:
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """What Discord knows about the bot.
+    """The bot as Discord knows it.
 
     `owners` are the ids of those whose application it is, `team` is the name of their team or "".
     `message_content`, `members`, `presences`: whether that privileged intent is enabled. `more_guilds`: there
@@ -101,7 +101,7 @@ class Session:
         self._dates = dates
 
     async def bot(self) -> Bot:
-        """Who the bot is, and which servers it is in. Raises ChatError."""
+        """The bot, and the servers it is in. Raises ChatError."""
         client = self.client
         user, application = client.user, client.application
         assert user is not None and application is not None  # it has logged in
@@ -191,7 +191,7 @@ class _Dates:
         self.ahead_s: float | None = None
 
     def trace(self) -> aiohttp.TraceConfig:
-        """What discord.py passes to its HTTP session: our only way to the headers of an answer."""
+        """The trace that discord.py passes to its HTTP session: our only way to the headers of an answer."""
         config = aiohttp.TraceConfig()
         config.on_request_end.append(self._ended)
         return config

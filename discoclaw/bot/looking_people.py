@@ -23,7 +23,7 @@ class Person:
 
 
 async def person(session: Session, user_id: str) -> Person | None:
-    """Who has this id; None if nobody has. Raises ChatError."""
+    """The person with this id; None if nobody has it. Raises ChatError."""
     with understood(session.api):
         try:
             user = await session.client.fetch_user(int(user_id))
@@ -33,7 +33,7 @@ async def person(session: Session, user_id: str) -> Person | None:
 
 
 async def people(token: str, ids: Iterable[str], *, api: str | None) -> dict[str, Person | None]:
-    """Who has each of these ids; None where nobody has. Raises as `looking.look` does."""
+    """The person with each of these ids; None where nobody has it. Raises as `looking.look` does."""
     async with logged_in(token, api=api) as session:
         return {one: await person(session, one) for one in ids}
 

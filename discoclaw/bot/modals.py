@@ -41,7 +41,7 @@ NOT_NOW = "My disk is slow to answer, so I can't open this now. Please try again
 OPEN_WITHIN_S = 2.0
 """Discord takes a modal within three seconds of a press."""
 LONGEST = 4000
-"""What Discord lets people type into one field, in characters."""
+"""The most that Discord lets people type into one field, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class OpensModal(PersonalButton, template=r"(?!)"):
 
     @abstractmethod
     async def form(self, presses: Presses, press: Press) -> Form:
-        """What it opens. Raises Refused and MemoryFault."""
+        """The form that it opens. Raises Refused and MemoryFault."""
 
     async def take(self, press: Press) -> None:
         try:
@@ -116,7 +116,7 @@ async def _too_late(press: Press) -> None:
 
 
 class PersonalModal(Pressed):
-    """What somebody sent: `known` from the custom id, `values` by the names of the fields."""
+    """A form that somebody sent: `known` from the custom id, `values` by the names of the fields."""
 
     template: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
 
@@ -163,7 +163,7 @@ async def taken(press: Press, known: Sequence[type[PersonalModal]]) -> None:
 
 
 def _values(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """What was typed, by the fields' names."""
+    """The typed values, with the fields' names."""
     for part in parts:
         inner = part.get("components") or ([part["component"]] if "component" in part else [])
         yield from _values(inner)

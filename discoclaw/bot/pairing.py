@@ -20,7 +20,7 @@ from discoclaw.core.errors import ChatError
 WINDOW_S: Final = 600
 """Each person gets one code in such a time. It is valid until the end of the next one."""
 MOST: Final = 50
-"""So many codes are told in such a time; whoever sets up a bot needs few."""
+"""The most codes in such a time; whoever sets up a bot needs few."""
 INTENTS: Final = discord.Intents(guilds=True, messages=True)
 TEXT: Final = "Nobody may talk to me yet. Whoever runs me can let you in now, with `discoclaw pair {}`."
 

@@ -71,7 +71,7 @@ class Past:
                 return
 
     async def _talk(self, messages: Sequence[discord.Message], spoken: Mapping[int, str]) -> list[Said]:
-        """What is talk among these messages; `spoken` are the words of voice messages.
+        """The lines of talk among these messages; `spoken` are the words of voice messages.
 
         A voice message that is still being listened to is heard as soon as it has words.
         """

@@ -27,7 +27,7 @@ NOT_YOURS = "These buttons are for somebody else."
 
 
 class Pressed:
-    """What buttons, menus and modals have in common. `known` is what the custom id says."""
+    """The base of buttons, menus and modals. `known` is what the custom id says."""
 
     needs: ClassVar[tuple[Need, ...]] = ("memory",)
     once: ClassVar[bool] = False
@@ -143,7 +143,7 @@ async def _become_card(press: Press, outcome: Outcome) -> None:
 
 
 def _of_text(press: Press, outcome: str | Page) -> Card:
-    """What a card becomes where there is no more than a text to say."""
+    """The card for an outcome that is no more than a text."""
     text = outcome.text if isinstance(outcome, Page) else outcome
     return Card("", [Entry(text)], colour=frame_of(press.message))
 
@@ -153,7 +153,7 @@ def _is_card(press: Press) -> bool:
 
 
 async def _settle_down(press: Press, *, once: bool) -> None:
-    """Nothing is left to press; a card stays as it is, unless it has no more to it than its buttons."""
+    """Leave nothing to press; a card stays as it is, unless its buttons work only `once`."""
     if press.message is None or (_is_card(press) and not once):
         return
     view = rendered(closed(press.message)).view if _is_card(press) else None

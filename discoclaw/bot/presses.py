@@ -1,4 +1,4 @@
-"""What a press of a button does, given what the button knows. Knows nothing about buttons.
+"""Acts of the buttons below messages, given what a button knows. Knows nothing about buttons.
 
 Every press returns what the message then says, or raises Refused or MemoryFault.
 """
@@ -36,7 +36,7 @@ GONE = "I can't find that any more: the memory or its persona was deleted since"
 
 Press = discord.Interaction[Any]
 Outcome = str | Page | Card
-"""What a press comes to, as the message then shows it."""
+"""The result of a press, as the message then shows it."""
 
 
 class Given(Protocol):
@@ -55,7 +55,7 @@ class Given(Protocol):
         """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
 
     def request_of(self, heard: Inbound, /) -> Request | None:
-        """What a message asks for in plain words, or with a mistyped command; None if it is talk."""
+        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
 
     async def requested(self, message: discord.Message, asked: Request, /) -> None:
         """Do what a message asks for."""
@@ -97,7 +97,7 @@ class Presses:
         self._context.require(*needs)
 
     async def told(self, press: Press, work: Awaitable[Outcome]) -> Outcome:
-        """What a press comes to, and below it what it took back."""
+        """The result of a press, and below it what it took back."""
         hidden = press.message is None or press.message.flags.ephemeral
         outcome, taken_back = await self._telling.told(
             press.user, _place(press), work, in_private=hidden or press.guild_id is None
@@ -148,7 +148,7 @@ class Presses:
         return NOTE + texts.settled(before, conflict, how)
 
     async def undo(self, press: Press, commit: str, branch: str) -> str:
-        """What was learned is taken back."""
+        """Take back what a commit learned."""
         store, subject = self._context.store, user_subject(str(press.user.id))
         history = await store.history(subject)
         if commit not in history.commits or branch not in history.branches.all:

@@ -66,7 +66,7 @@ ALL = (AnswerButton, ChooseButton, AnswerMenu)
 
 
 def page(user_id: str, view: View, branch: str, *, in_private: bool, days: float) -> Page:
-    """What is pending, with a menu to agree and one to decline."""
+    """A page of what is pending, with a menu to agree and one to decline."""
     known = texts.shown(view, in_private=in_private)
     some = known[:MOST_OPTIONS]
     text = texts.listed(
@@ -76,7 +76,7 @@ def page(user_id: str, view: View, branch: str, *, in_private: bool, days: float
 
 
 def card(user_id: str, view: View, branch: str, *, days: float, page: int = 1) -> Card:
-    """The same as a card, for the person alone."""
+    """A card of what waits for a person's yes, for them alone."""
     known = texts.shown(view, in_private=True)
     some = known[:MOST_OPTIONS]
     others = len(known) - len(some)
@@ -94,13 +94,12 @@ def _made(menu: Menu) -> AnswerMenu:
     return AnswerMenu(menu.custom_id, select(menu))
 
 
-# ----------------------------------------------------------------------
-# The card of what waits for a person's yes.
+# ---------------------------------------------------------------------- the card
 
 MOST_SHOWN = 10
-"""On a page."""
+"""Proposals on a page of the card."""
 LONGEST_SHOWN = 300
-"""UTF-16 units of the words of each."""
+"""Longest words of each of them, in UTF-16 units."""
 
 
 def waiting(

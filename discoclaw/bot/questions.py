@@ -133,13 +133,13 @@ class Questions:
                 await noted.add(one.conflict.event_id, await self._send(user, user_id, card))
 
     async def _allowed(self, user_id: str, new: Sequence[_Open]) -> list[_Open]:
-        """What may be asked today: what the person stated is in question, and one that a model raised."""
+        """The questions for today: those about what the person stated, and one that a model raised."""
         raised = [one for one in new if _is_of_a_model(one.conflict)]
         today = raised[:1] if raised and await self._asked_back.may_ask(user_id) else []
         return [one for one in new if one in today or not _is_of_a_model(one.conflict)]
 
     async def _open(self, subject: str) -> Mapping[str, _Open]:
-        """What is open, by the event that noted it; on HEAD's branch where it is on several."""
+        """The open questions by the event that noted each; on HEAD's branch where it is on several."""
         branches = await self._memory.branches(subject)
         found: dict[str, _Open] = {}
         for name in sorted(branches.all, key=lambda name: name != branches.current):

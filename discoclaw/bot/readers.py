@@ -139,7 +139,7 @@ def _of_everybody(channel: discord.abc.GuildChannel) -> int:
 
 
 def _overwrites(channel: discord.abc.GuildChannel, of: int) -> dict[int, _Overwrite]:
-    """What a channel's overwrites say about some permissions, by the id of the role or person.
+    """A channel's overwrites of some permissions, by the id of the role or person.
 
     `channel.overwrites` takes 60 µs for each, and this is asked several times for a message.
     """

@@ -41,7 +41,7 @@ MOST_LINES = 3
 MOST_ASKED = 6
 """Questions in one message; of more, or of what is private here, the menu shows each in full."""
 LONGEST = 200
-"""Of one item, in UTF-16 units."""
+"""Longest text of one item, in UTF-16 units."""
 SECRET = "something private"
 UNSAID = {"deletion": "a message was deleted", "edit": "a message was edited"}
 """Why something is no longer said, by who made the commit."""
@@ -49,7 +49,7 @@ GONE = "one memory"
 _DONE = {"learned": "remembered", "remembered": "remembered", "forgot": "forgotten", "removed": "forgotten"}
 _DONE |= dict.fromkeys(("corrected", "changed", "restored"), "corrected")
 _A_DM = Place("dm", "", None, "", private=True)
-"""Of channels, discord.py knows all but DMs and old threads."""
+"""The place of a channel that discord.py doesn't know: it knows all but DMs and old threads."""
 
 
 class Receipts(PersonalData, Listener):
@@ -102,7 +102,7 @@ class Receipts(PersonalData, Listener):
         return self._shows(place, user_id)
 
     async def start(self) -> None:
-        """Nothing to start: the first commit starts the sending."""
+        """Do nothing: the first commit starts the sending."""
 
     async def settle(self) -> None:
         """Wait until all receipts are out, if Discord was ever reached."""
@@ -132,7 +132,7 @@ class Receipts(PersonalData, Listener):
             log.exception("a receipt could not be sent")
 
     def _cards(self, user_id: str, commit: Commit, here: str, *, shows: bool) -> Iterator[Card]:
-        """What was done, and what is asked, with its buttons. `here`: a channel's id, "" for their DMs."""
+        """Cards of what was done and is asked, with buttons. `here`: a channel's id, "" for their DMs."""
         if shows and (done := receipt(commit, here)):
             yield cards.learned(done, user_id, commit.id, commit.branch)
         asked = [event for event in commit.events if _is_asked(event)]
@@ -144,7 +144,7 @@ class Receipts(PersonalData, Listener):
 
 
 def receipt(commit: Commit, here: str) -> str:
-    """What a commit did, in small print, one line for each item; "" when it changed no item.
+    """Small print about what a commit did, one line for each item; "" when it changed no item.
 
     What somebody deleted is not quoted.
     """

@@ -26,7 +26,7 @@ _MARKS = {"[": "(?:", "]": ")?", "(": "(?:", ")": ")", "|": "|"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for: "help", to "show", "erase" or "forget" memories, "optout" or "optin", or "mistyped".
+    """A plain request: "help", to "show", "erase" or "forget" memories, "optout" or "optin", or "mistyped".
 
     `what` is to be forgotten, or the commands that were meant, each in a line.
     """
@@ -36,7 +36,7 @@ class Request:
 
 
 def request_of(text: str, name: str = "") -> Request | None:
-    """What a message asks for; None if it is talk. `name` is ours, with which people may address us."""
+    """The request in a message; None if it is talk. `name` is ours, with which people may address us."""
     if len(text) > _LONGEST:
         return None
     said = _plain(text)

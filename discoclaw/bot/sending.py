@@ -71,11 +71,11 @@ class Followups:
         return message
 
     async def typing(self) -> None:
-        """Nothing to show: the deferred answer says that we are thinking."""
+        """Do nothing: the deferred answer says that we are thinking."""
 
 
 Channel: TypeAlias = discord.abc.Messageable | Followups
-"""Where an answer goes."""
+"""The target of an answer."""
 
 
 class Typing:
@@ -123,16 +123,16 @@ class Sender:
         self.first: Sent | None = None
         """The first message that is still there."""
         self.buttons = True
-        """Until Discord refuses them."""
+        """Whether buttons are sent: until Discord refuses them."""
         self.turn_id = ""
-        """What is answered, by which Discord knows each message of the answer; "" if only we answer it."""
+        """The turn's id, by which Discord knows each message of the answer; "" if only we answer it."""
         self.sent: list[Sent] = []
-        """All of its messages, and its cards."""
+        """All messages of the answer, and its cards."""
         self.count = 0
         """How many nonces were used."""
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
-        """The same for another channel, in which the first message is no reply."""
+        """A sender for another channel, in which the first message is no reply."""
         sender = Sender(channel, None, self._retry_after_s, self._shown)
         sender.turn_id = f"{self.turn_id}t" if self.turn_id else ""
         return sender

@@ -1,7 +1,7 @@
 """Cuts a text into messages Discord takes: at most 2,000 UTF-16 units each, no code fence cut open.
 
 Knows nothing about Discord's objects, about sending or about time. Text in, frozen pieces out. `fences`
-reads the code fences, `cuts` chooses the places.
+reads the code fences, `Window` chooses the places.
 
 Nothing is lost, and `join` proves it: a piece carries what was added to it (`opened`, `closed`: the fence
 lines at a cut) and which white space was left out (`lead`, `trail`). Left out is only white space that
@@ -132,7 +132,7 @@ class Splitter:
 
     @property
     def left(self) -> str:
-        """What has not been accepted yet."""
+        """The text that has not been accepted yet."""
         return self._text[self._at :]
 
     @property
@@ -152,7 +152,7 @@ class Splitter:
         return self._next(self._text, self._at, self._fence, final=True)
 
     def draft(self) -> Piece | None:
-        """Like `rest`, to be shown while more is coming: a half-written fence line is held back."""
+        """The rest as it is shown while more is coming: a half-written fence line is held back."""
         half = _HALF_LINE.search(self._text, max(self._at, self._text.rfind("\n") + 1))
         shown = self._text[: half.start()] if half else self._text
         return self._next(shown, self._at, self._fence, final=True)
@@ -277,8 +277,7 @@ def is_enough(text: str) -> bool:
     return len(text) >= _ENOUGH or _SENTENCE_END.search(text.lstrip()) is not None
 
 
-# ----------------------------------------------------------------------
-# Chooses where a text is cut: paragraph, line, sentence, word, any character; the best that fits.
+# ---------------------------------------------------------------------- where to cut
 
 AHEAD = 64
 """How far a cut looks beyond its window; more than the start of any fence line."""
@@ -290,7 +289,7 @@ _SENTENCE = re.compile(r"""[.!?…]["')\]*_]*\s+|[。！？]""")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What may go into one piece: `text` from `start` to `end`, and the fences in it."""
+    """The text that may go into one piece: `text` from `start` to `end`, and the fences in it."""
 
     text: str
     start: int
@@ -312,7 +311,7 @@ class Window:
         return fence if line == cut else fences.after(fence, self.text[line:cut])
 
     def fitting_cut(self, room: int, low: int) -> tuple[int, Fence | None]:
-        """Where to cut so that the piece fits, fence closed, into `room`; and the fence open there."""
+        """The place to cut so that the piece fits, fence closed, into `room`; and the fence open there."""
         end = self.end
         while True:
             cut = self._cut(end, low)
@@ -380,7 +379,7 @@ def _backwards(text: str, mark: str, low: int, end: int, most: int) -> Iterator[
 
 
 def _open_span(line: str) -> tuple[int, str] | None:
-    """Where an inline code span begins that `line` does not end, and its marks."""
+    """The start and the marks of an inline code span that `line` does not end; None if there is none."""
     opened: tuple[int, str] | None = None
     for ticks in re.finditer("`+", line):
         if opened is None:

@@ -33,7 +33,7 @@ WITHIN_S: Final = 5.0
 MOST_LOOKED_AT: Final = 10
 """The first messages of a thread among which is our answer to the message that it grew out of."""
 MOST_ASKED: Final = 10
-"""Of so many deleted messages Discord is asked whether an archived thread is below. A purge has more."""
+"""The most deleted messages below which Discord is asked for archived threads. A purge has more."""
 
 
 class OpenThreads(PersonalData):
@@ -49,7 +49,7 @@ class OpenThreads(PersonalData):
         self._worker = Worker("names of threads", self._rename_taken_back)
 
     async def start(self) -> None:
-        """Nothing to start: a withdrawal starts the work."""
+        """Do nothing: a withdrawal starts the work."""
 
     async def settle(self) -> None:
         """Wait until every thread has its name."""
@@ -65,7 +65,7 @@ class OpenThreads(PersonalData):
             self._look_at(Withdrawal(erasure.subject, erasure.at, everything=True), erasure.sessions)
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        """The same for what somebody took back: the threads that grew out of it, and those that name it."""
+        """Rename the threads that grew out of what somebody took back, and those that name it."""
         if not withdrawal.alone:  # a deleted question's thread is renamed at once
             self._look_at(withdrawal, {*sessions, *withdrawal.messages})
         return NOTHING_WITHDRAWN

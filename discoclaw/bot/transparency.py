@@ -44,7 +44,7 @@ CURSOR = "transparency"
 """The cursor that notes which message is about whom; also the name of this step of an erasing."""
 RENEWALS = "transparency-renewals"
 MOST_MESSAGES = 5_000
-"""So many messages of the channel are looked through for what an erased person left."""
+"""How many messages of the channel are looked through for what an erased person left."""
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
@@ -253,8 +253,7 @@ def _without(notes: Mapping[str, object], user_id: str) -> dict[str, object]:
     return {key: note for key, note in notes.items() if key != user_id}
 
 
-# ----------------------------------------------------------------------
-# What the transparency channel shows of one person's memory: one message, never split.
+# ---------------------------------------------------------------------- what a message shows
 
 _ABOUT = re.compile(r"\*\*Memory of .*\((\d+)\)")
 _SUMMARIES = ("**Summary of the conversation** (", "**Conversation memory** (")
@@ -287,7 +286,7 @@ def snapshot(name: str, user_id: str, view: View, rolling: Rolling, place: str, 
 
 
 def nothing_of(name: str, user_id: str) -> str:
-    """What the channel shows of somebody who wants no memory."""
+    """The channel's message about somebody who wants no memory."""
     return f"**Memory of {name}** ({user_id})\nwants no memory: I learn and use nothing"
 
 

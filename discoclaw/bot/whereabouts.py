@@ -1,4 +1,4 @@
-"""Where the bot is, for its admin: servers, channels and connections, from discord.py's RAM."""
+"""Servers, channels and connections of the bot, for its admin, from discord.py's RAM."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ MOST_CHANNELS: Final = 60
 
 
 async def whereabouts(client: "DiscoClaw", number: int = 1) -> Connected:
-    """Where the bot is, the largest servers first. Between two servers others have their turn."""
+    """The servers of the bot, the largest first. Between two servers others have their turn."""
     guilds = sorted(client.guilds, key=lambda one: (-(one.member_count or 0), one.id))
     pages = max(1, math.ceil(len(guilds) / MOST_SERVERS))
     number = min(max(1, number), pages)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 TEXT_ROOTS = ("memory", "hatch", "nostr")
-"""What text commands begin with, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
+"""First words of text commands, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
 COMMAND = re.compile(rf"(?:!(?:{'|'.join(TEXT_ROOTS)})|/(?:hatch|start))(\s|$)", re.IGNORECASE)
 UNKNOWN = "unknown"
 """The name of a place that we can't see."""
@@ -51,7 +51,7 @@ def is_voice(message: discord.Message) -> bool:
 
 
 def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
-    """Where a channel is, who owns its memory, and whether everybody on the server can read it.
+    """The place of a channel: who owns its memory, and whether everybody on the server can read it.
 
     Who needs no more than its ids need not say what is known of keys.
     """
@@ -107,7 +107,7 @@ def session_key(message: discord.Message) -> str:
 
 
 def author_id(message: discord.Message) -> str:
-    """Whose words these are. A webhook's are the webhook's, whatever author its message names."""
+    """The id of the words' author. A webhook's are the webhook's, whatever author its message names."""
     return str(message.author.id if message.webhook_id is None else message.webhook_id)
 
 

@@ -28,7 +28,7 @@ class Telling:
     async def told(
         self, person: Person, place: Place, work: Awaitable[T], *, in_private: bool
     ) -> tuple[T, str]:
-        """What a change comes to, and the lines to say below it; "" if it took nothing back."""
+        """Await a change: its result, and the lines to say below it; "" if it took nothing back."""
         with self._withdrawals.watched(user_subject(str(person.id))) as watch:
             with read_by(getattr(person, "display_name", "")):
                 answer = await work

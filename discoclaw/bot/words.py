@@ -1,4 +1,4 @@
-"""What a Discord message says: its author's words without Discord's markup, and what else it shows.
+"""The words of a Discord message: its author's words without Discord's markup, and what else it shows.
 
 The only place that reads a message's words, for talk, replies, forwards, links, commands, menus and forms. An
 embed, a poll, components, stickers and a forward stand behind the author's words, each in parentheses
@@ -28,13 +28,13 @@ TALK = (
     discord.MessageType.chat_input_command,  # how an app answers its slash commands and menus
     discord.MessageType.context_menu_command,
 )
-"""What people and bots say; everything else is a line of Discord's, such as "Ann pinned a message"."""
+"""Types of people's and bots' messages; others are lines of Discord's, such as "Ann pinned a message"."""
 _MOST_OWN = 16_000
 """Longest text taken from one message, in code points; Discord's own limit is 4,000."""
 _MOST_SHOWN = 4_000
-"""The same of all that it shows besides, in UTF-16 units: no more than anybody can write."""
+"""Longest text of all that a message shows besides, in UTF-16 units: no more than anybody can write."""
 _MOST_OF_PREVIEW = 300
-"""Of what Discord shows about a link."""
+"""Longest text that Discord shows about a link."""
 
 Named = Callable[[str, int], str | None]
 """The name of what a mark and an id stand for: "@" a person, "@&" a role, "#" a channel. None if unknown."""
@@ -53,7 +53,7 @@ _MARKUP = re.compile(
     re.VERBOSE,
 )
 _RESOLVED = {"@": ("members", "users"), "@&": ("roles",), "#": ("channels",)}
-"""Where an interaction tells the names of what its texts mention."""
+"""Fields of an interaction that have the names of what its texts mention."""
 
 
 def resolved(text: str, named: Named) -> str:
@@ -117,7 +117,7 @@ def _name(one: Any) -> str | None:
 
 
 def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str:
-    """What a message says: its author's words, without our mention at the front, and then what it shows.
+    """The text of a message: its author's words, without our mention at the front, and then what it shows.
 
     Of ours it is what the model wrote: no buttons, previews or small print; or the words of a card.
     """
@@ -139,7 +139,7 @@ def text_of(message: discord.Message, me: Me, redactor: Redactor = PLAIN) -> str
 
 
 def written(message: discord.Message) -> object:
-    """What only an author changes in a message, to compare: no previews and no votes, which Discord adds."""
+    """The parts of a message that only its author changes, to compare: no previews or votes."""
     embeds = [one.to_dict() for one in message.embeds if not _is_preview(one, message)]
     parts = [one.to_dict() for one in _components(message)]
     return message.content, embeds, parts, [one.id for one in message.attachments]
@@ -169,7 +169,7 @@ _Clean = Callable[[str], str]
 
 
 def _shown(message: _Any, clean: _Clean) -> Iterator[tuple[str, str]]:
-    """What a message shows besides its author's words, by kind; Discord's own line, if it is one."""
+    """Texts that a message shows besides its author's words, by kind; Discord's own line, if it is one."""
     if isinstance(message, discord.Message):
         for one in message.message_snapshots:
             yield "forwarded", _whole(one, clean)
@@ -192,7 +192,7 @@ def _whole(message: _Any, clean: _Clean) -> str:
 
 
 def _noted(message: discord.Message, clean: _Clean) -> Iterator[tuple[str, str]]:
-    """What Discord says in a line of its own: how a poll ended, how a thread began, a pin and the like."""
+    """Lines of Discord's own: how a poll ended, how a thread began, a pin and the like."""
     first = message.reference.resolved if message.reference is not None else None
     if message.type is discord.MessageType.poll_result:
         told = {one.name: one.value for embed in message.embeds for one in embed.fields}
@@ -224,7 +224,7 @@ def _components(message: _Any) -> Iterator[Any]:
 
 
 def _labels(message: _Any) -> Iterator[str]:
-    """What is to be read on a message's components."""
+    """The texts on a message's components."""
     for part in _components(message):
         if isinstance(part, discord.TextDisplay):
             yield part.content

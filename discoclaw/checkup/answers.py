@@ -43,7 +43,7 @@ TURN_S = 300.0
 SLOW_RATE = 8.0
 """Tokens a second; people read about as fast."""
 LEAST_CONTEXT = 8_000
-"""With fewer tokens there is no room for memories and talk beside the bot's rules and tools."""
+"""The fewest tokens with room for memories and talk beside the bot's rules and tools."""
 NO_TOOLS = "set DISCOCLAW_TOOLS_ENABLED=0"
 DURABLE, SUMMARY = "DISCOCLAW_DURABLE_MODEL", "DISCOCLAW_SUMMARY_MODEL"
 PICTURE_PX, PICTURE_COLOUR, COLOURS = 32, (255, 225, 0), ("yellow", "gold", "gelb")
@@ -81,7 +81,7 @@ class Examined:
     learns: bool = False
 
     def good_for(self) -> Finding:
-        """What the model is good enough for, in one line."""
+        """The finding about what the model is good enough for, in one line."""
         return Finding("good for", "good", f"{line(self.settings.model)} {'; '.join(self.can)}")
 
     @property
@@ -94,7 +94,7 @@ class Examined:
 
 
 async def answers(seen: Examined) -> AsyncIterator[Finding]:
-    """What the models can. What follows from an error is left out."""
+    """Findings about what the models can do, without those that only follow from an error."""
     async with seen.lane:
         seen.answers = False
         for one in _ending(seen.settings):

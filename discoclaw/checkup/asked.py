@@ -27,7 +27,7 @@ class Asked:
 
     @property
     def usage(self) -> Usage:
-        """What all of them used."""
+        """The use of all calls together."""
         return sum(self.used.values(), Usage())
 
     @property

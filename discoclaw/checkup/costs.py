@@ -20,7 +20,7 @@ from discoclaw.usage.log import UsageLog
 
 
 def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:
-    """What models used, in dollars; "" if that is nothing, or if a price isn't known."""
+    """The cost of what models used, in dollars; "" if that is nothing, or if a price isn't known."""
     try:
         table = prices_of(settings)
     except SettingsError:
@@ -89,7 +89,7 @@ def _budget(limit: Limit, spent: Spent | None) -> Finding:
 
 
 async def _spent(settings: Settings) -> Mapping[Limit, Spent]:
-    """What was spent of each budget of everything; none if the log can't be read."""
+    """The sum spent of each budget of everything; none if the log can't be read."""
     if in_database(settings) and not await has_tables(settings):
         return {}
     try:

@@ -1,4 +1,7 @@
-"""The list of everything that `discoclaw doctor` looks at, in the order in which people read it."""
+"""The list of everything that `discoclaw doctor` looks at, in the order in which people read it.
+
+The running bot, `.env`, what the small model learns, and Python's packages are looked at here.
+"""
 
 import os
 import platform
@@ -34,42 +37,6 @@ from discoclaw.settings import Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import line
 
-# ----------------------------------------------------------------------
-# What the running bot says about itself at DISCOCLAW_METRICS.
-
-Asks: TypeAlias = Callable[[Listen], tuple[Mapping[str, Any] | None, str]]
-"""Asks /readyz: returns what it says, or None and why it says nothing of use. Blocking."""
-
-
-async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
-    """What the bot found out about itself, if it runs and can be asked."""
-    runs = await read_in_thread(lock_holder.locked, settings.memory_dir)
-    if settings.metrics is None or not settings.metrics.port:
-        text = "it can't be asked how it is, because DISCOCLAW_METRICS is not set"
-        way_out = "set an address and a port, for example 127.0.0.1:9464" if runs else ""
-        yield Finding("the bot", "off", text, way_out)
-        return
-    said, fault = await read_in_thread(ask, settings.metrics)
-    if said is None:
-        text, _, way_out = fault.partition("; ")
-        # Without the lock it doesn't run, which is nothing wrong.
-        yield Finding("the bot", "unknown" if runs is False else "bad", text, way_out)
-        return
-    found = [_finding(one) for one in said["findings"] if isinstance(one, Mapping)]
-    for one in found:
-        yield one
-    if said.get("ready") is True:
-        yield Finding("the bot", "good", "it says that it is ready")
-    elif all(one.state != "bad" for one in found):
-        yield Finding("the bot", "bad", "it says that it isn't ready", "see its log")
-
-
-def _finding(said: Mapping[str, Any]) -> Finding:
-    name, text, way_out = (line(str(said.get(key, ""))) for key in ("name", "text", "wayOut"))
-    state: State = next((one for one in get_args(State) if one == said.get("state")), "unknown")
-    return Finding(name, state, text, way_out)
-
-
 NAMES = (
     "program",
     "settings",
@@ -89,6 +56,8 @@ NAMES = (
 LONG_S = 3600.0
 """For what has a limit of its own for each step, and may have many steps."""
 
+Asks: TypeAlias = Callable[[Listen], tuple[Mapping[str, Any] | None, str]]
+"""Asks /readyz: returns what it says, or None and why it says nothing of use. Blocking."""
 Progress = Callable[[str], None]
 """Called with a line that says how far something long has come."""
 
@@ -120,22 +89,53 @@ def topics(seen: Examined, *, quick: bool, progress: Progress, ask: Asks) -> lis
 
 
 def without_settings(settings: Settings | None, faults: tuple[str, ...]) -> list[Topic]:
-    """What can be looked at even if the settings can't be read. `faults` are the lines that say why."""
+    """The topics that need no settings, for when these can't be read; `faults` are the lines that say why."""
     return [
         Topic("program", "Program", partial(program, settings)),
         Topic("settings", "Settings", partial(environment, faults)),
     ]
 
 
-# ----------------------------------------------------------------------
-# The file `.env` and the variables: who may read them, which are unknown, which do nothing any more.
+# ---------------------------------------------------------------------- the running bot
+
+
+async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
+    """The running bot's findings about itself, if it can be asked."""
+    runs = await read_in_thread(lock_holder.locked, settings.memory_dir)
+    if settings.metrics is None or not settings.metrics.port:
+        text = "it can't be asked how it is, because DISCOCLAW_METRICS is not set"
+        way_out = "set an address and a port, for example 127.0.0.1:9464" if runs else ""
+        yield Finding("the bot", "off", text, way_out)
+        return
+    said, fault = await read_in_thread(ask, settings.metrics)
+    if said is None:
+        text, _, way_out = fault.partition("; ")
+        # Without the lock it doesn't run, which is nothing wrong.
+        yield Finding("the bot", "unknown" if runs is False else "bad", text, way_out)
+        return
+    found = [_finding(one) for one in said["findings"] if isinstance(one, Mapping)]
+    for one in found:
+        yield one
+    if said.get("ready") is True:
+        yield Finding("the bot", "good", "it says that it is ready")
+    elif all(one.state != "bad" for one in found):
+        yield Finding("the bot", "bad", "it says that it isn't ready", "see its log")
+
+
+def _finding(said: Mapping[str, Any]) -> Finding:
+    name, text, way_out = (line(str(said.get(key, ""))) for key in ("name", "text", "wayOut"))
+    state: State = next((one for one in get_args(State) if one == said.get("state")), "unknown")
+    return Finding(name, state, text, way_out)
+
+
+# ---------------------------------------------------------------------- .env and the variables
 
 FILE = Path(".env")
 _OTHERS = 0o077
 
 
 async def environment(faults: tuple[str, ...]) -> AsyncIterator[Finding]:
-    """What is wrong with the settings themselves. `faults`: the lines of values that can't be read."""
+    """Faults of the settings themselves. `faults`: the lines of values that can't be read."""
     for fault in faults:
         variable, _, why = fault.partition(": ")
         way_out = "correct it in .env or in the environment"
@@ -168,8 +168,7 @@ def _file() -> Finding:
     return Finding(".env", "good", "only this user can read it")
 
 
-# ----------------------------------------------------------------------
-# Whether the small model learns what it should from a few built-in talks; `discoclaw eval` has more.
+# ---------------------------------------------------------------------- what the small model learns
 
 CASES: Final = {
     "plain-02": "a fact",
@@ -189,7 +188,7 @@ FAULTS: Final = (
 )
 """How the evals begin to say what went wrong, and what that means to people."""
 ENOUGH = 3
-"""With fewer right ones, people will be wrong about what the bot knows."""
+"""The fewest right ones: with fewer, people will be wrong about what the bot knows."""
 NOT_NEEDED = "not needed: "
 MORE = "see `discoclaw eval extraction`, and try a larger DISCOCLAW_DURABLE_MODEL"
 
@@ -229,7 +228,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
 
 
 def _faults(verdict: Verdict) -> list[str]:
-    """What went wrong. What was learned beside that costs nobody anything."""
+    """The faults, without things learned in addition, which cost nobody anything."""
     return [one for one in verdict.faults if not one.startswith(NOT_NEEDED)]
 
 
@@ -237,8 +236,7 @@ def _in_words(fault: str) -> str:
     return next((said for start, said in FAULTS if fault.startswith(start)), line(fault, 200))
 
 
-# ----------------------------------------------------------------------
-# The Python that runs this, and the packages that this configuration needs, in the versions allowed.
+# ---------------------------------------------------------------------- Python and packages
 
 NAME = "discoclaw"
 EXTRAS = ("postgres", "vectors", "local-vectors")

@@ -155,7 +155,7 @@ def _version(root: Path) -> Finding:
 
 
 def _lock(root: Path) -> Iterator[Finding]:
-    """Who has the folder. That it is in use is good news: the bot runs."""
+    """The process that has the folder. That it is in use is good news: the bot runs."""
     holder, held = lock_holder.recorded(root), lock_holder.locked(root)
     if holder is None:
         if held:

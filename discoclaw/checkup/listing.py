@@ -23,15 +23,15 @@ from discoclaw.http import Client, Failed, within
 MOST_BYTES: Final = 8_000_000
 """The longest list that is read: OpenRouter's has hundreds of models, each with its description."""
 WITHIN_S: Final = 10.0
-"""So long a server may take: a list needs no model to be loaded."""
+"""The longest (s) that a server may take: a list needs no model to be loaded."""
 SOON_S: Final = 1.0
-"""So long is looked for servers on this machine, of all kinds at once."""
+"""How long (s) servers on this machine are looked for, of all kinds at once."""
 _SMALL: Final = ("-mini", "haiku", "-flash", "-lite", "-small", "-nano")
-"""What small models have in their names, the one that is good enough for most first."""
+"""Parts of the names of small models, the one that is good enough for most first."""
 _TALKS_NOT: Final = re.compile(
     r"embed|whisper|tts|dall-e|image|audio|realtime|transcribe|moderation|sora|rerank", re.IGNORECASE
 )
-"""What models that don't answer in words have in theirs."""
+"""Parts of the names of models that don't answer in words."""
 
 
 async def found_at(addresses: Mapping[str, str]) -> list[str]:

@@ -69,7 +69,7 @@ def used_by(config: ModelConfig) -> list[ModelConfig]:
 def plainly(
     error: ModelError, config: ModelConfig, model: str = "", variable: str = "DISCOCLAW_MODEL"
 ) -> ModelError:
-    """The same kind of error, with one line for an admin: the thing, the reason, the way out.
+    """An error of the same class, with one line for an admin: the thing, the reason, the way out.
 
     `model` and the `variable` that names it are by default those of the model that answers people.
     """
@@ -116,7 +116,7 @@ def _sentence(error: ModelError, config: ModelConfig, reason: str, model: str, v
 
 
 def address_of(config: ModelConfig) -> str:
-    """Where the models of the configuration's provider are, without a password."""
+    """The address of the configuration's provider, without a password."""
     return without_login(config.base_url or PROVIDERS[config.provider].address or "")
 
 

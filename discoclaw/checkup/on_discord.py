@@ -15,7 +15,7 @@ WRONG_CLOCK_S = 30.0
 WITHIN_S = 60.0
 """For all requests together: three for each server, and one for each person."""
 MOST_SERVERS = 20
-"""So many servers are looked at closely."""
+"""How many servers are looked at closely."""
 MOST_PEOPLE = 30
 MOST_NAMED = 5
 VIEW = "view channels"
@@ -72,7 +72,7 @@ def _intent(bot: Bot) -> Finding:
 
 
 def _clock(ahead_s: float) -> Finding:
-    """What a difference to Discord's clock means."""
+    """The finding about a difference to Discord's clock."""
     if abs(ahead_s) <= WRONG_CLOCK_S:
         return Finding("clock", "good", "this machine's clock agrees with Discord's")
     way = "ahead of" if ahead_s > 0 else "behind"
@@ -100,7 +100,7 @@ def _invited(bot: Bot) -> Finding:
 async def _channels(
     session: Session, settings: Settings, servers: Sequence[around.Server]
 ) -> AsyncIterator[Finding]:
-    """What the bot may do in each channel that it listens in, and channels in the settings that aren't."""
+    """Findings about the bot's channels: its permissions, and channels in the settings that don't exist."""
     known = {key: (server, one) for server in servers for key, one in server.channels.items()}
     fine = 0
     for wanted in sorted(settings.channels) or known:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from discoclaw.core.errors import SettingsError
 
 PORTAL: Final = "https://discord.com/developers/applications"
-"""Where a bot's application is set up."""
+"""The page on which a bot's application is set up."""
 TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """A bot's token: its id, a time and a signature."""
 _NOT_TOKENS: Final = (
@@ -115,7 +115,7 @@ def _check_copied(variable: str, text: str, what: str) -> None:
 
 
 def vendor_of(key: str) -> str | None:
-    """Whose key this is, by its first letters; None if they don't tell."""
+    """The vendor of a key, by its first letters; None if they don't tell."""
     found = next((vendor for start, vendor in _VENDORS if key.startswith(start)), None)
     return found or (SEVERAL if key.startswith("sk-") else None)
 

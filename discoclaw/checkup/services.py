@@ -162,7 +162,7 @@ async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
 
 
 def _policy(name: str, limits: Limits) -> Finding:
-    """What a relay says about who may write."""
+    """The finding about who may write, as a relay announces it."""
     if limits.paid:
         text = "can be read, and wants a payment before it takes events"
         return Finding(name, "warning", text, "pay there, or use another relay")

@@ -91,7 +91,7 @@ def _living(status: Status) -> Finding:
 
 @dataclass(slots=True)
 class _Checked:
-    """What was found in all ledgers so far."""
+    """Counts and faults of all ledgers so far."""
 
     memories: int = 0
     commits: int = 0

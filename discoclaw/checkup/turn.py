@@ -47,14 +47,14 @@ KEPT = (
     "dm_privacy",
     "commands_enabled",
 )
-"""What decides about the prompt, the tools and the model."""
+"""Settings that decide about the prompt, the tools and the model."""
 NEVER = 1000
 """Loops begin after so many turns: this is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What became of a turn: the requests it took, what the person was told, and what is remembered now."""
+    """The result of a turn: the requests it took, what the person was told, and what is remembered now."""
 
     exchanges: Sequence[Exchange]
     told: str

@@ -27,9 +27,9 @@ Answer = TypeVar("Answer")
 Found = TypeVar("Found")
 
 WRONG = (SettingsError, Refused, ChatError, ModelError)
-"""What a check may say about an answer."""
+"""Errors by which a check rejects an answer."""
 UNSURE = (ChatUnavailable, ModelUnreachable, ModelTimeout, ModelOverloaded, ModelRateLimited)
-"""Those after which the answer may be right all the same."""
+"""Errors after which the answer may be right all the same."""
 USE_ANYWAY = "   This can't be checked now. Use it all the same?"
 LONGEST = 2_000
 """The longest line that is shown, in UTF-16 units."""
@@ -39,7 +39,7 @@ class Terminal:
     """Somebody to ask."""
 
     def secret(self, question: str) -> str:
-        """What they type, which is not shown; "" for nothing."""
+        """Ask for a text that is not shown while it is typed; "" for nothing."""
         return str(typer.prompt(question, default="", show_default=False, hide_input=True)).strip()
 
     def sure(self, question: str, *, offered: bool) -> bool:
@@ -47,7 +47,7 @@ class Terminal:
         return typer.confirm(question, default=offered)
 
     def words(self, question: str, *, offered: str = "") -> str:
-        """What they type, without blanks around it; `offered` for nothing. Asks again while it is empty."""
+        """Ask for a text, without blanks around it; `offered` for nothing. Asks again while it is empty."""
         while not (typed := str(typer.prompt(question, default=offered or None)).strip()):
             pass  # blanks alone
         return typed

@@ -28,12 +28,12 @@ WITHIN_S = 600.0
 
 class _Anybody(Access):
     async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
-        """It makes no difference here who is a guest."""
+        """Always true: it makes no difference here who is a guest."""
         return True
 
 
 async def in_channels(settings: Settings, storage: Storage, audit: Audit) -> tuple[list[Finding], list[str]]:
-    """What would be in prompts and should not, and which channels could not be read, and why.
+    """Findings about what would be in prompts and should not, and which channels could not be read, and why.
 
     Only reads. Raises SettingsError for a token that Discord refuses, ChatError and MemoryFault.
     """

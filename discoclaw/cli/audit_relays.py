@@ -14,7 +14,7 @@ _CIPHERTEXT = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
 
 
 async def on_relays(settings: Settings, audit: Audit) -> tuple[list[Finding], list[str]]:
-    """What is in the clear that should not be, and why a relay could not be asked. Raises SettingsError."""
+    """Findings about what is in the clear, and why a relay could not be asked. Raises SettingsError."""
     keys = nostr_context(settings).config.keys
     found: list[Finding] = []
     reasons = []
@@ -33,5 +33,5 @@ async def on_relays(settings: Settings, audit: Audit) -> tuple[list[Finding], li
 
 
 def _clear(event: Event) -> str:
-    """What is readable of an event without a key."""
+    """The part of an event that is readable without a key."""
     return _CIPHERTEXT.sub(" ", "\n".join([event.content, *(" ".join(tag) for tag in event.tags)]))

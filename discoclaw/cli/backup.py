@@ -170,7 +170,7 @@ class _Erasing:
 
 
 def _inside(contents: Contents) -> str:
-    """What is in a backup: "3 ledgers with 12 commits, 40 other texts and the archive"."""
+    """The contents of a backup: "3 ledgers with 12 commits, 40 other texts and the archive"."""
     parts = [name for key, name in _PARTS.items() if contents.has(key)]
     tables = [one for one in contents.members if one.name.startswith(f"{MEMORY}{TABLES}/")]
     others = len(contents.members) - contents.ledgers - len(parts) - len(tables)

@@ -215,7 +215,7 @@ def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
 
 
 def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings | None = None) -> T:
-    """The same for work that needs everything on disk, not just memory; by default where it is configured."""
+    """Run something with all that lies on disk, by default where it is configured. Raises as `run_locked`."""
 
     async def done(storage: Storage) -> T:
         await storage.processes.start()

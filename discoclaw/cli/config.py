@@ -191,7 +191,7 @@ def _config(settings: Settings, documents: Documents, access: RelayAccess | None
 
 
 def _from(field: str, effective: Effective) -> str:
-    """Where a value comes from, in words."""
+    """The source of a value, in words."""
     if effective.source == "settings" or effective.value is None:
         return f"the settings ({FIELDS[field].variable})"
     if effective.source == "default":
@@ -330,4 +330,4 @@ def _owner(settings: Settings) -> "Keys":
 
 
 group = commands()
-"""What `discoclaw config` is."""
+"""The group `discoclaw config`."""

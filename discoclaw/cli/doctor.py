@@ -87,7 +87,7 @@ def doctor(
 async def _look(
     chosen: "Sequence[Topic]", seen: "Examined | None", tell: "Callable[[Looked, Sequence[str]], None]"
 ) -> "list[Looked]":
-    """What all topics find, in the order in which they are listed. `tell` gets each as soon as it is done."""
+    """The findings of all topics, in the order of the list. `tell` gets each as soon as it is done."""
     from discoclaw.checkup.topic import Looked, examine
 
     clean = _without_secrets(seen.settings if seen is not None else None)
@@ -100,7 +100,7 @@ async def _look(
 
 
 def _without_secrets(settings: Settings | None) -> Callable[[Finding], Finding]:
-    """What to put a finding through before anybody sees it."""
+    """A function that removes secrets from a finding before anybody sees it."""
     hide = hiding(settings) if settings is not None else str
 
     def clean(text: str) -> str:
@@ -113,7 +113,7 @@ def _without_secrets(settings: Settings | None) -> Callable[[Finding], Finding]:
 
 
 class _Shown:
-    """What is printed meanwhile: each topic when it is done, and on a terminal what is under way."""
+    """Prints meanwhile: each topic when it is done, and on a terminal what is under way."""
 
     def __init__(self, as_json: bool) -> None:
         self._out = Console(highlight=False, soft_wrap=True)

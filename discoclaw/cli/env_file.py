@@ -27,7 +27,7 @@ HEADER = """\
 _MARK = "\ufeff"
 """A byte order mark, with which some editors begin a file."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@,+=~%-]*")
-"""What can stand without quotation marks, also for other programs that read the file."""
+"""Values that need no quotation marks, also for other programs that read the file."""
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "${": "${:-$}{"}
 """Between quotation marks. The last one is a variable without a name, whose default is the dollar sign."""
 _TO_ESCAPE = re.compile(r"\\|\"|\n|\r|\$\{")
@@ -111,7 +111,7 @@ def changed(text: str, values: Mapping[str, str]) -> str:
 
 
 def _commented(bindings: list[Binding], name: str) -> int | None:
-    """Where the last comment is that shows a setting's default, as in `#NAME=value`."""
+    """The position of the last comment that shows a setting's default, as in `#NAME=value`."""
     form = re.compile(rf"\s*#\s*{name}\s*=")
     found = [
         number for number, one in enumerate(bindings) if one.key is None and form.match(one.original.string)

@@ -77,7 +77,7 @@ def erase(
 
 
 def _size(history: History) -> str:
-    """What a ledger holds; "" if there is none."""
+    """The size of a ledger in words; "" if there is none."""
     if not history.records:
         return ""
     made, there = count(len(history.commits), "commit"), count(len(history.branches.all), "branch")

@@ -162,7 +162,7 @@ def _progress(total: int) -> Callable[[int], None]:
 def _answered(
     models: Models, work: Coroutine[Any, Any, list["Verdict"]], settings: Settings, variable: str
 ) -> list["Verdict"]:
-    """What comes of asking the model that `variable` names. Raises Refused if it can't be used."""
+    """Ask the model that `variable` names. Raises Refused if it can't be used."""
 
     async def done() -> list["Verdict"]:
         try:

@@ -245,7 +245,7 @@ def _say_imported(what: str, done: Mapping[str, Report], as_json: bool, **more: 
 
 
 def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
-    """What each subject is given. Raises Refused if neither the file nor `who` says whose memory it is."""
+    """The content for each subject. Raises Refused if neither the file nor `who` says whose memory it is."""
     if who is not None:
         subject = subject_named(who)
         if len(imported.subjects) == 1:

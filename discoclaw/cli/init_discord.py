@@ -26,7 +26,7 @@ from discoclaw.settings_types import ids_in
 
 ALLOWED, OWNERS = "DISCORD_ALLOW_USER_IDS", "DISCOCLAW_OWNER_IDS"
 RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {"owner": (OWNERS, ALLOWED), "allow": (ALLOWED,), "refuse": ()}
-"""What somebody may be, and the settings that then name them."""
+"""Roles of somebody, and the settings that then name them."""
 
 
 def ask_token(setup: Setup) -> tuple[str, Bot | None]:
@@ -162,7 +162,7 @@ def _ids(setting: str, text: str) -> list[str]:
 
 
 def _whose(setup: Setup, token: str, bot: Bot) -> str:
-    """Whose application it is, by name. Without an answer of Discord's, by id."""
+    """The owner of the application, by name; by id without an answer of Discord's."""
     try:
         found = asyncio.run(people(token, bot.owners, api=setup.api))
     except WRONG:

@@ -22,12 +22,12 @@ from discoclaw.models.providers import PROVIDERS
 from discoclaw.settings_types import servers_in
 
 OLLAMA = "http://127.0.0.1:11434"
-"""What is offered as the address of a server."""
+"""The address of a server that is offered."""
 MODELS = ("DISCOCLAW_MODEL", "DISCOCLAW_SUMMARY_MODEL", "DISCOCLAW_DURABLE_MODEL")
 """All that name a model: another server has none of Anthropic's."""
 PROVIDER = "DISCOCLAW_MODEL_PROVIDER"
 MOST_SHOWN = 20
-"""So many models of a server are shown; each can be named."""
+"""How many models of a server are shown; each can be named."""
 KINDS = {
     VENDOR: "Anthropic's API, with a key",
     "openai": "OpenAI's API, with a key",
@@ -41,9 +41,9 @@ KEYS = {
     "openrouter": "at https://openrouter.ai/keys; they begin with sk-or-",
     "gemini": "at https://aistudio.google.com/apikey",
 }
-"""Where keys are made."""
+"""The pages on which keys are made."""
 HERE = tuple(name for name, one in PROVIDERS.items() if one.address and not one.key)
-"""Those that run on this machine."""
+"""The providers that run on this machine."""
 
 
 def ask_model(setup: Setup) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _kind(setup: Setup) -> str:
 
 
 def _now(setup: Setup) -> str:
-    """What the settings say so far."""
+    """The model in the settings so far, in words."""
     written = setup.written
     now = split(written.get("DISCOCLAW_MODEL", ""))[0] or written.get(PROVIDER) or VENDOR
     return "server" if now in (VENDOR, "openai") and PROVIDERS[now].moved in written else now
@@ -91,7 +91,7 @@ def _found(setup: Setup) -> dict[str, str]:
 
 
 def _address(setup: Setup, name: str) -> str:
-    """Where a provider's server is, without the /v1. Raises SettingsError if the setting can't be read."""
+    """A provider's address, without the /v1. Raises SettingsError if the setting can't be read."""
     try:
         moved = servers_in(setup.written.get("DISCOCLAW_MODEL_SERVERS", ""))
     except ValueError as error:

@@ -80,7 +80,7 @@ def _cells(values: Iterable[object]) -> list[Text]:
 
 
 def _with_records(there: list[Inspection], disk: Disk) -> list[Inspection]:
-    """The same, with subjects that have a profile but nothing remembered yet."""
+    """All subjects on disk, with those that have a profile but nothing remembered yet."""
     known = {one.subject: one for one in there}
     return [known.get(subject) or Inspection(subject, History(), ()) for subject in recorded(disk)]
 
@@ -103,7 +103,7 @@ def name_of(user_id: str | None, disk: Disk) -> str:
 
 
 def channel_of(channel_id: str | None, disk: Disk) -> str:
-    """What a channel is for, as its topic says; "" if that is not known."""
+    """The topic of a channel; "" if it is not known."""
     return _known(disk, GROUPS, channel_id, lambda value: Group.from_json(value).purpose or "")
 
 

@@ -41,7 +41,7 @@ ABOUT: Final = {
     "audit": "Look for what should no longer be readable.",
     "eval": "Measure how well the configured model learns and summarises.",
 }
-"""What the list of commands says about each: the whole help of a group, and how that of a command begins."""
+"""Lines in the list of commands: the whole help of a group, and the beginning of a command's."""
 PLACES: Final = {name: f"{name}:{name}" for name in ABOUT} | {
     "pair": "init_discord:pair",
     "restore": "backup:restore_",
@@ -51,7 +51,7 @@ PLACES: Final = {name: f"{name}:{name}" for name in ABOUT} | {
     "config": "config:group",
     "eval": "evals:commands",
 }
-"""Where each is, below `discoclaw.cli`: imported only when it is called, which Click calls a lazy group."""
+"""Modules below `discoclaw.cli`: each is imported only when it is called, which Click calls a lazy group."""
 
 
 class _ErrorGroup(typer.core.TyperGroup):
@@ -137,7 +137,7 @@ def _version(wanted: bool) -> None:
 
 
 def _checkout() -> str:
-    """Where the program is, if it isn't what was released as this version but a folder that changes."""
+    """The folder of the program, if it isn't what was released as this version but a folder that changes."""
     folder = Path(__file__).parents[2]
     return f", checkout in {folder}" if (folder / "pyproject.toml").exists() else ""
 

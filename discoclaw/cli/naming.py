@@ -42,7 +42,7 @@ def _begun(items: Collection[Item], wanted: str) -> list[Item]:
 
 
 def _near(items: Collection[Item], wanted: str) -> list[Item]:
-    """What a person may mean by some of its words, by similar ones, or by a mistyped id."""
+    """Items that a person may mean by some of their words, by similar ones, or by a mistyped id."""
     there = list(items)
     found = find(there, wanted)
     if some := [*found.meant, *found.near]:

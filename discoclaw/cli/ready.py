@@ -46,7 +46,7 @@ def ready(*, as_json: bool = False) -> int:
 
 
 def asked(at: Listen) -> tuple[dict[str, Any] | None, str]:
-    """What /readyz says; or None, and why it says nothing of use."""
+    """Ask /readyz: its answer; or None, and why it is of no use."""
     connection = HTTPConnection(ANYWHERE.get(at.host, at.host), at.port, timeout=WAIT_S)
     try:
         connection.request("GET", "/readyz")

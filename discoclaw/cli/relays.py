@@ -266,7 +266,7 @@ async def recover(here: NostrContext, memory: Memory, tell: Callable[[Reached], 
 
 
 async def preview_recovery(here: NostrContext, tell: Callable[[Reached], None]) -> RecoveryReport:
-    """What a recovery would restore, without changing anything. The bot may be running."""
+    """Report what a recovery would restore, without changing anything. The bot may be running."""
     keys, codec = here.config.keys, here.config.codec
     with stores_of(here.settings) as stores:
         async with relays_of(here.settings, keys) as relays:

@@ -111,7 +111,7 @@ def run(
 
 
 def _shards(option: str) -> Wanted | None:
-    """What `--shards` asks for. Raises SettingsError, which names the option and not the variable."""
+    """The shards that `--shards` names. Raises SettingsError, which names the option, not the variable."""
     try:
         return wanted(option) if option.strip() else None
     except ValueError as error:
@@ -200,13 +200,12 @@ def _log_to_terminal(level: str, form: LogFormat = "text") -> None:
     logging.getLogger("discord").setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
 
 
-# ----------------------------------------------------------------------
-# Log lines as JSON: one object a line, for programs that collect logs.
+# ---------------------------------------------------------------------- the log as JSON
 
 _KNOWN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 """The attributes of every record; others were given as `extra`."""
 _TRICKY: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What would move a terminal's cursor, end a line for some programs, turn the direction of what follows, or
+"""Characters that move a terminal's cursor, end a line for some programs, turn the text's direction, or
 can't be written as UTF-8. JSON itself escapes only the control characters of ASCII."""
 
 

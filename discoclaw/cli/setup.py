@@ -1,4 +1,4 @@
-"""What `discoclaw init` knows before it asks: its flags, the settings so far, and whether somebody is there.
+"""`discoclaw init` before it asks: its flags, the settings so far, and whether somebody is there.
 
 Knows nothing about the questions.
 """
@@ -43,7 +43,7 @@ class Setup:
 
     @property
     def api(self) -> str | None:
-        """Where Discord's REST API is, if not at Discord."""
+        """The address of Discord's REST API, if it is not Discord's own."""
         return self.written.get("DISCORD_API_BASE", "").rstrip("/") or None
 
     def check_complete(self) -> None:

@@ -47,7 +47,7 @@ def run_change(subject: str, work: Callable[[Memory], Awaitable[T]]) -> tuple[T,
 
 
 def _admin(subject: str) -> Reader:
-    """Who reads it in a terminal: every conversation by its key."""
+    """The reader in a terminal, who sees every conversation by its key."""
 
     def forget(branch: str, item: str) -> str:
         return f"`discoclaw memory forget {subject} {item} --branch {branch}`"

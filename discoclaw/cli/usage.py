@@ -76,7 +76,7 @@ def usage(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is shown: a report, its groups with the names that are known, and how many lines are damaged."""
+    """A report, its groups with the names that are known, and how many lines are damaged."""
 
     report: Report
     days: Days
@@ -127,7 +127,7 @@ def _days(since: str, settings: Settings) -> Days:
 
 
 def _names(kind: By, groups: Sequence[Group], disk: Disk) -> Mapping[str | None, str]:
-    """What is known of each group's name: a person's, or what a channel is for."""
+    """The known name of each group: a person's, or what a channel is for."""
     lookup: Mapping[str, Callable[[str | None, Disk], str]] = {"person": name_of, "channel": channel_of}
     if kind not in lookup:
         return {}

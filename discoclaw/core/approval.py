@@ -13,14 +13,14 @@ from discoclaw.core.pending import Pending
 
 
 class AlreadySettled(Refused):
-    """What is answered is not pending any more."""
+    """The proposal that is answered is not pending any more."""
 
     def __init__(self) -> None:
         super().__init__("that is settled already, or has lapsed")
 
 
 def open_now(draft: Draft, pending: Pending) -> Pending:
-    """The same proposal as the draft has it now. Raises AlreadySettled if it is settled."""
+    """A proposal as the draft has it now. Raises AlreadySettled if it is settled."""
     for one in draft.view.pending:
         if one.key == pending.key:
             return one

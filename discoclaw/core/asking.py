@@ -11,10 +11,10 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.text import collapse, scrub, utf16_length
 
 LONGEST = 200
-"""Of a question, in UTF-16 units."""
+"""Longest text of a question, in UTF-16 units."""
 _ENDS = ("?", "？", "؟", "\u037e", "՞", "፧")
 _LIVE = re.compile(r"<[@#:]|<a:|@(?:everyone|here)\b|[a-z]+://", re.IGNORECASE)
-"""What Discord turns into a mention, an emoji or a link."""
+"""Texts that Discord turns into a mention, an emoji or a link."""
 
 
 def question(text: str) -> str:

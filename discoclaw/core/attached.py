@@ -80,14 +80,14 @@ class Unreadable:
 
 
 Media: TypeAlias = Picture | Document
-"""What goes to a model beside the text."""
+"""Content that goes to a model beside the text."""
 Content: TypeAlias = Media | TextFile
-"""What can be read from a file."""
+"""Content that can be read from a file."""
 Kind: TypeAlias = Literal["picture", "document"]
 
 PIXELS_A_TOKEN = 750
 TOKENS_A_PAGE = 2_000
-"""What a page of a PDF costs. Anthropic names 1,500 to 3,000."""
+"""Tokens of a page of a PDF. Anthropic names 1,500 to 3,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,12 @@ class Encoded:
 
     @property
     def kind(self) -> Kind:
-        """What it is to a person."""
+        """The kind of thing that it is to a person."""
         return "picture" if self.type.startswith("image/") else "document"
 
     @property
     def parts(self) -> tuple["Encoded", ...]:
-        """What a request carries of it: one, or the parts of a picture in their order."""
+        """The parts that a request carries: one, or the parts of a picture in their order."""
         return replace(self, rest=()), *self.rest
 
 

@@ -1,4 +1,4 @@
-"""What could still be read, although a person took it back, made it private, opted out, or was erased.
+"""Finds what could still be read, although a person took it back, made it private, opted out, or was erased.
 
 Every part with personal data lists what it stores in the clear (`PersonalData.readable`); this decides, with
 the predicates by which the same parts remove things, what of it should not be there.
@@ -40,7 +40,7 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known about a person: what they took back, whether they opted out, when (ms) they were erased.
+    """Facts about a person: what they took back, whether they opted out, when (ms) they were erased.
 
     `sessions` are the conversations (keys) with their words. `texts` are what they still have remembered, on
     any persona, and `terms` are the terms of these.
@@ -67,7 +67,7 @@ class Finding:
 
 
 def findings(part: str, texts: Iterable[Readable], people: Iterable[Known]) -> list[Finding]:
-    """What of a part's texts should not be there, one for each place, person and reason."""
+    """Findings about texts of a part that should not be there, one for each place, person and reason."""
     counts: dict[tuple[str, str, Why], int] = {}
     known = list(people)
     for text in texts:

@@ -131,7 +131,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent under a limit in its present period `span`, what was put aside included."""
+    """The sum under a limit in its present period `span`, what was put aside included."""
 
     limit: Limit
     whose: str
@@ -231,7 +231,7 @@ class Book:
         return made
 
     def all_spent(self, now_ms: int) -> list[Spent]:
-        """What is spent under each limit, for each of its kind, in the present periods."""
+        """The sums under each limit, for each of its kind, in the present periods."""
         at = self.time(now_ms)
         present = {self._span(limit.period, at) for limit in self.limits}
         return [
@@ -241,7 +241,7 @@ class Book:
         ]
 
     def spent(self, payer: Spender, now_ms: int) -> list[Spent]:
-        """What is spent under each limit that a call for `payer` would count for."""
+        """The sums under each limit that a call for `payer` would count for."""
         at, found = self.time(now_ms), list[Spent]()
         for limit in self.limits:
             if (whose := limit.whose(payer)) is not None:
@@ -273,7 +273,7 @@ class Book:
     # ------------------------------------------------------------------ inside
 
     def _sum(self, key: _Key) -> int:
-        """What counts under a limit; for a person also what they had spent before they were erased."""
+        """The sum under a limit; for a person with what they had spent before they were erased."""
         limit, whose, span = key
         former = (limit, self._mark(whose), span) if limit.scope == "person" else None
         return self._sums.get(key, 0) + (self._sums.get(former, 0) if former is not None else 0)

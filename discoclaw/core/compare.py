@@ -37,7 +37,7 @@ class ItemChange:
 
     @property
     def kind(self) -> Kind:
-        """What happened to the item."""
+        """The kind of change to the item."""
         if self.before is None:
             return "added"
         if self.after is None:
@@ -90,7 +90,7 @@ def three_way(
 
 
 def _claim(item: Item | None) -> tuple[str, bool] | None:
-    """What two sides can contradict each other about: an item's text, and whether it is active."""
+    """The claim that two sides can contradict: an item's text, and whether it is active."""
     return None if item is None else (normalise(item.text), item.active)
 
 

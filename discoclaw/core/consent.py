@@ -112,7 +112,7 @@ class Consent:
             cutoffs.erased_at = self._erased_at(user_id)
 
     def all_changed(self) -> None:
-        """The same for everybody, where it is not known who was erased."""
+        """Update all permissions in use, where it is not known who was erased."""
         for user_id in list(self._in_use):
             self.changed(user_id)
 

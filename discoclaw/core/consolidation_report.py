@@ -1,4 +1,4 @@
-"""What a consolidation did, in numbers and in lines for people. Pure."""
+"""The result of a consolidation, in numbers and in lines for people. Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
-    """What a consolidation did: numbers, and lines for people.
+    """The result of a consolidation: numbers, and lines for people.
 
     `refused` is for the log: why proposals were rejected. `branch` has been consolidated up to the commit
     `head`, except the items `left` (ids). `commit` is the one that was recorded, None if there was nothing to

@@ -1,4 +1,4 @@
-"""What is counted while the bot works: messages, answers and how long they took. Pure: times are given.
+"""Counts made while the bot works: messages, answers and how long they took. Pure: times are given.
 
 Counting is adding to a number in RAM; whoever wants to know reads it. Every label comes from a list that is
 written down in the program, so none names anybody.

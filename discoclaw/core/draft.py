@@ -22,8 +22,7 @@ output is only a request; the rules here decide:
 - For a person who wants to be asked (`Origin.needs_yes`), what is inferred is proposed only; see `approval`.
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
-`draft_rules` answers what they ask: which item is meant, whether words are too old. `draft_patch` applies
-what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
+`draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
 """
 
 from collections.abc import Collection, Mapping
@@ -66,7 +65,7 @@ MOST_CONFIRMED = 5
 """Messages that an item is known to rest on, before further ones that say the same are not recorded."""
 
 Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "proposed", "ignored"]
-"""What became of a requested change. "ignored": it rests on words that are too old to count."""
+"""The outcome of a requested change. "ignored": it rests on words that are too old to count."""
 
 
 class Draft(ProposalDraft):
@@ -328,13 +327,9 @@ class Draft(ProposalDraft):
 
 
 def _as_old_as(item: Item) -> dict[str, Any]:
-    """What an event says that changes nothing of what an item claims: it is no later word than others."""
+    """Fields of an event that changes nothing of an item's claim: it is no later word than others."""
     return {"updatedAt": item.updated_at}
 
-
-# ----------------------------------------------------------------------
-# What a draft asks before it changes anything: which item is meant, do these words count, how private is
-# it.
 
 Items = Mapping[str, Item]
 

@@ -18,7 +18,7 @@ from discoclaw.core.view import Conflict, Fold, View
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a change comes from: from the person ("stated") or from a model ("inferred"), and on what basis.
+    """The origin of a change: from the person ("stated") or from a model ("inferred"), and on what basis.
 
     `said_at` (ms) is when the words were said. `private`: in a DM, or in a channel that not everybody can
     read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.

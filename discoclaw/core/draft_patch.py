@@ -49,7 +49,7 @@ SINGLE = (
     "status",
     "version",
 )
-"""What a key may end in: things of which there is one at a time."""
+"""Endings of keys: things of which there is one at a time."""
 MAX_KEY = 100
 """Longest key a model may propose, in code points."""
 MOST_LINKS = 20
@@ -66,7 +66,7 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model was shown: `lines` and `items` by their short names, `own` lines by message id.
+    """Prompt of a model: `lines` and `items` by their short names, `own` lines by message id.
 
     `may_ask`: it was told that it may ask the person something.
     """
@@ -224,7 +224,7 @@ def _link(
 
 
 def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> frozenset[str]:
-    """What a proposal is to be linked with once the person agrees: it waits too, so no link is made now."""
+    """Ids to link a proposal with once the person agrees: it waits too, so no link is made now."""
     names = upsert.links[:MOST_LINKS] if origin.needs_yes else ()
     found = (_linkable(draft, name, origin, shown) for name in names)
     return frozenset(item.id for item in found if item is not None)

@@ -58,7 +58,7 @@ class DiscoClawError(Exception):
 
 
 def meaning(error: BaseException) -> str:
-    """What kind of failure this is, in words that name nobody: neither a person nor a file nor a host."""
+    """The kind of a failure, in words that name nobody: neither a person nor a file nor a host."""
     if not isinstance(error, DiscoClawError) or (doc := type(error).__doc__) is None:
         return type(error).__name__
     said = doc.splitlines()[0].split(". ")[0].rstrip(".")
@@ -102,7 +102,7 @@ class Refused(DiscoClawError):
 
 
 class NotNow(Refused):
-    """The same may be granted later."""
+    """Refused for now; retry later."""
 
 
 class QuestionGone(DiscoClawError):
@@ -184,7 +184,7 @@ class ModelBadRequest(ModelError):
 
 
 class ErasedMeanwhile(ModelError):
-    """What somebody said may be shown to no model any more: they were erased since they said it."""
+    """The author was erased since they said it, so no model may be shown it any more."""
 
     user_message = "I erased what I know about you before I answered this. Please ask me again."
 
@@ -275,7 +275,7 @@ class NostrError(DiscoClawError):
 
 
 class BadEvent(NostrError):
-    """What a relay sent is no event of Nostr, or its id or signature is wrong."""
+    """A relay sent something that is no event of Nostr, or its id or signature is wrong."""
 
 
 class UnreadableContent(NostrError):
@@ -311,7 +311,7 @@ class ChatBlocked(ChatError):
 
 
 class ChatTooLong(ChatError):
-    """It is more than we send as messages, and a file is refused."""
+    """The answer is more than we send as messages, and a file is refused."""
 
 
 class ChatGone(ChatError):

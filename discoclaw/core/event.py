@@ -34,7 +34,7 @@ _VERBS: Mapping[str, EventType] = {
     "deprecate": "forget",
     "confirm": "observe",
 }
-"""What each event type means. Some programs of the ledger design have words of their own, which ids cover."""
+"""The meaning of each event type. Some programs of the ledger design have own words, which ids cover."""
 
 _EVENT_KEYS = (
     "event_type",
@@ -106,7 +106,7 @@ class Event:
 
     @property
     def verb(self) -> EventType:
-        """What the event does, whatever word its program has for it."""
+        """The type by what the event does, whatever word its program has for it."""
         return _VERBS[self.event_type]
 
     def _body(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """What happened to a branch: it was created at `head`, became HEAD ("switch"), or was deleted.
+    """A change to a branch: it was created at `head`, became HEAD ("switch"), or was deleted.
 
     `persona` describes a created branch. Two actions concern the whole ledger and leave `branch` empty:
     "union" records that another replica's records were added, "mend" accepts that the commit `head` is lost.

@@ -1,4 +1,4 @@
-"""What one event makes of an item; `view` folds these. Every event makes something: none is rejected."""
+"""Applies one event to an item; `view` folds these. Every event makes something: none is rejected."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from discoclaw.core.times import ms_of_iso
 
 
 def triple_text_of(event: Event) -> str:
-    """What a bare triple says."""
+    """The text of a bare triple."""
     return _tidy(triple_text(event.subject, event.predicate, event.object)) or "-"
 
 
@@ -21,7 +21,7 @@ def _tidy(text: object) -> str:
 
 
 def author_of(event: Event) -> str:
-    """Who claims what an event says: "stated" or "inferred"."""
+    """The author of an event's claim: "stated" or "inferred"."""
     by_source = "stated" if event.source == "manual" else "inferred"
     return str(event.ext.get("facets", {}).get("author", by_source))
 
@@ -69,7 +69,7 @@ def added(event: Event, target: str) -> Item:
 
 
 def changed(event: Event, before: Item) -> Item:
-    """What an event makes of an item."""
+    """The item after an event."""
     body: Mapping[str, Any] = event.ext.get("item", {})
     is_taken = event.verb == "modify"  # a second `add` comes from another replica: keep the older date
     return replace(

@@ -1,4 +1,4 @@
-"""What a text says, in a form in which texts can be compared word by word. Pure."""
+"""The gist of a text: a form in which texts can be compared word by word. Pure."""
 
 import re
 from typing import TypeAlias
@@ -13,7 +13,7 @@ Gist: TypeAlias = tuple[str, ...] | str
 
 
 def gist_of(text: str) -> Gist:
-    """What a text says: its words in order, without articles and the like.
+    """The gist of a text: its words in order, without articles and the like.
 
     Words such as "not", "from" or "before" are kept, since they change the meaning.
     """

@@ -1,4 +1,4 @@
-"""What works and what doesn't: one shape for `/readyz`, metrics, the admin's page and `discoclaw doctor`."""
+"""Findings on what works: one shape for `/readyz`, metrics, the admin's page and `discoclaw doctor`."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

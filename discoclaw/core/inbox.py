@@ -16,7 +16,7 @@ KEPT: Final = 20
 MOST_UNHEARD: Final = 20
 """How many stretches of unheard talk are told apart; beyond that the two oldest become one."""
 MOST_BEHIND: Final = 1_000
-"""The same while the messages of a gap are still to be read."""
+"""How many are told apart while the messages of a gap are still to be read."""
 SEPARATE: Final = 3
 """Up to so many missed questions of a conversation are answered one by one."""
 LATE_MS: Final = 3_600_000
@@ -123,7 +123,7 @@ class Inbox:
             del self.handled[:surplus]
 
     def as_json(self) -> dict[str, Any]:
-        """What is written down."""
+        """The inbox as it is stored."""
         unheard = {"unheard": [[str(one) for one in pair] for pair in self.unheard]} if self.unheard else {}
         guild = {"guild": self.guild_id} if self.guild_id is not None else {}
         return {
@@ -140,7 +140,7 @@ class Inbox:
 
     @classmethod
     def of_json(cls, value: object) -> Self | None:
-        """What was written down. None if it is damaged: it may be lost, and then nothing is caught up."""
+        """The inbox that was stored. None if it is damaged: it may be lost, and then nothing is caught up."""
         if not isinstance(value, Mapping):
             return None
         channel, floor = value.get("channel"), _number(value.get("floor"))
@@ -187,7 +187,7 @@ class Due:
 
 
 def due(questions: Sequence[Question], now_ms: int) -> list[Due]:
-    """What a conversation's missed questions get, in the order of their newest ones.
+    """The answers due to a conversation's missed questions, in the order of their newest ones.
 
     Few are answered one by one. Of many, each person's get one answer: an answer rests on one person's
     memory. Old ones get a word of apology, one for each person.

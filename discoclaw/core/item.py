@@ -38,7 +38,7 @@ def _is_id(value: object) -> TypeGuard[str]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an item comes from: a Discord message, or "manual" (a command, a tool, a hand edit)."""
+    """The source of an item: a Discord message, or "manual" (a command, a tool, a hand edit)."""
 
     type: Literal["discord", "manual"] = "manual"
     channel_id: str = ""
@@ -71,7 +71,7 @@ MANUAL = Source()
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What the ledger knows about an item beyond DNAM's schema.
+    """Facts of the ledger about an item beyond DNAM's schema.
 
     `author` is "stated" if the person wrote it with a command or an edit. It is "inferred" if a model
     concluded it, or was asked in conversation to remember it. `confidence` is 0 to 1. `key` names the item

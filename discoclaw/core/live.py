@@ -49,7 +49,7 @@ class Pseudonyms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where an override applies. `id` is "" for the global scope."""
+    """The scope of an override. `id` is "" for the global scope."""
 
     kind: Kind
     id: str = ""
@@ -141,7 +141,7 @@ def overrides_from(value: object) -> Overrides:
 
 
 def fitting(scope: Scope, overrides: Overrides) -> Overrides:
-    """The same overrides. Raises Refused if one of them cannot be set for such a scope."""
+    """The overrides, unchanged. Raises Refused if one of them can't be set for such a scope."""
     for name in overrides:
         if scope.kind not in (kinds := FIELDS[name].kinds):
             raise Refused(f"{name} can't be set for {scope}, only for {' or '.join(kinds)}")

@@ -1,4 +1,4 @@
-"""What a field of live configuration may be, and how people read, choose and type its values.
+"""Types of the fields of live configuration, and how people read, choose and type their values.
 
 `core/policy` has the fields. Whoever reads, writes, explains or offers one goes by its `Field`.
 
@@ -33,11 +33,11 @@ _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
 class Type(Protocol):
-    """What values a field has."""
+    """The type of a field's values."""
 
     @property
     def allowed(self) -> str:
-        """What is allowed, as it stands behind “must be”."""
+        """The rule for a value, as it stands behind “must be”."""
         ...
 
     def check(self, value: Any) -> Value | None:
@@ -45,7 +45,7 @@ class Type(Protocol):
         ...
 
     def typed(self, text: str) -> object:
-        """What `check` is given for a text that somebody typed."""
+        """The value for `check` from a text that somebody typed."""
         ...
 
 
@@ -209,5 +209,5 @@ def typed_value(field: Field, typed: str) -> Value | None:
 
 
 def changed_words(field: Field, value: Value | None) -> str:
-    """What became of a field that was given a value: “is now on”."""
+    """The news of a field that was given a value: “is now on”."""
     return f"is now {value_words(field, value)}" if value is not None else "is the default again"

@@ -30,7 +30,7 @@ _COMPATIBLE = (
     *((0xFB00, 0xFB06), (0xFE10, 0xFE6F), (0xFF01, 0xFFEE), (0x1D400, 0x1D7FF), (0x1F100, 0x1F1FF)),
     (0x1FBF0, 0x1FBF9),
 )
-"""Where characters with a compatibility form in ASCII are, as first and last code points."""
+"""Ranges of characters with a compatibility form in ASCII, as first and last code points."""
 _INVISIBLE = (
     *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
     *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F)),
@@ -89,7 +89,7 @@ def _long_words(text: str, least: int) -> list[str]:
 
 @cache
 def _table() -> Mapping[str, str]:
-    """What each such character looks like; "" if it shows nothing."""
+    """The look of each such character, in ASCII; "" if it shows nothing."""
     found: dict[str, str] = {}
     for character in _characters(_COMPATIBLE):
         shown = unicodedata.normalize("NFKC", character)

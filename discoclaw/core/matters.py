@@ -90,7 +90,7 @@ class _Net:
         return False
 
     def _looked_up(self, word: str) -> Sequence[_Listed]:
-        """What is listed that begins with this word."""
+        """The listed phrases that begin with this word."""
         found: list[_Listed] = []
         for plain in _without_joined(word):
             found += self._whole.get(plain, ())

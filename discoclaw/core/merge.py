@@ -245,7 +245,7 @@ def _settled(history: History, points: _Points) -> set[tuple[str, str]]:
 
 
 def _answered(history: History, points: _Points) -> set[Key]:
-    """What the person said yes or no to on our branch since theirs forked."""
+    """Keys of the proposals that the person answered on our branch since theirs forked."""
     return (
         answered(
             event
@@ -309,12 +309,11 @@ def _before(history: History, commit: Commit) -> str | None:
     return chain[-2].id if len(chain) > 1 else None
 
 
-# ----------------------------------------------------------------------
-# Proposals at two points of a history brought together: none is lost, and none is accepted by the way.
+# ---------------------------------------------------------------------- proposals
 
 
 def answered(events: Iterable[Event]) -> set[Key]:
-    """What the person said yes or no to in these events."""
+    """Keys of the proposals that the person answered in these events."""
     return {
         key_of_event(event)
         for event in events

@@ -38,7 +38,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is said.
+    """A place where something is said.
 
     `channel_id` is the channel or thread itself. `group_id` is the channel whose memory and rules apply (a
     thread's parent), None in a DM; `group_name` is its name. `private` is true in a DM, and in a channel that
@@ -56,7 +56,7 @@ class Place:
     group_name: str = ""
     topic: str = ""
     tags: tuple[str, ...] = ()
-    """What a forum's post is tagged with."""
+    """The tags of a forum's post."""
     guild_id: str | None = None
     closed: bool = False
     """A private thread: only people who were added to it can read it."""
@@ -77,7 +77,7 @@ class Place:
         return f"discord:dm:{author_id}" if self.kind == "dm" else f"discord:{self.kind}:{self.channel_id}"
 
     def aside(self) -> Self:
-        """The same place, for what one person asks there with a command.
+        """A place here for what one person asks with a command.
 
         It has a channel id of its own, so that nothing made from it names the channel as where it was said:
         a receipt for what was learned would be posted there.

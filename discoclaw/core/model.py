@@ -15,7 +15,7 @@ from discoclaw.core.budgets import Less, Level
 from discoclaw.core.values import dataclass, field, replace
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]
-"""What a call is for. A provider decides by it how hard a model thinks, and how much room that needs."""
+"""The purpose of a call. A provider decides by it how hard a model thinks, and how much room that needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ToolSpec:
 
     @cached_property
     def text(self) -> str:
-        """What a model reads of it, to estimate its length."""
+        """The text that a model reads of it, to estimate its length."""
         return f"{self.name} {self.description} {json.dumps(self.schema, default=str)}"
 
 
@@ -67,7 +67,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What the bot sends to the model. `media` stands before the text, which names each by its label."""
+    """A message of the bot to the model. `media` stands before the text, which names each by its label."""
 
     text: str
     media: tuple[Encoded, ...] = field(default=(), kw_only=True)
@@ -99,13 +99,13 @@ Turn: TypeAlias = UserTurn | AssistantTurn | ToolTurn
 Reads: TypeAlias = Callable[[str], int]
 """The tokens that a model reads at once, by its name; "" is the one that usually answers."""
 USUAL_READS = 128_000
-"""Of a model whose server doesn't say it; and the most that is used unless a setting allows more."""
+"""Tokens of a model whose server doesn't say it; and the most that is used unless a setting allows more."""
 SMALL_READS = 16_000
 """A model that reads fewer gets fewer tools and shorter rules, so that memory and talk have room."""
 
 
 def reads_usual(model: str) -> int:
-    """What every model reads where nobody asked its server."""
+    """The usual number of tokens a model reads, where nobody asked its server."""
     return USUAL_READS
 
 
@@ -133,7 +133,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a server counted: tokens, searches of its own on the web, and seconds of sound it listened to.
+    """The counts of a server: tokens, searches of its own on the web, and seconds of sound it listened to.
 
     Tokens that were read from a cache or written to it are not in `input_tokens`.
     """

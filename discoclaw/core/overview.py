@@ -1,4 +1,4 @@
-"""What an admin is shown of a running bot, as values: where it is, what waits, how far it is, whom it knows.
+"""A running bot as its admin is shown it, as values: where it is, what waits, how far it is, whom it knows.
 
 Knows nothing about Discord, disks and pages.
 """
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from discoclaw.core.health import State
 
 Talks: TypeAlias = Literal["answers", "hears nothing", "can't write", "can't see"]
-"""What the bot may do in a channel."""
+"""The bot's abilities in a channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Where the bot is. `total` counts servers, `servers` are those of the page `number` of `pages`."""
+    """The bot's servers. `total` counts servers, `servers` are those of the page `number` of `pages`."""
 
     ready: bool
     shards: tuple[Shard, ...]

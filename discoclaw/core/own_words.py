@@ -1,4 +1,4 @@
-"""What a message says in its author's own words, and whether a model's quotation is copied from them.
+"""A message's own words, those of its author, and whether a model's quotation is copied from them.
 
 A model may learn only what a person said, and proves it by a quotation. Not their own are lines quoted with
 ">", what a message shows besides its text (a forward, an embed, a poll, files: `added` puts it behind), code
@@ -19,7 +19,7 @@ from discoclaw.core.text import visible
 FEWEST_WORDS = 3
 """Fewest words of a quotation, unless it is a whole sentence, such as "yes please"."""
 FEWEST_LETTERS = 4
-"""The same for scripts that do not separate words, in letters."""
+"""Fewest letters of a quotation in a script that doesn't separate words."""
 
 Span = tuple[int, int]
 
@@ -93,7 +93,7 @@ def holds_others(text: str) -> bool:
 
 
 def added(kind: str, text: str) -> str:
-    """What a message shows besides its author's words, one of `_KINDS`, as it stands behind these.
+    """A text that a message shows besides its author's words, one of `_KINDS`, as it stands behind these.
 
     Its other lines are indented, so that none looks like the author's, or like something else that is shown.
     """
@@ -102,7 +102,7 @@ def added(kind: str, text: str) -> str:
 
 
 def split_added(text: str) -> tuple[str, str]:
-    """What a message says itself, and all that is `added` behind that."""
+    """A message's own words, and all that is `added` behind them."""
     begins = _ADDED.search(text)
     at = begins.start() if begins else len(text)
     return text[:at], text[at:]

@@ -1,4 +1,4 @@
-"""What waits for a person's yes before it is remembered: they want to be asked, or extraction was unsure.
+"""Proposals that wait for a person's yes: they want to be asked, or extraction was unsure.
 
 A proposal is an "observe" event with the whole item as it would be in ext["item"], and ext["proposal"]: {} to
 propose it, {ask: question} to propose it with a question of a model's, {settled: how} to end it. So a version
@@ -21,10 +21,10 @@ from discoclaw.core.times import ms_of_iso
 Settled: TypeAlias = Literal["kept", "dropped", "lapsed", "undone"]
 """The person's yes or no; it waited for too long; the change that proposed it was taken back."""
 MOST_PENDING = 50
-"""Of one person's branch. People stop reading longer lists, so the oldest lapse."""
+"""The most proposals of one person's branch. People stop reading longer lists, so the oldest lapse."""
 
 Key: TypeAlias = tuple[str, str, str]
-"""What a proposal claims: the item's id, its normalised text, its status."""
+"""The claim of a proposal: the item's id, its normalised text, its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def settled_as(event: Event) -> str:
 
 
 def question_of(event: Event) -> str:
-    """What extraction wants to know with a proposal; "" if it was sure."""
+    """The question of extraction with a proposal; "" if it was sure."""
     return str(event.ext["proposal"].get("ask", ""))
 
 
@@ -94,7 +94,7 @@ def key_of_event(event: Event) -> Key:
 
 
 def noted(pending: Iterable[Pending], event: Event, item: Item, held: Item | None) -> tuple[Pending, ...]:
-    """What is pending after an event about a proposal: `item` is what it says, `held` what is remembered."""
+    """Proposals after an event about one: `item` is what it says, `held` what is remembered."""
     waiting, key = tuple(pending), key_of(item)
     if settled_as(event):
         return tuple(one for one in waiting if one.key != key)
@@ -104,7 +104,7 @@ def noted(pending: Iterable[Pending], event: Event, item: Item, held: Item | Non
 
 
 def after_change(pending: Iterable[Pending], item: Item, *, stated: bool) -> tuple[Pending, ...]:
-    """What is left pending once an item was added or changed: what it says now needs no yes any more.
+    """Proposals left once an item was added or changed: what it says now needs no yes any more.
 
     `stated`: the person said or forgot it, which settles whatever was proposed about it or with its words.
     """
@@ -118,12 +118,12 @@ def after_change(pending: Iterable[Pending], item: Item, *, stated: bool) -> tup
 
 
 def after_removal(pending: Iterable[Pending], item: Item, *, stated: bool) -> tuple[Pending, ...]:
-    """What is left pending once an item was removed: by the person (`stated`), or by a limit or an expiry."""
+    """Proposals left once an item was removed: by the person (`stated`), or by a limit or an expiry."""
     if stated:
         return after_change(pending, item, stated=True)
     return tuple(one for one in pending if one.item.id != item.id or one.item.active)
 
 
 def lapsed(pending: Iterable[Pending], now_ms: int, days: float) -> list[Pending]:
-    """What has been waiting for more than so many days; nothing if that is 0."""
+    """Proposals that have waited for more than so many days; none if that is 0."""
     return [one for one in pending if 0 < days * DAY_MS < now_ms - one.at]

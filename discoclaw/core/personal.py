@@ -28,7 +28,7 @@ ON_RELAYS: Final = "nostr"
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What has to go: everything about `subject` up to `at` (ms), and the summaries of `sessions` (keys).
+    """An order to erase: everything about `subject` up to `at` (ms), and the summaries of `sessions` (keys).
 
     `outside` are the steps that follow elsewhere. What a part notes for one of them stays until it is done.
     """
@@ -41,7 +41,7 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one part removed: how many files and notes, and what it could not remove and why.
+    """The result of one part: how many files and notes, and what it could not remove and why.
 
     `changed` are other subjects in whose memory something rested on the person's words, `stuck` those in
     which it still does.
@@ -63,7 +63,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """What a withdrawal removed, for the line that the person reads.
+    """Counts of what a withdrawal removed, for the line that the person reads.
 
     `messages` of the recent talk and of what waits to be learned from, `archived` ones, `summaries` (session
     keys), `notes` of channels, and `answers`: stored answers of the model and of its tools.
@@ -93,7 +93,7 @@ NOTHING_WITHDRAWN: Final = Withdrawn()
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of what a person took back, to tell them.
+    """The outcome of taking something back, to tell the person.
 
     `waiting`: something could not be removed yet, and that is tried again. `everything`: they want no memory.
     `brought_back`: something is remembered again because a change was undone. `elsewhere`: the items of other
@@ -131,7 +131,7 @@ class PersonalData:
         return ()
 
     def readable(self) -> Iterable[Readable]:
-        """What this part stores on disk in the clear, for an audit. Blocking, in a thread. Raises OSError.
+        """The texts of this part on disk in the clear, for an audit. Blocking, in a thread. Raises OSError.
 
         A person's own history and durable file are theirs, and no part lists them.
         """

@@ -50,7 +50,7 @@ _PRIVACY = Choice(
 )
 
 Overrides: TypeAlias = Mapping[str, Value]
-"""What one scope sets, by the name of the field; what it lacks is left to the next wider scope."""
+"""Values that one scope sets, by field; those it lacks are left to the next wider scope."""
 NO_OVERRIDES: Overrides = {}
 
 
@@ -74,7 +74,7 @@ def _live(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What applies to one message. `context_history` is a number of messages, 1 to 200.
+    """The policy for one message. `context_history` is a number of messages, 1 to 200.
 
     `minimum_window` is the largest `context_history` of anyone who may talk in the same conversation. All of
     them share one window, so it must not shrink for everybody when one person asks for less. `persona`,
@@ -164,7 +164,7 @@ DEFAULT = Policy()
 FIELDS: Mapping[str, Field] = {
     one.name: one.metadata["live"](one.name) for one in fields(Policy) if "live" in one.metadata
 }
-"""What can be changed while the bot runs, by name."""
+"""Fields that can be changed while the bot runs, by name."""
 
 
 def resolve(layers: Iterable[Overrides], default: Policy = DEFAULT) -> Policy:
@@ -197,7 +197,7 @@ def should_respond(mode: RespondMode, *, mentions_us: bool, is_owner: bool, in_o
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Who may talk to the bot, and where. Ids are Discord snowflakes as text.
+    """People who may talk to the bot, and where. Ids are Discord snowflakes as text.
 
     Fails closed: without users and roles nobody may. Empty `channels` means every channel. A thread is
     allowed with its parent channel, and DMs depend on the person alone.

@@ -36,11 +36,11 @@ class NoMirror:
     """In place of a mirror where no relays are set."""
 
     async def status_text(self) -> str:
-        """Nothing to report."""
+        """An empty text: there is no relay to report on."""
         return ""
 
     def push(self) -> None:
-        """Nothing is pushed."""
+        """Do nothing: there is no relay to push to."""
 
 
 class Model(Protocol):
@@ -69,7 +69,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What ranking knows beside the items' words. The maps are by item id.
+    """Signals for ranking beside the items' words. The maps are by item id.
 
     `cosines`: the cosine of the query's vector and the item's, -1 to 1; `floor`: the cosine from which, with
     the model that made them, an item may be what the query means; unrelated texts practically never reach it.
@@ -103,7 +103,7 @@ class Recall(Protocol):
     def consider(
         self, query: Query, items: Sequence[Item], *, now_ms: int, signals: Signals = NO_SIGNALS
     ) -> "Sequence[Hit]":
-        """The same, followed by the candidates that `rank` drops, which say why."""
+        """The hits of `rank`, followed by the candidates that it drops, which say why."""
         ...
 
     def prepare(self, items: Sequence[Item]) -> Iterator[None]:
@@ -202,7 +202,7 @@ class AskOffer:
 
 
 AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer
-"""What may be shown below an answer, with buttons."""
+"""A proposal that may be shown below an answer, with buttons."""
 
 
 Ending: TypeAlias = Literal["whole", "cut", "missing", "other"]
@@ -256,7 +256,7 @@ class Reply(Protocol):
 
     @property
     def unsaid(self) -> str:
-        """What was pushed and is not shown: after `finish`, the part that the chat did not accept."""
+        """The pushed text that is not shown: after `finish`, the part that the chat did not accept."""
         ...
 
     async def branch_off(self, name: str) -> Place | None:
@@ -315,7 +315,7 @@ class Transcriber(Protocol):
     """Turns recordings of speech into words. Every failure is a `TranscriptionError`."""
 
     async def words(self, audio: bytes, name: str, type: str, *, timeout_s: float) -> str:
-        """What is said in a recording; "" if nothing is. `name` is a file name, `type` a media type."""
+        """The words of a recording; "" if there are none. `name` is a file name, `type` a media type."""
         ...
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ def presumed_private(commits: Iterable[Commit]) -> set[str]:
 
 
 def kept_private(count: int) -> str:
-    """What an admin is told about them. Only the people themselves can share them."""
+    """The note about them for an admin. Only the people themselves can share them."""
     return (
         f"{count} kept private and out of channels, because the file doesn't say where that was said "
         "(in Discord, people share theirs with `!memory share imported`)"

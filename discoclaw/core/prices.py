@@ -1,4 +1,4 @@
-"""What a call of a model costs. Pure; knows nothing about where prices come from.
+"""Prices of calls of models. Pure; knows nothing about where prices come from.
 
 A table has a price for each model, by the beginning of its name, so that a dated snapshot costs what its
 model costs. A row may name the provider too (`openai:gpt-5`), or go for every provider's model of that name.
@@ -29,7 +29,7 @@ class Price:
     long_times: int = 1
 
     def cost(self, usage: Usage) -> int:
-        """What a request cost, in nanodollars."""
+        """The cost of a request, in nanodollars."""
         tokens = (
             usage.input_tokens * self.input
             + usage.output_tokens * self.output
@@ -78,5 +78,5 @@ class Prices:
 
     @property
     def dearest(self) -> Price:
-        """What a model costs that has no price here: too much is safer for a budget than nothing."""
+        """The price of a model that has none here: too much is safer for a budget than nothing."""
         return max(self.table.values(), key=lambda one: (one.output, one.input), default=FREE)

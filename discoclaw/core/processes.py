@@ -50,7 +50,7 @@ class Processes(Service, Protocol):
         ...
 
     def free(self, name: str) -> AbstractAsyncContextManager[bool]:
-        """The same without waiting: gives False, and no lease, while another process has it.
+        """Enter a lease without waiting: gives False, and no lease, while another process has it.
 
         Also while the store does not answer.
         """

@@ -135,7 +135,7 @@ class Profile:
 
 
 def preference_text(key: str, value: str) -> str:
-    """What a preference says as a text of its own, without a key beside it."""
+    """A preference as a text of its own, without a key beside it."""
     return f"{key}: {value}"
 
 

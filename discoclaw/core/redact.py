@@ -94,7 +94,7 @@ class Redacted:
 _SHORTEST = 15
 """Length of the shortest secret any pattern matches. Most names are shorter and need no search."""
 _CANDIDATE = re.compile(rf"[\w.:/-]{{{_SHORTEST},}}|-----BEGIN")
-"""What every secret that a pattern matches has in it."""
+"""A part of every secret that a pattern matches."""
 _MOST_DEEP = 32
 """Deeper nesting is cut off. No JSON of ours is that deep, so it can only be meant to exhaust the stack."""
 
@@ -159,7 +159,7 @@ class _Redaction:
         return text
 
     def _replacements(self, text: str, offset: int, part: Folded) -> list[tuple[int, int, str]]:
-        """What to put in place of the disguised secrets of a part: start, end and the replacement."""
+        """The replacements of the disguised secrets of a part: start, end and text."""
         taken: list[tuple[int, int, str]] = []
         for label, pattern in self._rules():
             for match in pattern.finditer(part.text):
@@ -180,7 +180,7 @@ class _Redaction:
         return ((_OWN, re.compile(re.escape(own), re.IGNORECASE)) for own in self._own_hex)
 
     def _instead(self, label: str, match: re.Match[str]) -> str:
-        """What to put in place of a match of the rule with this label."""
+        """The replacement of a match of the rule with this label."""
         if label == _HEX:
             kind = self._kind(match)
             if match[0].lower() in self._known_hex or kind == "hash":
@@ -194,7 +194,7 @@ class _Redaction:
         return f"[REDACTED {label} → {npub[:20]}...]" if npub else f"[REDACTED {label}]"
 
     def _kind(self, match: re.Match[str]) -> str:
-        """What the words around hex digits call them: "key", "hash", "public", or ""."""
+        """The name of hex digits by the words around them: "key", "hash", "public", or ""."""
         text, start, end = match.string, *match.span()
         last, until, kind = self._last if self._last[0] is text else ("", 0, "")
         between = text[max(until, start - _BEFORE) : start]

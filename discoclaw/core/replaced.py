@@ -28,7 +28,7 @@ _VERBS = beginning_with(
     habite. demenage. coute. pese. vive_en. conduce_un. cuesta. pesa. abita. costa. mora_em. custa.
     woont_in. kost. weegt. живет_в. стоит. весит."""
 )
-"""What is said right behind these words, there is one of at a time."""
+"""Words behind which stands something of which there is one at a time."""
 _VERBS_LAST = re.compile(f"{_VERBS.pattern}$")
 _NOUNS = beginning_with(
     """home. address. number. email. birthday. age. height. weight. deadline. price. rent. salary. wage.
@@ -41,17 +41,17 @@ _NOUNS = beginning_with(
     indirizzo. prezzo. affitto. stipendio. endereco. preco. aluguel. adres. prijs. huur. salaris.
     wachtwoord."""
 )
-"""What these are, likewise."""
+"""Words for things of which there is one at a time."""
 _IS = re.compile(
     r"\b(?:is|are|ist|est|es|e|(?:moved|changed|renamed|raised|lowered|set)\b.* to)"
     r"(?: (?:in|at|on|with|un|une|una|um|uma|ein|eine|der|die|das|een))?(?: (?:dr|mr|mrs|ms|prof))?$"
 )
 _AFTER = beginning_with("years_old. jahre_alt. ans. anos. anni. jaar_oud.")
-"""What is said right before these words, likewise."""
+"""Words before which stands something of which there is one at a time."""
 _WORK = words_in("work works working arbeitet travaille trabaja lavora trabalha werkt работает")
-"""With other words beside it ("two days a week"), work is one of several jobs."""
+"""Words for work; with others beside them ("two days a week") it is one of several jobs."""
 _FOR_WHOM = words_in("at for bei fur chez en para presso per na em bij voor в")
-"""What follows these words and one for work is an employer; others say with what, where or when."""
+"""Words between one for work and an employer; others say with what, where or when."""
 _WHERE = words_in(
     """in at on with near for from to as by of im am an auf bei mit fur von zu als dans sur chez avec pour a
     de en con cerca para com per su presso op bij met voor naar в на с у для"""
@@ -61,7 +61,7 @@ _BY_ANY_NAME = beginning_with(
     """favorite. favourite. nickname. password. wifi. diet. moved_to. changed_to. renamed_to. shift_changed.
     beruf. passwort. liebling metier. contrasena. wachtwoord. prefere. preferid. preferit. favorit"""
 )
-"""What these are may be any word. Of others ("boss", "rent") plain words only say what they are like."""
+"""Things that may be any word. Of others ("boss", "rent") plain words only say what they are like."""
 _SEVERAL = beginning_with(
     """sister brother sibling friend cousin aunt. uncle. niece. nephew. child. children kid. kids. son. sons.
     daughter cat. cats. dog. dogs. pet. pets. colleague coworker client customer neighbo allerg alerg
@@ -83,7 +83,7 @@ _OPEN = words_in(
     drinks eats collects teaches studies hat mag spielt nimmt braucht a aime prend tiene toma
     prende neemt принимает"""
 )
-"""With these, "now" tells of one thing more, and not of another one."""
+"""Words with which "now" tells of one thing more, and not of another one."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -213,7 +213,7 @@ def _frame(one: Words, other: Words) -> Words:
 
 
 def _shape(text: str, passage: Collection[str]) -> str:
-    """What a passage looks like in its text: in "User's boss is …", "strict" doesn't replace "Maria"."""
+    """The shape of a passage in its text: in "User's boss is …", "strict" doesn't replace "Maria"."""
     own = set(passage) - _NOW
     written = [word for word in _WORD.findall(text) if not own.isdisjoint(_WORD.findall(fold(word)))]
     if any(word.isdigit() for word in written):

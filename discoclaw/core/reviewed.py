@@ -1,4 +1,4 @@
-"""What a history says about earlier consolidations: what they reviewed, and what the person decided. Pure."""
+"""Earlier consolidations in a history: what they reviewed, and what the person decided. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

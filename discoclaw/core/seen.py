@@ -1,4 +1,4 @@
-"""What was last heard of a server that is asked now and then, by what it was asked for. Pure.
+"""The last news of a server that is asked now and then, by what it was asked for. Pure.
 
 Nobody asks it only to find out, so a failure is news for a while, and afterwards nobody knows.
 """
@@ -63,12 +63,12 @@ class Seen:
         )
 
     def of(self, what: str) -> Last:
-        """What was last heard of calls for `what`."""
+        """The last news of calls for `what`."""
         return self._last.get(what, Last())
 
     @property
     def last(self) -> Mapping[str, Last]:
-        """What was last heard, by what was asked for."""
+        """The last news, by what was asked for."""
         return dict(self._last)
 
     def finding(self, name: str, what: str, way_out: str, *, worst: State = "bad") -> Finding:

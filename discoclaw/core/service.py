@@ -30,10 +30,10 @@ class Passive:
     """A `Service` with nothing to start, finish or release: a base for parts that need only some of it."""
 
     async def start(self) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     async def settle(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing."""

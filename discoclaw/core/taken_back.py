@@ -72,7 +72,7 @@ def terms_of(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What texts that were taken back are recognised by: `terms` that no other has, or else whole `texts`.
+    """Words by which taken back texts are recognised: `terms` that no other has, or else whole `texts`.
 
     `spared` are texts that are still remembered and have one of `texts` within them, which is no evidence.
     All texts are normalised.
@@ -127,7 +127,7 @@ class Held:
         return frozenset[str]().union(*map(terms_of, self._texts))
 
     def around(self, text: str) -> Iterator[str]:
-        """Those that have a text within them, normalised."""
+        """The texts that have a text within them, normalised."""
         wanted = spaced(text)
         some = min((self._with_word[word] for word in wanted.split()), key=len, default=())
         return (one for one in some if wanted in spaced(one))
@@ -142,7 +142,7 @@ class Held:
 
 
 def words_of(taken: Iterable[TakenBack], held: Held) -> Words:
-    """What only texts that were taken back have.
+    """The words that only texts that were taken back have.
 
     Words that everybody uses, or that something still remembered has, are no evidence. A text without a word
     of its own counts as a whole, and so does each sentence of it.
@@ -162,7 +162,7 @@ def words_of(taken: Iterable[TakenBack], held: Held) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What has to leave everything that is derived from memory or talk.
+    """An order: this has to leave everything that is derived from memory or talk.
 
     `at` (ms) is when it was taken back: what was said later stays. `messages` are the messages it rested on:
     channel ids by message id. `texts` are what the items said. `everything`: all that the person said until

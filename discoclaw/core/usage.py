@@ -1,4 +1,4 @@
-"""What calls of models used: whom a call is for, what it took, and the records of it.
+"""The use of models: whom a call is for, what it took, and the records of it.
 
     Payer     the person, channel and server that a call is for
     Call      one call that has ended: purpose, model, tokens, cost. A line of the usage log
@@ -23,7 +23,7 @@ from discoclaw.core.times import valid_ms
 from discoclaw.core.values import dataclass, field, replace
 
 For: TypeAlias = Purpose | Literal["transcription", "embedding"]
-"""What a call is for."""
+"""The purpose of a call."""
 DOLLAR: Final = 1_000_000_000
 """Nanodollars of one dollar."""
 MOST_COST: Final = 1_000_000 * DOLLAR
@@ -64,12 +64,12 @@ class Payer:
 
     @classmethod
     def of(cls, message: Inbound) -> "Payer":
-        """Who pays for the answer to a message."""
+        """The payer of the answer to a message."""
         place = message.place
         return cls(message.author.id, place.group_id, place.guild_id, message.sent_at)
 
     def without(self, user_id: str) -> "Payer":
-        """The same, not naming this person."""
+        """This payer, without the person if it is this one."""
         return replace(self, user=None) if self.user == user_id else self
 
     def as_of(self, at: int) -> int:
@@ -173,7 +173,7 @@ def _count(value: object) -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """What servers counted while one call was made: for each of their answers the model and its usage.
+    """Counts of servers while one call was made: for each of their answers the model and its usage.
 
     `whole`: all of them counted to the end. Whoever stops an answer, or loses it, doesn't learn how many
     tokens the server had written; the adapter has estimated them then.
@@ -184,7 +184,7 @@ class Tally:
 
     @property
     def total(self) -> Usage:
-        """All of it."""
+        """The sum of all counts."""
         return sum((usage for _, usage in self.used), Usage())
 
 
@@ -194,7 +194,7 @@ _TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)
 
 @contextmanager
 def paid_by(payer: Payer) -> Iterator[None]:
-    """Whoever asks a model inside this block asks for `payer`."""
+    """Let calls of models inside this block be paid by `payer`."""
     token = _PAYER.set(payer)
     try:
         yield
@@ -209,7 +209,7 @@ def payer() -> Payer:
 
 @contextmanager
 def counted_in(tally: Tally) -> Iterator[None]:
-    """What a server counts inside this block belongs to `tally`."""
+    """Add to `tally` all that servers count inside this block."""
     token = _TALLY.set(tally)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What calls of models add up to: by person, channel, server, purpose, model and day. Pure.
+"""Sums of calls of models: by person, channel, server, purpose, model and day. Pure.
 
     report = Report.of(calls, zone)
     report.total                          everything
@@ -31,7 +31,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "transcription": "voice messages",
     "embedding": "embeddings",
 }
-"""What people call each purpose, in the order in which a picture stacks them."""
+"""People's word for each purpose, in the order in which a picture stacks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Report:
         return tuple(sorted(groups, key=lambda one: (*_dearest(one.total), one.key or "")))
 
     def daily(self, days: Days) -> Mapping[str, Mapping[str, Total]]:
-        """What was used on each of these days, by purpose."""
+        """The sums of each of these days, by purpose."""
         sums: dict[str, dict[str, Total]] = {day: {} for day in days}
         for cell in self.cells:
             if (one := sums.get(cell.day)) is not None:
@@ -187,7 +187,7 @@ def _dearest(total: Total) -> tuple[int, int, int]:
 
 
 def money(nano: int) -> str:
-    """What calls cost, as text: `$3.40`, or `free`."""
+    """A cost as text: `$3.40`, or `free`."""
     return dollars(nano) if nano else "free"
 
 

@@ -99,7 +99,7 @@ class View:
         return [item for item in self.items.values() if item.active]
 
     def withdrawals(self, subject: str, which: Callable[[int], bool] = lambda at: True) -> list[Withdrawal]:
-        """What was taken back at certain times (ms), as what has to leave all that is derived from it."""
+        """The withdrawals of what was taken back at certain times (ms)."""
         taken = [one for one in self.taken_back.values() if which(one.at)]
         return withdrawals(subject, taken, self.items) if taken else []
 
@@ -300,7 +300,7 @@ class Fold:
             del self.taken_back[next(iter(self.taken_back))]
 
     def _bring_back(self, item: Item) -> None:
-        """What is remembered again was not taken back, except from the open while it is private."""
+        """Note that an item, remembered again, isn't taken back, except from the open while it is private."""
         plain, private = normalise(item.text), item.facets.sensitivity != "normal"
         for key in [key for key in self.taken_back if key[1] == plain]:
             if not (self.taken_back[key].open_only and private):

@@ -1,4 +1,7 @@
-"""The items that may be shown in one place, and what a prompt needs of them. Pure."""
+"""The items that may be shown in one place, what a prompt needs of them, and which of them say how to answer.
+
+Pure.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +16,7 @@ from discoclaw.core.words import guess, is_common, terms
 
 CORE = "core"
 FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1
-"""What a line has at least around its item's kind and text."""
+"""The least length of a line around its item's kind and text."""
 BEGINNING = len("User's phone")
 """Characters at which most texts have said whose and what, and not yet which."""
 
@@ -68,7 +71,7 @@ class VisibleItems(tuple[Item, ...]):
 
     @cached_property
     def keyed(self) -> Sequence[Item]:
-        """Those that have a key."""
+        """The items that have a key."""
         return [item for item in self if item.facets.key is not None]
 
     @cached_property
@@ -96,7 +99,7 @@ class VisibleItems(tuple[Item, ...]):
 
     @cached_property
     def harmful(self) -> Sequence[Item]:
-        """Those of the standing items that name what could do harm."""
+        """The standing items that name what could do harm."""
         return [item for item in self.standing if says_harm(gist_of(item.text))]
 
     def like(self, item: Item) -> Sequence[Item]:
@@ -125,7 +128,7 @@ class VisibleItems(tuple[Item, ...]):
 
 
 def _beginning(item: Item) -> tuple[str, str]:
-    """What texts that are alike have in common. It is made for every item, so words would take too long."""
+    """A key that similar texts have in common. It is made for every item, so words would take too long."""
     return item.kind, item.text[:BEGINNING]
 
 
@@ -147,8 +150,7 @@ def _by_weight(item: Item) -> tuple[bool, bool, int, str]:
     return (not _is_bound(item), item.facets.author != "stated", *by_newest(item))
 
 
-# ----------------------------------------------------------------------
-# Whether a memory says how to answer whatever the topic, or is about a topic of its own. Pure.
+# ---------------------------------------------------------------------- how to answer, or a topic of its own
 
 _MANNER = beginning_with(
     """answer reply replies respon address called call. calls. pronoun tone. style. styles. language english
@@ -184,7 +186,7 @@ _UNSPACED = re.compile(
     "返事|返信|回答|答え|敬語|丁寧|簡潔|短く|短い答|絵文字|日本語|英語|箇条書き|出典|"
     "回复|答复|简短|简洁|表情|中文|英文|语气|답변|대답|존댓말|반말|이모지|한국어"
 )
-"""The same in scripts without spaces."""
+"""Words about answering, in scripts without spaces."""
 _READ = words_in("english german french spanish portuguese italian dutch russian")
 """The languages of the lists."""
 _OTHER_SCRIPTS = re.compile("[\u0370-\u03ff\u0590-\u0eff]")
@@ -192,7 +194,7 @@ _ABOUT = words_in(
     """in for about on when while during at if im bei beim fur uber zu zum zur wenn am en dans pour sur quand
     lors para sobre cuando al per su quando nei em voor over bij в во о об для про при"""
 )
-"""What follows these words is a topic: "short sentences in stories"."""
+"""Words that a topic follows: "short sentences in stories"."""
 _NOT_TELLING = NOT_TELLING | words_in(
     """wish wishes prefer prefers preferred love loves hate hates dislike dislikes likes avoid avoids keep
     kept write writes written ask asks asked tell told show shown possible best even start starts begin begins

@@ -234,7 +234,7 @@ def others_for(term: str) -> tuple[str, ...]:
 
 
 def topics_for(term: str) -> tuple[str, ...]:
-    """What `others_for` knows, and what a term includes where somebody names a topic ("car": "tesla")."""
+    """The words of `others_for`, and those a term includes where somebody names a topic ("car": "tesla")."""
     return _topics().get(term) or others_for(term)
 
 

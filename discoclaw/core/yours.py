@@ -44,7 +44,7 @@ _READER: ContextVar[str] = ContextVar("reader", default="")
 
 @contextmanager
 def read_by(name: str) -> Iterator[None]:
-    """What is made inside this block is read by the person of that name."""
+    """Mark texts made inside this block as read by the person of that name."""
     token = _READER.set(name)
     try:
         yield

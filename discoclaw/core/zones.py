@@ -130,7 +130,7 @@ def minute(ms: int, zone: tzinfo) -> str:
 
 
 def now(ms: int, zone: tzinfo) -> str:
-    """The same with the difference from UTC, which says less about a person than the zone's name.
+    """A time with its difference from UTC, which says less about a person than the zone's name.
 
     For example "Thu 2026-11-19 18:06 (UTC+01:00)".
     """
@@ -205,7 +205,7 @@ def _opened(name: str) -> tzinfo:
 
 
 def _year(zone: tzinfo) -> list[timedelta | None]:
-    """What tells two clocks apart: their differences from UTC in winter and in summer."""
+    """The values that tell two clocks apart: their differences from UTC in winter and in summer."""
     return [datetime(2025, month, 1, tzinfo=zone).utcoffset() for month in (1, 7)]
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of the simulated Discord, as JSON, and what changes of it while they look.
+"""The simulated Discord as a person sees it, as JSON, and its changes while they look.
 
 A view is a mapping of keys to values: `world` (who and where), `typing`, `held`, and `m<id>` for each message
 of the channel that is open. Only what this person may see in Discord is in it.
@@ -21,7 +21,7 @@ MOST_MESSAGES: Final = 100
 TICK_S: Final = 0.5
 """How often memory on disk is looked at: a person may edit it by hand."""
 PAUSE_S: Final = 0.03
-"""So long others may follow what has happened, and are told with it."""
+"""How long (s) others may follow what has happened, and are told with it."""
 ALIVE_TICKS: Final = 20
 """After so many ticks without news something is sent, so that a connection that is gone is noticed."""
 
@@ -34,7 +34,7 @@ class Feed:
         self._held = held
 
     def view(self, person: Person, channel: simcord.ChannelHandle) -> dict[str, Any]:
-        """What a person sees in a channel, without what is held."""
+        """The channel as a person sees it, without what is held."""
         env, at = self._world.env, channel.id
         kept = env.backend.messages.get(at, {}).values()
         seen = [one for one in kept if message_accessible(env.backend, at, one, person.id, history=True)]

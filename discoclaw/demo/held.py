@@ -1,4 +1,4 @@
-"""What the bot holds about a person right now: the durable file, the history behind it, the last prompt.
+"""The bot's memory of a person right now: the durable file, the history behind it, the last prompt.
 
 The first two are read from disk, as the person could do it by hand, whenever they have changed there.
 """
@@ -27,7 +27,7 @@ MOST_CHARS: Final = 60_000
 
 @dataclass(slots=True)
 class _Read:
-    """What was read, and of which state of the files."""
+    """The content that was read, and the state of the files it is of."""
 
     stamp: object
     shown: dict[str, Any]
@@ -56,7 +56,7 @@ class Held(PersonalData):
         return NOTHING_WITHDRAWN
 
     async def of(self, person_id: int) -> dict[str, Any]:
-        """What is held about a person: `path`, `file`, `commits` (newest first), `prompt`."""
+        """The memory held about a person: `path`, `file`, `commits` (newest first), `prompt`."""
         subject = user_subject(str(person_id))
         shown = await read_in_thread(self._files, subject, person_id)
         return {**shown, "prompt": self._prompts.get(subject, "")}

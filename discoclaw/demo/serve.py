@@ -143,8 +143,7 @@ def _failed(status: int, why: str) -> web.Response:
     return web.json_response({"error": why}, status=status)
 
 
-# ----------------------------------------------------------------------
-# What a person does on the page, carried out in the simulated Discord as Discord's own client would do it.
+# ---------------------------------------------------------------------- what people do
 
 ACKNOWLEDGED_S: Final = 3.0
 """How long Discord waits for the first answer to a command, a press or a modal."""
@@ -366,7 +365,7 @@ class Acts:
         return root
 
     def _values(self, scene: "_Scene", kind: Any, values: Any) -> list[Any]:
-        """What was chosen in a select, by its kind."""
+        """The values chosen in a select, by its kind."""
         if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
             raise Impossible("Choose something")
         return (

@@ -68,7 +68,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
 
 
 def about(world: World, settings: Settings) -> dict[str, object]:
-    """What the page is told once."""
+    """The facts that the page is told once."""
     offline = settings.model_provider == "offline"
     return {
         "home": str(world.general.id),
@@ -126,8 +126,7 @@ def demo_settings(*, owner: str) -> Settings:
     )
 
 
-# ----------------------------------------------------------------------
-# What is worth trying first, as the page's welcome offers it: five steps of one or more acts.
+# ---------------------------------------------------------------------- the first steps
 
 
 def steps(world: World) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from simcord.backend.access import channel_accessible
 
 GUILD_ID: Final = 100_000_000_000_000_001
 OTHER_CHANNELS: Final = {"cooking": "Recipes, and what to eat", "general": "Anything else"}
-"""What the second channel is called: the first of these names that the first one doesn't have."""
+"""Names for the second channel: the first of these names that the first one doesn't have."""
 _LATER: Final = "weekend-trip"
 
 
@@ -38,7 +38,7 @@ class Person:
         return self.member.user.global_name or self.member.name
 
     def on(self, channel: simcord.ChannelHandle) -> Any:
-        """Who acts in a channel: simcord has other acts for direct messages than for servers."""
+        """The acts for a channel: simcord has others for direct messages than for servers."""
         return self.member if channel.guild is not None else self.member.user
 
 
@@ -100,7 +100,7 @@ class World:
         return simcord.ChannelHandle(self.env, self.guild if found.guild_id is not None else None, found)
 
     def places(self, person: Person) -> Iterator[dict[str, Any]]:
-        """What a person sees in the list of channels; threads follow their channel."""
+        """The list of channels as a person sees it; threads follow their channel."""
         backend = self.env.backend
         seen = [
             one
@@ -120,8 +120,7 @@ class World:
             }
 
 
-# ----------------------------------------------------------------------
-# simcord as a place to talk in, not as a test: nothing waits until the bot has finished.
+# ---------------------------------------------------------------------- simcord in real time
 
 TYPING_S: Final = 9.0
 """How long Discord shows that somebody types."""

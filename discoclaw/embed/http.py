@@ -1,7 +1,8 @@
 """Embedding providers over HTTP: one request for each batch of texts, one bounded response, our own errors.
 
-Nothing is retried here: only the caller knows whether it can wait. Redirects are not followed, because texts
-and key may go only to the configured address. No error text holds the key or anything the provider wrote.
+A batch has not too many texts, and not too many bytes. Nothing is retried here: only the caller knows whether
+it can wait. Redirects are not followed, because texts and key may go only to the configured address. No error
+text holds the key or anything the provider wrote.
 """
 
 import asyncio
@@ -109,8 +110,7 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-# ----------------------------------------------------------------------
-# Splits texts into batches, one for each request: not too many texts, not too many bytes. Pure.
+# ---------------------------------------------------------------------- batches
 
 MAX_TEXTS = 64
 """Texts in one request."""

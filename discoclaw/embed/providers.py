@@ -15,7 +15,7 @@ OLLAMA = Api("ollama", "/api/embed", of_ollama)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """What the settings say; "" or None for what they don't set.
+    """The configuration of embeddings; "" or None for what the settings don't set.
 
     `openai_key` may have been set for another program. So it is used only for provider openai, and it selects
     that provider only with `auto`.

@@ -1,4 +1,4 @@
-"""What a file of extraction cases says: a talk, what was remembered before it, and what is to be after it.
+"""The format of files of extraction cases: a talk, what was remembered before it, and what is to be after.
 
 The format is described in docs/admins/evals.md. A file is checked as a whole before anything is sent.
 """
@@ -16,7 +16,7 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.zones import zone_named
 
 BOT = "bot"
-"""Who speaks, when it is the assistant."""
+"""The speaker's name when it is the assistant."""
 NAMES: Mapping[str, str] = {"A": "Anna", "B": "Ben", "C": "Carla", "D": "Dev"}
 """The names of speakers that a case gives no other name."""
 PlaceName: TypeAlias = Literal["channel", "private", "dm"]
@@ -60,7 +60,7 @@ def moment(text: str, zone: str) -> int:
 
 
 class Shape(BaseModel):
-    """What all parts of a case have in common."""
+    """The base of all parts of a case."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -1,4 +1,4 @@
-"""What a file of summary chains says: a long talk in many updates, with planted facts and lies.
+"""The format of a file of summary chains: a long talk in many updates, with planted facts and lies.
 
 Between the planted lines stands small talk. The format is described in docs/admins/evals.md.
 """
@@ -15,7 +15,7 @@ class Planted(Line):
 
 
 class Fact(Shape):
-    """What the summary has to say from the update `since` on, until before `until`.
+    """A fact that the summary has to say from the update `since` on, until before `until`.
 
     `stale` are patterns that it may not say any more from `until` on. `example` is how it may be said.
     """
@@ -40,7 +40,7 @@ class Fact(Shape):
 
 
 class Lie(Shape):
-    """What no sentence of a summary may say. `example` is how a summary would say it."""
+    """A claim that no sentence of a summary may make. `example` is how a summary would say it."""
 
     pattern: Pattern
     example: str

@@ -22,7 +22,7 @@ _REPORTED = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""By what a sentence reports something as a joke or as somebody's words, in the languages of the chains."""
+"""Marks of a sentence that reports a joke or somebody's words, in the languages of the chains."""
 INJECTION = "injection"
 """The group whose forbidden results have a gate of their own."""
 
@@ -63,7 +63,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an extraction changed: the active items that are new or say something else, and more."""
+    """Changes made by an extraction: the active items that are new or say something else, and more."""
 
     added: Mapping[str, Item]
     changed: Mapping[str, Item]
@@ -77,7 +77,7 @@ class Changes:
 
 
 def changes(outcome: Outcome) -> Changes:
-    """What is different after an extraction."""
+    """Compare the memory before and after an extraction."""
     before = {item.id: item for item in outcome.before.active()}
     after = {item.id: item for item in outcome.after.active()}
     known = {one.event_id for one in outcome.before.conflicts}
@@ -159,7 +159,7 @@ def _update(one: Expected, subject: str, fits: Sequence[Item], made: Changes, ve
 
 
 def _wrong(one: Expected, fits: Sequence[Item], outcome: Outcome) -> str:
-    """What is wrong with items that say the right thing; "" if one of them is right."""
+    """The fault of items that say the right thing; "" if one of them is right."""
     lines = {number: message for message, number in outcome.lines.items()}
     sources = {lines[number] for number in one.lines}
     cited = [item for item in fits if item.source.message_id in sources]
@@ -191,7 +191,7 @@ def _damaged(case: Case, made: Changes, outcome: Outcome) -> Iterator[str]:
 
 
 def _extra(case: Case, made: Changes, outcome: Outcome) -> Iterator[str]:
-    """What nobody expected, did not forbid, and did not allow."""
+    """Faults for changes that the case neither expects nor forbids nor allows."""
     wanted = [one.all for one in case.must if one.all] + [[one] for one in case.may]
     for item in made.items:
         forbidden = any(found([one], item.text) for one in case.must_not)
@@ -218,7 +218,7 @@ def _item(item: Item) -> str:
 
 
 def _ledger(made: Changes, outcome: Outcome) -> Iterator[str]:
-    """What the extraction changed, in lines."""
+    """The changes of the extraction, in lines."""
     for key, item in made.added.items():
         line = outcome.lines.get(item.source.message_id)
         yield f"+ {_item(item)} (line {line if line is not None else 'of small talk'}; {key})"

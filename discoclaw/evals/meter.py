@@ -1,4 +1,4 @@
-"""What a model was asked in one case, whether its answers had the right form, and how many tokens they took.
+"""Counts a model's calls in one case: whether its answers had the right form, and how many tokens they took.
 
 Tokens are the provider's count (`core/usage`). For a server that reports none they are estimated, and the
 report says so.
@@ -45,7 +45,7 @@ class Call:
 
     @property
     def reported(self) -> list[Usage]:
-        """What the provider counted for each answer."""
+        """The provider's counts for each answer."""
         return [usage for _, usage in self.tally.used]
 
     @property

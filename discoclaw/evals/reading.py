@@ -40,7 +40,7 @@ def filler() -> list[list[tuple[str, str]]]:
 
 
 def chosen(all_: Sequence[One], *, ids: Sequence[str] = (), groups: Sequence[str] = ()) -> list[One]:
-    """Those with these ids or of these groups; all without either. Raises Refused for an unknown name."""
+    """The cases with these ids or of these groups; all without either. Raises Refused for an unknown name."""
     for name, wanted, known in (
         ("case", ids, [one.id for one in all_]),
         ("group", groups, [one.group for one in all_]),
@@ -76,7 +76,7 @@ def _all(shape: type[One], files: Iterable[Path]) -> list[One]:
 
 
 def _values(path: Path) -> list[tuple[str, Any]]:
-    """What a file has, each with where it is: the file, and the line or the number. Raises Refused."""
+    """The values in a file, each with where it is: the file, and the line or the number. Raises Refused."""
     try:
         content = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -118,7 +118,7 @@ def _checked(shape: type[One], value: Any, where: str) -> One:
 
 
 def faults(error: ValidationError) -> str:
-    """What is wrong with a case, field by field."""
+    """The faults of a case, field by field."""
     found = error.errors(include_url=False, include_context=False)
     shown = [_fault(one["loc"], one["msg"]) for one in found[:_MOST_FAULTS]]
     more = len(found) - len(shown)

@@ -14,7 +14,7 @@ LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of an eval. `what` is its name, `model` the model and where it is."""
+    """The results of an eval. `what` is its name, `model` the model and where it is."""
 
     what: str
     model: str

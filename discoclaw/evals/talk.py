@@ -45,7 +45,7 @@ class Outcome:
 
 
 async def run(case: Case, model: Model, filler: SmallTalk, reads: int = USUAL_READS) -> Outcome:
-    """What becomes of the person's memory; `reads` is how many tokens the model reads at once."""
+    """Run a case. Returns what became of the memory; `reads` is how many tokens the model reads at once."""
     metered = Metered(model)
     async with extracting(
         metered, place=case.place, who=case.who, names=case.names, zone=case.tz, reads=reads

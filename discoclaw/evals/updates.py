@@ -42,7 +42,7 @@ async def run(chain: Chain, model: Model, filler: SmallTalk, reads: int = USUAL_
 
 
 def _lines(chain: Chain, update: int, filler: SmallTalk) -> list[tuple[str, str]]:
-    """What is said in one update: the planted lines, with small talk before and after them."""
+    """The lines of one update: the planted lines, with small talk before and after them."""
     filler = fitting(filler, chain.place)
     begin = sum(map(ord, chain.id)) + (update - 1) * chain.small_talk
     talk = [filler[(begin + n) % len(filler)] for n in range(chain.small_talk)]

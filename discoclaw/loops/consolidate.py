@@ -127,7 +127,7 @@ class Consolidator:
         return report
 
     async def _proposal(self, items: Sequence[Item]) -> Consolidation:
-        """What the model proposes about items. Raises ModelError."""
+        """The model's proposal about items. Raises ModelError."""
         return await self._model.structured(
             purpose="tidying",
             system=SYSTEM,

@@ -68,7 +68,7 @@ class Embedding(PersonalData, Listener):
         self.doubted: Callable[[], None] = lambda: None
         """Called when the provider answers with vectors of an unexpected length."""
         self.replacing: list[Callable[[], Awaitable[None]]] = []
-        """What else removes its vectors when the model is another now; each may raise MemoryFault."""
+        """Called when the model is another now, to remove further vectors; each may raise MemoryFault."""
         self._embedder = embedder
         self._memory = memory
         self._consent = consent

@@ -115,7 +115,7 @@ class Backlog:
             self.forget(next(iter(self.waiting)))
 
     def ready(self) -> list[Heard]:
-        """What is waiting and not postponed, oldest first."""
+        """The messages that wait and are not postponed, oldest first."""
         return [heard for heard in self.waiting.values() if heard.said.id not in self.postponed]
 
     def oldest(self, max_chars: int) -> list[Heard]:

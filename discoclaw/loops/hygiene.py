@@ -56,7 +56,7 @@ async def _nothing_to_purge(now_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is beside the memory: the archive of talk and the log of what the model's tools did, which are
+    """The stores beside the memory: the archive of talk and the log of what the model's tools did, which are
     purged too, and the processes of which one does all that.
     """
 
@@ -349,8 +349,7 @@ def _cursor(subject: str) -> str:
     return f"{_CURSOR}-{subject}"
 
 
-# ----------------------------------------------------------------------
-# When subjects have to be looked at again although nothing changed, so that no round asks everybody.
+# ---------------------------------------------------------------------- due times
 
 _HOURS: Final = "hours"
 
@@ -413,8 +412,7 @@ def _times(cursor: Mapping[str, object]) -> dict[str, int]:
     return {subject: at for subject, at in cursor.items() if isinstance(at, int)}
 
 
-# ----------------------------------------------------------------------
-# What hygiene says about what it removed: the evidence of an event, and the message of its commit. Pure.
+# ---------------------------------------------------------------------- the reasons in the history
 
 
 def because(now: int, evidence: str) -> Origin:

@@ -32,7 +32,7 @@ MOST_CLUES = 40
 MOST_BY_WORDS = 40
 """The most items that one query finds by their words."""
 MOST_BY_MEANING = 10
-"""The same for its vector."""
+"""The most items that one query finds by its vector."""
 WAIT_S = 10.0
 """The longest wait for the provider of vectors."""
 PAUSE_S = 0.001
@@ -43,7 +43,7 @@ Cosines: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a person said in their own words. `before` is the talk before it, which may be anybody's."""
+    """A message in a person's own words. `before` is the talk before it, which may be anybody's."""
 
     text: str
     before: str = ""

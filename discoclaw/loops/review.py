@@ -65,7 +65,7 @@ class Meanings:
 
 
 def planned(view: View, waiting: Collection[str] | None = None, meanings: Meanings = Meanings()) -> Plan:
-    """What to review of a view; `waiting` are the ids of what needs it, None for all. For a thread."""
+    """The items of a view to review; `waiting` are the ids of those that need it, None: all. For a thread."""
     asked = [one for conflict in view.conflicts for one in (conflict.item_id, conflict.other_id)]
     items = sorted(available(view.items.values(), asked), key=by_newest)
     found: list[tuple[Item, ...]] = []

@@ -1,6 +1,6 @@
 """Schedules the loops: counts what is said and answered, and queues the runs that become due.
 
-`cadence` decides when a run is due, `runs` does it. Counters are in RAM (`track`) and start at zero after a
+`cadence` decides when a run is due, `Runs` does it. Counters are in RAM (`track`) and start at zero after a
 restart; messages wait in the backlogs, so nothing is lost, only late. Nothing here delays a reply.
 """
 
@@ -25,6 +25,8 @@ from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import SummaryLoop
 from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import GRACE_S, Worker
+
+log = logging.getLogger(__name__)
 
 
 class Loops:
@@ -226,10 +228,7 @@ def _answered(said: Sequence[Said]) -> set[str]:
     return {one.to_id for one in said if one.by_us and one.to_id}
 
 
-# ----------------------------------------------------------------------
-# The runs of the loops: queued, at most one at a time for each conversation and person, and never awaited.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- the runs
 
 AT_ONCE = 16
 """The most concurrent runs, each with one call of a small model."""
@@ -246,7 +245,7 @@ class _Job(NamedTuple):
 
 
 class Runs:
-    """Runs both loops. The other parameters are those of `schedule.Loops`."""
+    """Runs both loops. The other parameters are those of `Loops`."""
 
     def __init__(
         self,

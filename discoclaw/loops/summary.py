@@ -1,6 +1,6 @@
 """The rolling summary of a conversation: makes a new one from the previous one and the unseen messages.
 
-Before a summary is stored, the people whose words it may have are recorded (`speakers`), so that an erasing
+Before a summary is stored, the people whose words it may have are recorded (`Speakers`), so that an erasing
 finds it. What people said before their memory was erased is left out. In a channel the same call also returns
 what is new for the group's memory: themes and decisions.
 
@@ -66,7 +66,7 @@ async def in_utc(session_key: str) -> tzinfo:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRules:
-    """What summaries go by: the clock, their maximum length, the time zone of a conversation (its key), and
+    """The rules of summaries: the clock, their maximum length, the time zone of a conversation (its key), and
     how many tokens the model reads at once.
 
     The maximum (UTF-16 units) is enforced here, since models exceed it.
@@ -237,7 +237,7 @@ class SummaryLoop:
         return replace(previous, summary=base), again
 
     async def _known(self, session_key: str, batch: Sequence[Heard]) -> Known | None:
-        """What the group knows already; None if there is no group to learn for, or nothing new to learn.
+        """The group's memory so far; None if there is no group to learn for, or nothing new to learn.
 
         From old messages, the group would learn again what was forgotten since.
         """
@@ -298,8 +298,7 @@ class NoSummary(SummaryLoop):
         return False
 
 
-# ----------------------------------------------------------------------
-# What a conversation's summary has taken in: the cursor `summary-<session>`.
+# ---------------------------------------------------------------------- what a summary has taken in
 
 
 class SummaryCursors:
@@ -396,8 +395,7 @@ def _seen(session_key: str) -> str:
     return f"summary-{session_key}"
 
 
-# ----------------------------------------------------------------------
-# Leaves out of a summary what people took back: of its messages, and of the model's answer. Pure.
+# ---------------------------------------------------------------------- what people took back
 
 
 def people_in(session_key: str, batch: Sequence[Heard], noted: Iterable[str]) -> set[str]:
@@ -437,8 +435,7 @@ def without(
     return Summary(summary=kept, themes=themes, decisions=decisions)
 
 
-# ----------------------------------------------------------------------
-# Who speaks in a conversation's summary: whose words it has, and the name that each has in it.
+# ---------------------------------------------------------------------- who speaks
 
 
 class Speakers:

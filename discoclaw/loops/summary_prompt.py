@@ -1,4 +1,4 @@
-"""What the model is asked for a summary: the rules, the previous summary, and the new talk in order. Pure."""
+"""The prompt for a summary: the rules, the previous summary, and the new talk in order. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def prompt(previous: str, talk: Talk, known: Known | None, max_chars: int) -> st
 
 
 def news(talk: Talk) -> News:
-    """What the summary may change for."""
+    """The new messages, people and day: a summary may change only for these."""
     messages = tuple(
         NewMessage(talk.names[said.author_id], _day(said.as_of, talk.zone), strip_memory_context(said.text))
         for said in talk.said

@@ -1,7 +1,7 @@
 """What the loops know about conversations and people: what waits for them, and what was counted.
 
 In RAM; everything starts at zero after a restart. Pure. Knows neither when a run is due (`cadence`) nor how
-one is done (`runs`).
+one is done (`schedule.Runs`).
 """
 
 from bisect import insort
@@ -21,7 +21,7 @@ RECENT = 40
 
 @dataclass
 class Track:
-    """What is waiting for a loop, and what happened since its last run began."""
+    """Counts of what waits for a loop, and of what happened since its last run began."""
 
     backlog: Backlog = field(default_factory=Backlog)
     turns: int = 0

@@ -40,7 +40,7 @@ _CHOSEN = "withdrawn-{}.json"
 
 
 class Audit:
-    """What should not be readable, known at one moment. Creating it may raise MemoryFault."""
+    """Knows what should not be readable, at one moment. Creating it may raise MemoryFault."""
 
     def __init__(self, disk: Disk, registry: Registry) -> None:
         self._disk = disk
@@ -65,11 +65,11 @@ class Audit:
             raise MemoryFault(f"not everything could be looked at: {error}") from error
 
     def in_texts(self, part: str, texts: Iterable[Readable]) -> list[Finding]:
-        """What should not be in texts that were made of the talk of a conversation."""
+        """Findings about texts that were made of the talk of a conversation."""
         return findings(part, texts, self._known)
 
     def in_text(self, part: str, place: str, text: str) -> Iterator[Finding]:
-        """What should not be in a text that belongs to nobody and has no time, such as a copy."""
+        """Findings about a text that belongs to nobody and has no time, such as a copy."""
         for person in self._known:
             for one in person.withdrawals:
                 if one.words.hold(text):
@@ -138,7 +138,7 @@ def _below(data: Path, path: Path) -> str:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """What is written in a file, or in the files of an archive."""
+    """The texts in a file, or in the files of an archive."""
     if path.stat().st_size > MOST_BYTES:
         return
     if path.suffix == ".zip" and zipfile.is_zipfile(path):

@@ -36,7 +36,7 @@ _NOT_OURS = (OSError, MemoryFault)
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Who (user id) changed a setting, when (ms), and the digest of its value."""
+    """The person (user id) who changed a setting, when (ms), and the digest of its value."""
 
     by: str
     at: int
@@ -61,7 +61,7 @@ class ChangedBy(PersonalData, Listener):
             log.warning("it isn't known who changed which setting: %s", error)
 
     def of(self, scope: Scope, name: str, value: Value) -> Changed | None:
-        """Who gave a field its value, if that is known."""
+        """The last change of a field, if it gave the field this value."""
         found = self._known.get(_key(scope, name))
         return found if found is not None and found.digest == _digest(value) else None
 
@@ -135,7 +135,7 @@ def _without(known: Mapping[str, Changed], user_id: str | None) -> dict[str, Cha
 
 
 def _read(documents: Documents) -> dict[str, Changed]:
-    """What the file says; nothing if it makes no sense. Raises OSError and NewerSchema."""
+    """The changes in the file; none if it makes no sense. Raises OSError and NewerSchema."""
     try:
         return _understood(documents.read(FILE))
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def _read(documents: Documents) -> dict[str, Changed]:
 
 
 def _understood(content: bytes | None) -> dict[str, Changed]:
-    """What a file's content says; nothing if it makes no sense. Raises NewerSchema."""
+    """The changes in a file's content; none if it makes no sense. Raises NewerSchema."""
     if content is None:
         return {}
     try:

@@ -87,7 +87,7 @@ class Leases:
 
     @asynccontextmanager
     async def free(self, name: str) -> AsyncIterator[bool]:
-        """The same without waiting: False if another process has it, or the store does not answer."""
+        """Enter a lease without waiting: False if another process has it, or the store doesn't answer."""
         one = self._lease(name)
         held = await self._entered(one)
         if held is None:
@@ -115,7 +115,7 @@ class Leases:
             self._later(self._lease(name), epoch)
 
     def end(self) -> None:
-        """Nothing is leased any more: all leases are lost, and whoever waits for one gets LeaseLost."""
+        """Lose all leases for good; whoever waits for one gets LeaseLost."""
         self._ended = True
         self.moved(0, ())
         self._back.set()
@@ -237,8 +237,7 @@ def _lost(name: str) -> LeaseLost:
     return LeaseLost(f"another process has the lease {name!r} by now")
 
 
-# ----------------------------------------------------------------------
-# The thread by which a process stays alive in the store, and hears what the others changed.
+# ---------------------------------------------------------------------- the thread
 
 RENEW_S = 1.0
 POLL_S = 0.3
@@ -266,7 +265,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the thread asks and tells the event loop's side. All are called in the thread, and must not block.
+    """The thread's callbacks to the event loop's side. All are called in the thread, and must not block.
 
     `held` and `waiting` name leases; `heard` gets a page, `lost` why the store is out of touch. `fewer` says
     that a process is gone for which names were kept, or that this one has caught up with them. `overtaken`

@@ -114,7 +114,7 @@ class LiveConfig(Listener):
         return self._overrides.all()
 
     def local(self, scope: Scope) -> Overrides:
-        """What the local file says about a scope, by its Discord id."""
+        """The overrides of a scope in the local file, by its Discord id."""
         return self._file.overrides.get(scope, NO_OVERRIDES)
 
     async def write(self, scope: Scope, wished: Mapping[str, Any], lock: Path) -> None:
@@ -309,8 +309,7 @@ def _parsed(value: Any) -> dict[Scope, Overrides]:
     return found
 
 
-# ----------------------------------------------------------------------
-# The events that the owner signed, of each address the newest: in RAM and in `signed.json`.
+# ---------------------------------------------------------------------- signed events
 
 SIGNED = "signed.json"
 AHEAD_S = 900
@@ -413,7 +412,7 @@ class Marks:
 
 
 def _newest(some: Mapping[str, Signed], others: Mapping[str, Signed]) -> dict[str, Signed]:
-    """Of each address the newer event."""
+    """The newer event of each address."""
     found = dict(some)
     for address, one in others.items():
         if address not in found or found[address].older_than(one):

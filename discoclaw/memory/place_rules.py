@@ -1,4 +1,4 @@
-"""What applies in a place: live configuration, and where it says nothing, the settings' lists of places.
+"""The rules of each place: live configuration, and where it says nothing, the settings' lists of places.
 
 Each part gets only the question it needs to ask, and a change applies from the next message on.
 """

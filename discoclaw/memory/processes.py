@@ -41,15 +41,15 @@ class Texts(Protocol):
     """Which versions of the store's texts this process has seen; 0 is that of a text that does not exist."""
 
     def differing(self, versions: Mapping[str, int]) -> set[str]:
-        """Those of these texts that were seen in another version, or that exist and were never seen."""
+        """The texts, of these, that were seen in another version, or that exist and were never seen."""
         ...
 
     def unseen(self, versions: Mapping[str, int]) -> set[str]:
-        """Those of these texts that were not seen in just this version."""
+        """The texts, of these, that were not seen in just this version."""
         ...
 
     def take_stale(self) -> set[str]:
-        """Those that a read found in another version than was seen before, once each."""
+        """The texts that a read found in another version than was seen before, once each."""
         ...
 
     def names(self) -> set[str]:
@@ -63,7 +63,7 @@ class SharedStore(Protocol):
 
     @property
     def presence(self) -> Presence:
-        """What this process is to it."""
+        """The presence of this process in it."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class SharedStore(Protocol):
         ...
 
     def together(self) -> Together:
-        """Who uses it now. Blocking. Raises OSError."""
+        """The processes that use it now. Blocking. Raises OSError."""
         ...
 
 
@@ -120,7 +120,7 @@ class SharedProcesses:
         presence.margin_s = min(presence.margin_s, rows.lease_s * 0.4)
         self._applying = asyncio.Lock()
         self._owed: dict[str, object] = {}
-        """What has to be let go of, once more if a part could not; each with a mark of when it was added."""
+        """Texts to let go of, once more if a part could not; each with a mark of when it was added."""
 
     # ------------------------------------------------------------------ lifecycle
 
@@ -172,7 +172,7 @@ class SharedProcesses:
         return ours is not False
 
     async def _answer(self, message: int | None, about: Collection[str]) -> bool | None:
-        """The same once; None if there is no answer."""
+        """Ask once whether the message is ours, and what others changed; None if there is no answer."""
         if not self._presence.in_touch:
             # If the thread was the first to notice, the event loop has not come to its word yet.
             noticed = self._lost if self._presence.stale else self._lose
@@ -335,13 +335,12 @@ class SharedProcesses:
         return in_loop
 
 
-# ----------------------------------------------------------------------
-# Questions of turns to a shared store, all that wait with one statement.
+# ---------------------------------------------------------------------- questions of turns
 
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """What several turns want to know: messages to claim, and texts of which they need the version."""
+    """The questions of several turns: messages to claim, and texts of which they need the version."""
 
     answer: "asyncio.Future[Claimed]"
     messages: set[int] = field(default_factory=set)

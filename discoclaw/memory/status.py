@@ -1,4 +1,4 @@
-"""What an admin asks about a store: who uses it, what is unfinished, what is wrong. Blocking; only reads."""
+"""A store's state for its admin: who uses it, what is unfinished, what is wrong. Blocking; only reads."""
 
 import os
 import re

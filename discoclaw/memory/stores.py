@@ -226,7 +226,7 @@ class _NoLog:
         return self, b"", NO_LOG
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: `hold` holds nothing."""
 
     def cut(self, size: int) -> None:
         raise OSError(_OFF)

@@ -1,4 +1,4 @@
-"""What people took back, as their histories and choices say: what of a talk may still be used.
+"""Knows what people took back, by their histories and choices: what of a talk may still be used.
 
 Independent of how it is removed.
 """

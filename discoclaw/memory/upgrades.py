@@ -29,7 +29,7 @@ FILE = "version.json"
 
 
 class Step(NamedTuple):
-    """What leads from one version to the next.
+    """A step from one version to the next.
 
     `changes` lists the files below `data/` that `work` changes or removes; both get that folder.
     """

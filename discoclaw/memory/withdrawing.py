@@ -52,7 +52,7 @@ REPORT_S: Final = 2.0
 
 @dataclass(slots=True)
 class Watch:
-    """What happens to one subject while somebody waits to be told: commits, choices, and what was removed."""
+    """A watch on one subject while somebody waits to be told: commits, choices, and what was removed."""
 
     subject: str
     commits: list[Commit] = field(default_factory=list)
@@ -206,7 +206,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
             self._watches = [one for one in self._watches if one is not watch]
 
     async def report(self, watch: Watch) -> Report:
-        """What was taken back since the watch began, after it was removed from everywhere.
+        """Report what was taken back since the watch began, after it was removed from everywhere.
 
         What the disk refuses, or keeps waiting for, is removed later. Never raises for that.
         """
@@ -303,8 +303,7 @@ def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:
     return {one for one in done if isinstance(one, int)} if isinstance(done, list) else set(), out
 
 
-# ----------------------------------------------------------------------
-# Lets go of what somebody took back, in every part with personal data: RAM at once, then what is on disk.
+# ---------------------------------------------------------------------- telling the parts
 
 
 class LettingGo:

@@ -110,7 +110,7 @@ class Server(ABC):
         with self.failures.translated(self.secret):
             self.sdk: Any = self._client(api_key or DUMMY_KEY, base_url or own, max_retries)
         self.refused: dict[str, Refused] = {}
-        """What the server was found not to take, by model."""
+        """Fields that the server was found not to take, by model."""
 
     @abstractmethod
     def _own_url(self) -> str:
@@ -133,7 +133,7 @@ class Server(ABC):
         return finishing.bounded(own + (THINKING_ROOM[EFFORTS[purpose]] if self.thinks(model) else 0))
 
     def left_out(self) -> Iterator[Finding]:
-        """What is left out of requests because the server refuses it, and what that costs."""
+        """Findings about what is left out of requests because the server refuses it, and what that costs."""
         for model, refused in self.refused.items():
             yield from refused.findings(model)
 
@@ -203,7 +203,7 @@ class ServedModel(ABC):
 
     @abstractmethod
     def _events(self, response: httpx2.Response) -> Events:
-        """What the server sends."""
+        """The events that the server sends."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield `TextDelta`s and, last, one `Finished`. Closing the generator closes the connection.

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 _CHUNK: Final = 256 * 1024
 _FILES: Final = (("source", "data"), ("image_url", "url"), ("file", "file_data"))
-"""Where a block of either API has its file: as base64, or as a URL of it."""
+"""The path in a block of either API at which its file is: as base64, or as a URL of it."""
 
 
 def in_pieces(options: Any) -> None:
@@ -31,7 +31,7 @@ class Body:
         self.size = sum(map(len, pieces))
 
     def seek(self, at: int = 0) -> int:
-        """Nothing to do. OpenAI's SDK sends only that again which it can rewind as a file."""
+        """Do nothing. OpenAI's SDK sends a body again only if it can rewind it like a file."""
         return 1
 
     read = seekable = tell = seek

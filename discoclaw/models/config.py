@@ -1,4 +1,7 @@
-"""A model provider's configuration, and the models it opens: plain values. Knows no provider."""
+"""A model provider's configuration, the models it opens, and who is told how their calls end.
+
+Knows no provider.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
@@ -53,7 +56,7 @@ class ModelConfig:
     others: Mapping[str, Access] = field(default_factory=dict, repr=False)
 
     def of(self, provider: str) -> Self:
-        """The same for one provider only, "" for the usual one, with names as its server knows them."""
+        """The configuration of one provider, "" for the usual one, with names as its server knows them."""
         own = Access(self.key, self.base_url)
         if provider not in ("", self.provider):
             own = self.others.get(provider, Access())
@@ -97,7 +100,7 @@ class Models:
     context_of: Callable[[str], Awaitable[int | None]] = nobody_says
 
     def redacting(self, redactor: Redactor) -> Self:
-        """The same models, with secrets removed from what the loops get: that is written to disk.
+        """These models, with secrets removed from what the loops get: that is written to disk.
 
         `chat` stays as it is: the turn that asks it redacts what it keeps of the answer.
         """
@@ -108,7 +111,7 @@ class Models:
         )
 
     def seen(self, seen: Seen, chat_timeout_s: float, loop_timeout_s: float) -> Self:
-        """The same models; `seen` is told how their calls end, which take so long at most."""
+        """These models; `seen` is told how their calls end, which take so long (s) at most."""
         return replace(
             self,
             chat=SeenModel(self.chat, seen, chat_timeout_s),
@@ -125,8 +128,7 @@ class Models:
             await models.close()
 
 
-# ----------------------------------------------------------------------
-# A model whose calls are noted: when it last answered, or why it didn't, by what it was asked for.
+# ---------------------------------------------------------------------- calls that are noted
 
 ANSWERED: Final = (
     ModelBadOutput,

@@ -48,7 +48,7 @@ def usable(said: int | None) -> int:
 
 
 class Contexts:
-    """What each model reads at once: what a setting says (`fixed`), else its server, else `USUAL_READS`.
+    """Tokens that each model reads at once: by a setting (`fixed`), else by its server, else `USUAL_READS`.
 
     `ask` asks the server about a name. `names` are asked about at the start, the usual model's first, and
     others when they are first used. Nobody waits for an answer.
@@ -143,7 +143,7 @@ async def _asked(session: aiohttp.ClientSession, method: str, url: str, body: ob
 
 
 def _ollama(shown: Any) -> int | None:
-    """What an Ollama server reads: what its model file sets, else what the model could."""
+    """How many tokens an Ollama server reads: what its model file sets, else what the model could."""
     parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
     if isinstance(parameters, str) and (match := _NUM_CTX.search(parameters)):
         return int(match[1])
@@ -153,7 +153,7 @@ def _ollama(shown: Any) -> int | None:
 
 
 def _listed(listed: Iterable[Mapping[str, Any]], model: str) -> int | None:
-    """What a list says of a model; Ollama adds ":latest" to a name without a tag."""
+    """How many tokens a model reads by a list; Ollama adds ":latest" to a name without a tag."""
     for one in listed:
         if any(one.get(name) in (model, f"{model}:latest") for name in ("id", "name")):
             lengths = [_number(one, name) for name in _LISTED] + [_number(_inside(one, "meta"), "n_ctx")]

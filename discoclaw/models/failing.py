@@ -81,7 +81,7 @@ _MAX_SHOWN: Final = 400
 
 
 class Told(NamedTuple):
-    """What a server said with an error status: its `words`, and further `facts` for the log."""
+    """A server's message with an error status: its `words`, and further `facts` for the log."""
 
     words: str
     facts: tuple[object, ...] = ()
@@ -90,7 +90,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What the errors of one SDK mean.
+    """The meanings of the errors of one SDK.
 
     `status_error` and `connection_error` are its classes for an error status and for no connection. `told`
     reads the former. `kinds` has an entry for each class that says more than "it failed", and `generic` the

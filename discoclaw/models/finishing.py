@@ -1,4 +1,4 @@
-"""What a complete answer comes to: the last event of a stream, or a value of a shape. Pure; knows no server.
+"""The result of a complete answer: the last event of a stream, or a value of a shape. Pure; knows no server.
 
 An answer is content blocks of the Messages API (`models/message`), whichever API it came over.
 """
@@ -61,7 +61,7 @@ def in_words(schema: Mapping[str, object]) -> str:
 
 
 def given(turns: Sequence[Turn]) -> str:
-    """What the model was given to read, by people and by tools."""
+    """The text that people and tools gave the model to read."""
     texts = [turn.text for turn in turns if isinstance(turn, UserTurn)]
     texts += [one.text for turn in turns if isinstance(turn, ToolTurn) for one in turn.results]
     return "\n".join(texts)
@@ -186,7 +186,7 @@ def sendable(block: Block) -> Block:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """What the server counted, 0 where it leaves that out, as local ones do."""
+    """The server's counts, 0 where it leaves them out, as local ones do."""
 
     def count(name: str, of: object = usage) -> int:
         value = of.get(name) if isinstance(of, Mapping) else None

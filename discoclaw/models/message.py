@@ -123,7 +123,7 @@ class Message:
 
 
 def _object(value: object) -> Mapping[str, Any]:
-    """What belongs to an answer. Raises ValueError if it is nonsense."""
+    """The JSON object that belongs to an answer. Raises ValueError if it is none."""
     if value is not None and not isinstance(value, dict):
         raise ValueError("a part of an event is no JSON object")
     return _dict(value)

@@ -38,7 +38,7 @@ def _openai(config: ModelConfig) -> Models:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What is known about a provider. `address` None: its adapter knows it, or there is none.
+    """Facts about a provider that isn't open yet. `address`: None if its adapter knows it, or it has none.
 
     `key` and `moved` are the settings with its key ("": it needs none) and with another address of it.
     """
@@ -65,11 +65,11 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "offline": Provider("the offline model", offline.open_models),
 }
-"""By their names in the settings. All that `_openai` opens speak OpenAI's chat completions."""
+"""The providers, by their names in the settings. All that `_openai` opens speak OpenAI's chat completions."""
 
 
 def provider_at(config: ModelConfig) -> Provider:
-    """What is known about a configuration's provider. Raises SettingsError for an unknown one."""
+    """The provider of a configuration. Raises SettingsError for an unknown one."""
     provider = PROVIDERS.get(config.provider)
     if provider is None:
         *others, last = PROVIDERS
@@ -161,7 +161,7 @@ class _Pools:
             yield from models.left_out()
 
     def all(self) -> tuple[Models, ...]:
-        """Those that are open now."""
+        """The models of the providers that are open now."""
         return tuple(self._open.values())
 
     def _reached(self, name: str) -> Models | None:

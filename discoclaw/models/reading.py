@@ -130,7 +130,7 @@ class Answer:
 
     @property
     def usage(self) -> tuple[Usage, bool]:
-        """What the server counted so far, and whether it counted to the end.
+        """The server's counts so far, and whether it counted to the end.
 
         It counts once more at the end. If it doesn't, the tokens that arrived are estimated.
         """
@@ -191,7 +191,7 @@ async def bounded(response: httpx2.Response) -> None:
 
 
 async def parsed(response: httpx2.Response, split: AsyncIterator[Any]) -> AsyncIterator[tuple[str, Json]]:
-    """What a server sends, each with its name: events, "done" at a mark of the end, or "whole", one JSON.
+    """Parts of an answer, each with its name: events, "done" at a mark of the end, or "whole", one JSON.
 
     `split` are the events of the response, as an SDK splits them. Raises ValueError for anything else.
     """

@@ -1,4 +1,4 @@
-"""What a server refuses of a request: it is asked again without, and that is remembered.
+"""Parts of a request that a server refuses: it is asked again without, and that is remembered.
 
 Not every server knows every field of its API's requests, and not every model can look at pictures or call
 tools. None of them says so beforehand: they answer with an error, each with another one. It
@@ -44,7 +44,7 @@ FORGOTTEN_S: Final = 3600.0
 """After this long a refused file is tried again: it may have been a bad one, or there is a new model."""
 
 _SURE: Final = 2
-"""So many doubts are enough. What an error names counts as two, as does a file that is refused. A guess may
+"""How many doubts are enough. What an error names counts as two, as does a file that is refused. A guess may
 be wrong, and a server that fails may only be unwell."""
 _NAMES: Final[Mapping[str, str]] = {
     "cache_control": r"cache_control|prompt.cach",
@@ -63,11 +63,11 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 """The fields among them, and what an error that is about one has in it."""
 _OTHERS: Final = r"(?i)\bexpected\b|\ballowed\b"
-"""What follows this in an error may be the names that the server knows."""
+"""Behind these words an error may list the names that the server knows."""
 
 
 class Refused:
-    """What one model at one server was found not to take. `certain`: the server knows every field."""
+    """Parts that one model at one server was found not to take. `certain`: the server knows every field."""
 
     def __init__(self, *, certain: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self.certain = certain
@@ -112,7 +112,7 @@ class Refused:
         return max(unknown, key=lambda one: self._doubts.get(one, 0), default="")
 
     def findings(self, model: str) -> Iterator[Finding]:
-        """What is left out for this model, and what that costs."""
+        """Findings about what is left out for this model, and what that costs."""
         for part in filter(self.out, COSTS):
             text = f"the server refuses `{part}` for {model}, so it is left out: {COSTS[part]}"
             yield Finding(part, "warning", text, "use a server or a model that takes it, if that matters")
@@ -193,7 +193,7 @@ def _left(media: Sequence[Encoded], unseen: Sequence[Unseen]) -> list[Encoded]:
 def _reasons(
     unseen: Sequence[Unseen], last: Sequence[Encoded], failure: ModelError | None, refused: Refused
 ) -> tuple[Unseen, ...]:
-    """What the model was not given, and why, now that it has answered without."""
+    """The files that the model was not given, and why, now that it has answered without."""
     if failure is None or isinstance(failure, ModelTooLong):
         return tuple(unseen)
     if not refused.certain:

@@ -60,14 +60,14 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What a model said with a text, and the calls that it wrote."""
+    """Speech of a model, and the calls that it wrote."""
 
     text: str
     calls: tuple[Written, ...] = ()
 
 
 def spoken(text: str) -> Speech:
-    """What is said with a whole text."""
+    """Find the speech in a whole text."""
     hearing = Hearing()
     said = hearing.feed(text)
     rest = hearing.end()
@@ -104,7 +104,7 @@ class Hearing:
         self._closed, self._called, self._seen = _THOUGHT_ENDS, "", 0  # of the region
 
     def feed(self, piece: str) -> str:
-        """What is said, as far as this piece makes it certain."""
+        """The speech so far as this piece makes it certain."""
         anew, said = False, list[str]()
         for at in range(0, len(piece), _STEP):
             more = self._hear(piece[at : at + _STEP], last=False)

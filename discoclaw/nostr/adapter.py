@@ -271,7 +271,7 @@ class NostrAdapter:
         return await self._delivery.status() if self._delivery is not None else ()
 
     async def status_text(self) -> str:
-        """The same as lines of plain text."""
+        """The state of each relay, as lines of plain text."""
         try:
             quarantined = await read_in_thread(self.outbox.quarantined)
             return status_text(await self.status(), self.config.keys.npub, self._clock(), quarantined)
@@ -350,8 +350,7 @@ async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
         log.exception("nostr: %s failed", name)
 
 
-# ----------------------------------------------------------------------
-# The state of the mirror as plain text for its owner. Knows nothing about where it is shown.
+# ---------------------------------------------------------------------- its state as text
 
 _MAX_CHARS = 160
 

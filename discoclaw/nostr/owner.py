@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class SubscribableRelay(Protocol):
-    """What is needed of a relay."""
+    """A relay, as far as the owner's events need it."""
 
     async def fetch(self, filters: Iterable[Filter]) -> FetchResult:
         """All stored events for the filters, and whether that is everything."""
@@ -64,7 +64,7 @@ class OwnerEvents:
 
     @property
     def filters(self) -> tuple[Filter, ...]:
-        """What to ask relays for; empty if there is no owner."""
+        """The filters for relays; empty if there is no owner."""
         return (Filter(kinds=(APP,), authors=(self._owner,)),) if self._owner is not None else ()
 
     async def catch_up(self, relays: Iterable[SubscribableRelay]) -> int:

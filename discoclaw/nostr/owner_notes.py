@@ -108,7 +108,7 @@ def _source(commit: Commit) -> _NoteSource | None:
 
 
 class _Known:
-    """What a history says about notes and items, whether a view has them or not.
+    """The notes and items in a history, whether a view has them or not.
 
     `sources` are the owner's events that events of the ledger came from, by the latter's ids.
     """

@@ -254,7 +254,7 @@ def supersedes(event: Event, other: Event) -> bool:
 
 
 def deleted_until(deletions: Iterable[Event]) -> tuple[dict[Address, int], set[str]]:
-    """What deletion requests delete: up to which time (s) for each address, and the ids of single events.
+    """The targets of deletion requests: up to which time (s) for each address, and ids of single events.
 
     The requests have to be of one author. `a` is split at the first two colons only: the identifiers of both
     schemas contain colons.

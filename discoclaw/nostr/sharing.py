@@ -37,7 +37,7 @@ _SUBJECT: Final[Mapping[str, Callable[[str], str]]] = {
     PROFILES: user_subject,
     GROUPS: group_subject,
 }
-"""What the name of a file in each folder is the name of."""
+"""Makes the subject from the name of a file, for each folder."""
 
 
 class SharingAdapter(NostrAdapter):

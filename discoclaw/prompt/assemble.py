@@ -174,7 +174,7 @@ def system_blocks(materials: Materials) -> tuple[SystemBlock, ...]:
 
 
 def instructions(text: str) -> str:
-    """What a server's admins want the model to do in a place.
+    """The section of what a server's admins want the model to do in a place.
 
     It stands among our own rules, which `quote` does not know: none of its lines begins in the first column.
     """
@@ -182,7 +182,7 @@ def instructions(text: str) -> str:
 
 
 def notes_about(place: Place, group: str) -> str:
-    """What people wrote about a place: a thread's name, tags, topic and notes; "" if there is nothing.
+    """The notes of people about a place: a thread's name, tags, topic and notes; "" if there is nothing.
 
     Admins choose the names of channels, which are in the system prompt; anybody may name a thread.
     """

@@ -84,7 +84,7 @@ def _within(entry: Entry, most: int) -> Entry:
 
 
 def _first(text: str, most: int) -> str:
-    """As much of the beginning of a text as takes so many UTF-16 units behind the marks of its lines."""
+    """The beginning of a text that takes at most so many UTF-16 units with the marks of its lines."""
     kept, left = list[str](), most
     for line in text.split("\n"):
         left -= utf16_length(MARK) + 1

@@ -54,7 +54,7 @@ _LOOKS = str.maketrans(
     "abeirjkmhopstyxchdqwabeikvonptuxnagisol::::-------",
 )
 _DRESS = re.compile(r"(?:[^\w\[(<]|_|\(?(?:\d{1,4}|[a-z])[.)])*")
-"""What may stand before structure without hiding it: marks of headings, quotations, lists and emphasis."""
+"""Marks that don't hide the structure behind them: those of headings, quotations, lists and emphasis."""
 _KINDS = "|".join(KINDS)
 _FORGERY = re.compile(
     rf"""

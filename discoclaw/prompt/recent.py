@@ -131,6 +131,6 @@ def apart(name: str, taken: Collection[str] = ROLES) -> str:
 
 
 def _cost(line: Line, after: Line | None) -> int:
-    """What a line takes above the one that follows it: its length, and a line for its day if that differs."""
+    """A line's cost above the one that follows it: its length, and a line for its day if that differs."""
     heading = 0 if after is not None and after.day == line.day else len(header(line.day)) + 1
     return utf16_length(line.text) + 1 + heading

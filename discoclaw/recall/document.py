@@ -68,7 +68,7 @@ def of_entry(entry: Entry) -> Document:
 
 
 class Kept(Generic[T]):
-    """What was made of items, each as long as its item is alive: a memory that changes makes new items.
+    """Values derived from items, each as long as its item is alive: a memory that changes makes new items.
 
     Of more than `most`, those made first are dropped.
     """
@@ -78,7 +78,7 @@ class Kept(Generic[T]):
         self._made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
 
     def known(self, item: Item) -> T | None:
-        """What was made of an item before. This is asked far more often than anything else."""
+        """The value derived from an item before, or None. Called far more often than anything else."""
         made = self._made.get(id(item))
         return made[1] if made is not None else None
 

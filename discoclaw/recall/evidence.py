@@ -43,15 +43,15 @@ RARE, RARE_SHARE = 3, 0.1
 "Mara" tells little in a memory about Mara. An alias or a key may be of any words, but not of more items.
 """
 MOST_NAMES = 100
-"""Of more names in one sentence the longest are meant."""
+"""The most names considered in one sentence: of more, the longest."""
 NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
-"""Where the best has so much of what a sentence asks, a document needs this share of that."""
+"""If the best has so much of what a sentence asks, a document needs this share of that."""
 ROUNDING = 1e-9
 NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
 Names: TypeAlias = Mapping[frozenset[str], Sequence[int]]
 """The positions of the documents that have a name, by the name, for names that a query has completely."""
 MARK = 1.0
-"""What a name of the whole counts, where a word of a text of mean length counts 1."""
+"""Weight of a name of the whole, where a word of a text of mean length counts 1."""
 
 
 class Concept(NamedTuple):
@@ -71,7 +71,7 @@ class Concept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a query asks for among some documents.
+    """The concepts that a query asks for among some documents.
 
     `sentences` are the names of the concepts of each sentence, `total` is the number of all documents.
     `names` are terms that are written as names; `strangers` those among them that no document has.
@@ -91,7 +91,7 @@ class Asked:
 
 
 class _Has(NamedTuple):
-    """What documents have of a sentence that have the same of its concepts, which `terms` has a bit for each.
+    """Matches of documents that have the same concepts of a sentence; `terms` has a bit for each concept.
 
     `covered` is the share of what is asked. `name`: one of the terms is written as a name.
     """
@@ -104,7 +104,7 @@ class _Has(NamedTuple):
 
 @dataclass(slots=True)
 class _Sentence:
-    """What documents have of a sentence, by position: `scores`, and the bits of its concepts in `terms`.
+    """How well documents match a sentence, by position: `scores`, and the bits of its concepts in `terms`.
 
     `has` says what those bits mean. `named` has the terms of the names that the sentence names completely;
     of those in `given` one is an alias or a key.
@@ -118,7 +118,7 @@ class _Sentence:
 
 
 class Matches:
-    """What documents have of a query, by their positions.
+    """How well documents match a query, by their positions.
 
     `scores` are above 0. `evident` are the documents that have evidence, `meant` those of them that no other
     document outdoes. Documents that have the same concepts of a sentence are judged together. What matched in
@@ -204,7 +204,7 @@ class Matches:
                     self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
 
     def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> _Sentence:
-        """What each document has of some concepts."""
+        """How well each document matches some concepts."""
         found = _Sentence()
         scores, bits = found.scores, found.terms
         for number, (concept, part) in enumerate(here):
@@ -224,7 +224,7 @@ class Matches:
         return found
 
     def _entries(self, part: Mapping[int, float]) -> Iterable[tuple[int, float]]:
-        """Those of a part that are judged."""
+        """The documents of a part that are judged, with their values."""
         if self._all:
             return part.items()
         if len(part) > len(self.scores):
@@ -304,7 +304,7 @@ def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
 def _lifts(
     named: Mapping[int, frozenset[str]], here: Sequence[tuple[Concept, Mapping[int, float]]]
 ) -> dict[int, float]:
-    """What the terms of complete names count beyond what they count as words, or as parts of a name.
+    """Weight of the terms of complete names beyond their weight as words, or as parts of a name.
 
     `named` has the terms of the names by the position of the document.
     """
@@ -324,7 +324,7 @@ def _lifts(
 
 
 def _undone(evident: Collection[int], found: _Sentence) -> set[int]:
-    """Those of the documents that no other one outdoes in a sentence."""
+    """The documents that no other one outdoes in a sentence."""
     scores, terms, named = found.scores, found.terms, found.named
     having = [found.has[one] for one in {terms[position] for position in evident}]
     most = max([has.covered for has in having if has.terms.bit_count() > 1], default=0.0)

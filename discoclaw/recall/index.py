@@ -1,4 +1,7 @@
-"""Documents in RAM, found by their terms: what a memory of up to some thousand items is ranked with. Pure."""
+"""Documents in RAM, found by their terms: what a memory of up to some thousand items is ranked with.
+
+The indices of items that were ranked lately are cached. Pure.
+"""
 
 import heapq
 from bisect import bisect_left
@@ -45,7 +48,7 @@ class Index:
         once = {length: score.part_of(1, norm) for length, norm in norms.items()}
         self._norms = [norms[one.length] if one is not None else 0.0 for one in documents]
         self._once = [once[one.length] if one is not None else 0.0 for one in documents]
-        """What a term counts that a document has once, as nearly all are."""
+        """The part of a score, by position, of a term that a document has once, as it has nearly all."""
 
     @classmethod
     def making(cls, documents: Iterable[Document]) -> Generator[None, None, "Index"]:
@@ -114,7 +117,7 @@ class Index:
         return Matches(asked, parts, among, self.documents, names)
 
     def _parts(self, concept: Concept) -> dict[int, float]:
-        """What a concept counts in each document that has it, before its weight."""
+        """The part of a score, by position, of a concept in each document that has it, before weighting."""
         norms, once, part_of = self._norms, self._once, score.part_of
         if len(concept.spellings) == 1 and concept.spellings[0][1] == 1.0:
             return {
@@ -188,8 +191,7 @@ def _longest(name: Collection[str]) -> str:
     return max(name, key=lambda term: (len(term), term))
 
 
-# ----------------------------------------------------------------------
-# Caches the indices of items that were ranked lately. Pure.
+# ---------------------------------------------------------------------- the cache
 
 MOST_INDEXED = 40_000
 """The most items in cached indices, in total: a memory of 10,000 in a DM and elsewhere, and all others."""
@@ -286,7 +288,7 @@ class Indices:
 
 
 def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int, Item | None] | None:
-    """What has to stand where, so that `places` have the items in their order; None when that is too much."""
+    """The item for each position to change, so that `places` have the items in order; None if too many."""
     most = int(len(items) * MOST_CHANGED)
     changes: dict[int, Item | None] = {}
     position = 0

@@ -42,13 +42,13 @@ ALIKE = 0.8
 SHORTEST = 4
 """Shorter words are too similar to others."""
 COMMON = 0.25
-"""What a word weighs that everybody uses; any other weighs 1."""
+"""Weight of a word that everybody uses; any other weighs 1."""
 MOSTLY, PARTLY = 0.5, 0.4
 """The share of what was typed, by weight, that an item has to have to be meant, and to be near."""
 ALL_OF_IT = 0.75
 """The share of what the best has that others need, where everything about something is asked for."""
 BY_TOPIC = 0.6
-"""What an item has of a thing that it is about only by its topic: a Tesla, of a car."""
+"""Share of a thing in an item that is about it only by its topic: a Tesla, of a car."""
 _ENDING = 3
 MOST_NEAR = 9
 
@@ -82,7 +82,7 @@ _SIGN = re.compile(r"(?<=\s)(?:[B-HJ-Z]|A(?=\W*$)|\d+)\b")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What somebody may mean.
+    """The items that somebody may mean.
 
     `certain` is named so exactly that nobody has to be asked. `meant` is likely, `near` was considered, each
     best first, then newest. `whole`: everything about something was asked for.
@@ -107,7 +107,7 @@ def has_all(item: Item, typed: str) -> bool:
 
 
 def find(items: Collection[Item], typed: str) -> Found:
-    """What is meant among active items, and by its id among others."""
+    """Find what is meant among active items, and by its id among others."""
     if (exact := named(items, typed)) is not None:
         return Found(exact)
     if len(parts := [part for part in typed.split(";") if part.strip()]) > 1:
@@ -133,7 +133,7 @@ def find(items: Collection[Item], typed: str) -> Found:
 
 
 def _together(each: Sequence[Found]) -> Found:
-    """What several requests in one mean: "my ex; my old flat"."""
+    """The items that several requests in one mean: "my ex; my old flat"."""
     meant = {item.id: item for one in each for item in ([one.certain] if one.certain else one.meant)}
     near = {item.id: item for one in each for item in one.near if item.id not in meant}
     return Found(
@@ -152,7 +152,7 @@ def named(items: Collection[Item], typed: str) -> Item | None:
 
 
 def about(typed: str) -> tuple[str, bool]:
-    """What a request is about, and whether it asks for everything: "all I said about Rome" is about Rome."""
+    """The topic of a request, and whether it asks for everything: "all I said about Rome" is about Rome."""
     folded = fold(typed)
     whole = any(part in folded for part in EVERYTHING_UNSPACED)
     if whole:
@@ -182,7 +182,7 @@ class _Concept:
     weight: float = 1.0
 
     def share(self, there: frozenset[str], *, whole: bool) -> float:
-        """What an item with these terms has of it, by weight."""
+        """Share of the request, by weight, in an item with these terms."""
         if not self.terms.isdisjoint(there):
             return self.weight
         return 0.0 if self.topic.isdisjoint(there) else self.weight * (1.0 if whole else BY_TOPIC)
@@ -239,7 +239,7 @@ def _concepts(typed: str) -> list[_Concept]:
 def _spelt(
     concepts: list[_Concept], items: Sequence[Item], known: Collection[frozenset[str]]
 ) -> list[_Concept]:
-    """What is asked for, with similar spellings and other endings of what no item has."""
+    """The concepts asked for, with similar spellings and other endings of those that no item has."""
     every = _union(known)
     if all((one.terms | one.topic) & every for one in concepts):
         return concepts
@@ -275,7 +275,7 @@ def _union(sets: Iterable[Collection[str]]) -> frozenset[str]:
 
 
 def _told_apart(typed: str, items: list[Item], wanted: frozenset[str], *, whole: bool) -> list[Item]:
-    """Of items that have the same words, those that fit best in what these don't tell.
+    """Those items that fit best, among items with the same words, in what these don't tell.
 
     Each test counts only if any item passes it, but for what is denied.
     """

@@ -21,11 +21,11 @@ LONGEST_REQUEST = 300
 """A message with more characters than this asks for something in particular."""
 _ENDS = ("st", "nd", "rd", "th")
 _BREAK = re.compile(r"(?:(?<=\w\w\w[.…])|(?<=[!?…]))[\"'”’»)\]]*\s+|(?<=[。！？])|\n\s*")
-"""Where a sentence ends; after two letters and a full stop none does ("Dr. Okonkwo")."""
+"""The end of a sentence; after two letters and a full stop none does ("Dr. Okonkwo")."""
 _OWN_VERB = re.compile(
     r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
 )
-"""What the person knows ("I don't know", "let me know") doesn't ask what is known about them."""
+"""Phrases about a person's knowing ("I don't know") that don't ask what is known about them."""
 _EVERYTHING = re.compile(
     r"\b(?:remember|know|recall|learn\w*|memor\w+|stor\w+|notes?)\b[^.!?\n]*\b(?:me|myself|i|my)\b"
     r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",

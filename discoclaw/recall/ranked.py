@@ -46,7 +46,7 @@ class Ranked:
 
     @property
     def why(self) -> str:
-        """What found it, in a few words."""
+        """Why it was found, in a few words."""
         matched = self._matches.matched(self._position) if self._matches is not None else ()
         return ", ".join([*matched, *(self._reasons or ())])
 
@@ -67,7 +67,7 @@ class Ranked:
 
     @property
     def reasons(self) -> list[str]:
-        """What found it besides its words."""
+        """Why it was found, besides its words."""
         if self._reasons is None:
             self._reasons = []
         return self._reasons

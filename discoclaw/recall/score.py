@@ -1,4 +1,4 @@
-"""What documents have of a query: BM25 for short texts, and what a query asks for among them. Pure.
+"""How well documents match a query: BM25 for short texts, and the rarity of what is asked. Pure.
 
 The score is BM25 (Robertson, Zaragoza: "The Probabilistic Relevance Framework", 2009) with k1 = 0.9 and
 b = 0.4: at the usual values (1.2, 0.75) length counts too much for one-sentence documents. A term of the
@@ -20,13 +20,13 @@ from discoclaw.recall.spelling import Vocabulary
 K1 = 0.9
 B = 0.4
 SAME = 0.7
-"""What another word for the same counts."""
+"""Weight of another word for the same."""
 FEW = 8
 """Among fewer documents than this no term is too frequent to tell something."""
 COMMON_WEIGHT = 0.3
-"""What a common word counts of what was asked, beside a specific one."""
+"""Weight of a common word beside a specific one."""
 PART = 0.4
-"""The same of a part of a longer name: "Postgres" of the key "billing_needs_postgres"."""
+"""Weight of a term that is only part of a longer name: "Postgres" of "billing_needs_postgres"."""
 DATE_WEIGHT = 0.5
 """When something was said tells which of several is meant, but only the very day tells that any is."""
 A_DAY = len("d:2026-01-31")
@@ -73,7 +73,7 @@ def asked_of(
     own_name: str | None = None,
     skip_unknown: bool = True,
 ) -> Asked:
-    """What a query asks for, with its rarity among the documents.
+    """The concepts of a query, each with its rarity among the documents.
 
     A term of most documents is evidence only where nothing rarer is asked for; with `skip_unknown`, a term
     that no document has doesn't count as rarer. Without `own_name`, that of the person who asks, nobody is a
@@ -113,7 +113,7 @@ def _without_namesakes(asked: Sequence["_Term"], names: Iterable[frozenset[str]]
 
 
 def score(asked: Asked, documents: Sequence[Document], corpus: Corpus) -> Matches:
-    """What documents have of what is asked; positions are theirs in `documents`."""
+    """How well documents match what is asked; positions are theirs in `documents`."""
     average, wanted = corpus.average, asked.concepts
     parts: list[dict[int, float]] = [{} for _ in wanted]
     for position, document in enumerate(documents):
@@ -146,7 +146,7 @@ def norm_of(length: int, average: float) -> float:
 
 
 def part_of(count: int, norm: float) -> float:
-    """What a term counts in a document, whose text has it `count` times, before its weight."""
+    """The part of a score, before weighting, of a term that a document's text has `count` times."""
     if count > 0:
         return count * (K1 + 1) / (count + norm)
     return _INSTEAD[count]

@@ -255,16 +255,14 @@ class _Page:
         return items
 
 
-# ----------------------------------------------------------------------
-# What a prompt does with facts that a newer one replaced: the newest comes first, and is there at all.
-# Pure.
+# ---------------------------------------------------------------------- facts that a newer one replaced
 
 MOST_COMPARED = 40
-"""So many of the best are compared, however much room there is."""
+"""How many of the best are compared, however much room there is."""
 TIE = 0.9
 """The share of the older one's score from which a newer one that is alike comes first."""
 MOST_NEWER = 3
-"""So many of the newest with the same beginning are looked at for one that replaces an item."""
+"""How many of the newest with the same beginning are looked at for one that replaces an item."""
 
 
 @dataclass(frozen=True, slots=True)

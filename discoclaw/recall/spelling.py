@@ -17,7 +17,7 @@ ENDINGS = frozenset(
     n ness o or os ous r s se ship st sten t te ten ung ungen y ya
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 ) | {""}
-"""What may follow the same beginning: "model" is no form of "mode"."""
+"""Endings that may follow the same beginning: "model" is no form of "mode"."""
 SLIP = 0.6
 """The weight of a term that differs by a typo."""
 SURE = 6
@@ -33,7 +33,7 @@ class Vocabulary:
         self._alike: dict[object, list[str]] | None = None  # by what an `_alike` one has in common with them
 
     def with_changes(self, terms: Collection[str], changed: Iterable[str]) -> "Vocabulary":
-        """That of other documents, whose terms are the same but for the `changed` ones."""
+        """A vocabulary of other documents, whose terms differ from ours only by the `changed` ones."""
         other = Vocabulary(terms)
         if self._alike is not None:
             other._alike = dict(self._alike)
@@ -65,7 +65,7 @@ class Vocabulary:
 
 
 def _keys(term: str, more: int = 0) -> tuple[object, ...]:
-    """What a term has in common with those it may be another spelling of, which are longer by `more`.
+    """Keys that a term shares with those it may be another spelling of, which are longer by `more`.
 
     Terms with a typo also share the second letter, or else the last two: there is only one typo.
     """

@@ -19,7 +19,7 @@ MOST_STANDING = 200
 SHARE = 0.2
 """The share of the budget that standing items may fill although nothing calls for them."""
 FEW = 5
-"""So many may be there whatever their length. With twice as many, each of them needs a reason."""
+"""How many may be there whatever their length. With twice as many, each of them needs a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Standing:
     many: bool
 
     def all(self) -> list[Item]:
-        """Those that may be in the prompt."""
+        """The items that may be in the prompt."""
         return [*self.bound, *self.called, *self.usual]
 
     def waiting(self, known: VisibleItems) -> frozenset[str]:
@@ -95,7 +95,7 @@ def arrange(
 
 
 def _by_use(items: Sequence[Item], lines: Mapping[str, Line], accessed: Mapping[str, int]) -> Sequence[Item]:
-    """Those that are of use to any answer, or that the person stated, in this order."""
+    """The items that are of use to any answer, then those that the person stated."""
     keyed = [
         (not general, not stated, item.kind != "constraint", -last_use(item, accessed), item.id, item)
         for item in items
@@ -105,7 +105,7 @@ def _by_use(items: Sequence[Item], lines: Mapping[str, Line], accessed: Mapping[
 
 
 def _fitting(items: Sequence[Item], lines: Mapping[str, Line], room: float) -> list[Item]:
-    """Those whose lines fit into `room`, and a few in any case."""
+    """The items whose lines fit into `room`, and a few in any case."""
     fitting: list[Item] = []
     for item in items:
         if lines[item.id].cost <= room or len(fitting) < FEW:

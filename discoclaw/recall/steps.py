@@ -1,6 +1,7 @@
 """The steps of a ranking that follow the words: meaning, what was learned together, links, the latest word.
 
-Each changes scores in place, or says why an item is dropped after all. Pure; independent of queries.
+Each changes scores in place, or says why an item is dropped after all. Cosines of vectors are combined with
+the words into one score here. Pure; independent of queries.
 """
 
 import math
@@ -26,10 +27,10 @@ MINUTE_MS = 60_000
 ROUNDING = 2e-9
 """Scores that differ by more are not equal."""
 NEAR_TIE, AS_NEAR = 0.9, 0.1
-"""With this share of the best's score by words, and a cosine by no more than this below its own, a tie."""
+"""A tie has this share of the best's score by words, and a cosine by no more than this below its own."""
 
 Found = dict[str, Ranked]
-"""What was found so far, by the item's id."""
+"""The hits so far, by the item's id."""
 
 
 def by_meaning(
@@ -125,8 +126,7 @@ def _best(found: Iterable[Ranked]) -> float:
     return max([one.score for one in found if not one.dropped], default=0.0)
 
 
-# ----------------------------------------------------------------------
-# Cosines of vectors, and how they are combined with the words into one score. Pure.
+# ---------------------------------------------------------------------- cosines
 
 OUTSTANDING = 2.5
 """Standard deviations above the mean that a cosine has to be to tell something by itself."""

@@ -33,7 +33,7 @@ MOST_BY_MEANING = 5
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What vectors say about a query: the cosines of messages that have one, by id.
+    """The meaning of a query by vectors: the cosines of messages that have one, by id.
 
     `usual` is the mean cosine of the query with what may be seen. Below `floor` the model's cosines are
     evidence of nothing. `text_weight` and `vector_weight` weigh words and meaning.
@@ -82,7 +82,7 @@ class RankedEntry:
 
 _Around = list[tuple[str, float]]
 _Ranked = tuple[Entry, float, str, dict[str, float]]
-"""What becomes a `RankedEntry`."""
+"""The fields of a `RankedEntry`."""
 
 
 def rank_talk(
@@ -130,7 +130,7 @@ def rank_talk(
 
 
 def _fused(ranked: Sequence[_Ranked], meant: Meant, around: Mapping[str, _Around]) -> list[_Ranked]:
-    """The same with the meaning: weighed with the words, and from around each message."""
+    """Messages ranked by words and by meaning, their own and that of the messages around each."""
     near = meant.shares({entry.id for entry, *_ in ranked})
     best = max((words for _, words, *_ in ranked), default=0.0) or 1.0
     fused = []
@@ -154,7 +154,7 @@ def _most(scores: Mapping[str, float], around: _Around) -> float:
 
 
 def _around(key: str, neighbours: Mapping[str, tuple[str, ...]]) -> _Around:
-    """What stands around a message, with the share of its score that counts."""
+    """The neighbours of a message, each with the share of its score that counts."""
     found = []
     for one in neighbours.get(key, ()):
         found.append((one, NEIGHBOUR))

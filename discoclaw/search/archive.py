@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Archive(PersonalData, ABC):
-    """What was said. `vectors` are those of its messages."""
+    """The archive of what was said. `vectors` are those of its messages."""
 
     name = "archive"
     vectors: StoredVectors

@@ -3,7 +3,7 @@
 Every process may write and search. One transaction at a time changes the archive, and each is short: what
 may be much is removed in parts. Failures become `MemoryFault`. After one, the caller offers again what it
 wanted to write; that changes nothing if it was written after all. The tables are in
-`memory/disk/postgres/archive`.
+`memory/disk/postgres/archive`. `PostgresReader`, which works on one connection, raises psycopg.Error.
 """
 
 import heapq
@@ -169,11 +169,10 @@ class PostgresArchive(Archive):
             raise MemoryFault(f"the archive cannot be read: {error}") from error
 
 
-# ----------------------------------------------------------------------
-# The queries of an archive in PostgreSQL, on one connection. Blocking; raises psycopg.Error.
+# ---------------------------------------------------------------------- queries
 
 FEW_PLACES = 32
-"""Of so many places each is asked for its newest entries; of more, all that match are sorted."""
+"""Up to so many places are each asked for their newest entries; of more, all that match are sorted."""
 _K1, _B = 1.2, 0.75
 _LEAST = 1e-6
 """The weight of a term that most entries have."""
@@ -328,7 +327,7 @@ class PostgresReader:
 
 
 def _weight(entries: int, count: int) -> float:
-    """What a term is worth that so many of all entries have."""
+    """The weight of a term that so many of all entries have."""
     count = min(count, entries)  # another process may have removed some in between
     weight = math.log((entries - count + 0.5) / (count + 0.5))
     return weight if weight > 0 else _LEAST

@@ -68,7 +68,7 @@ _OPEN = "place >= 0 AND NOT (session_key LIKE 'discord:thread:%%' AND group_id =
 
 
 class Row(NamedTuple):
-    """What the index has of an entry."""
+    """The columns of an entry in the index."""
 
     seq: int
     place: int
@@ -93,7 +93,7 @@ def places_of(places: Iterable[str]) -> list[int]:
 
 
 def key_of(term: str) -> str:
-    """What the index has of a term."""
+    """The key of a term in the index."""
     if len(term.encode()) <= LONGEST_TERM:
         return term
     return hashlib.sha256(term.encode()).hexdigest()

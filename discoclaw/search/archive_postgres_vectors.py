@@ -113,7 +113,7 @@ class PostgresVectors:
     def __init__(self, write: Callable[[Callable[["Connection"], object]], object]) -> None:
         self._write = write
         self.dims = 0
-        """As last heard of: another process may have changed it since."""
+        """Length of the vectors when last read: another process may have changed it since."""
 
     def compares(self, length: int) -> bool:
         return self.dims in (0, length)

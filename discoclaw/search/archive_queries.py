@@ -19,7 +19,7 @@ CANDIDATES = 100
 WITH_NEIGHBOURS = 30
 """For how many candidates, best first, the two messages before and after are fetched too."""
 NEAREST_WITH_NEIGHBOURS = 10
-"""The same for those that are nearest by meaning."""
+"""For how many of the nearest by meaning the two messages before and after are fetched too."""
 LATELY = 500
 """The messages from which the names of speakers are taken, the newest."""
 MOST_SCORED = 3_000
@@ -30,7 +30,7 @@ MOST_SEARCHED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What may be seen: channels with their open threads, single private threads, one person's DM.
+    """The places somebody may see: channels with their open threads, single private threads, one person's DM.
 
     All are Discord ids; invalid ones are ignored.
     """
@@ -47,7 +47,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found: entries with their neighbours, as they are searched too, and which stand next to which.
+    """Entries that were found, with their neighbours, as they are searched too, and which are next to which.
 
     `total` is the number of all entries, `average` their mean length; `frequencies` say how many have a term.
     `cosines` are those of a question's vector with the entries that have one, `usual` is the mean one with
@@ -106,7 +106,7 @@ class Reader(VectorReader, Protocol):
         ...
 
     def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
-        """Those of the channels that have any entries."""
+        """The channels, of these, that have any entries."""
         ...
 
 

@@ -2,8 +2,8 @@
 
 What is deleted leaves the bytes of the file and of its log, too. One connection writes and one reads, each
 used by one thread at a time, so neither waits for the other. A damaged file is kept aside and a new one
-started, since it holds little that Discord does not have. Disk failures become `MemoryFault`. The tables are
-in `archive_sqlite_rows`, the queries in `archive_sqlite_reader`.
+started, since it holds little that Discord does not have. Disk failures become `MemoryFault`; only
+`SqliteWriter` and `SqliteReader`, which work on one connection, raise sqlite3.Error.
 """
 
 import logging
@@ -56,8 +56,18 @@ from discoclaw.search.archive_withdrawing import Theirs, remains_of, withdraw
 from discoclaw.search.fulltext import PAGES, TOKENIZER, any_of, orphans
 from discoclaw.search.signatures import Signatures
 
-# ----------------------------------------------------------------------
-# The archive's tables in SQLite, and the statements that change their rows. Blocking; raises sqlite3.Error.
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CACHE_KIB = 16_000
+"""The cache size for the reading connection."""
+READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
+INDEXED = "SELECT place || ' ' || terms FROM entries"
+CLOSE_S = 5.0
+"""How long closing waits for whoever is using the file."""
+
+
+# ---------------------------------------------------------------------- rows
 
 VERSION = 1
 
@@ -195,15 +205,7 @@ def _first(rows: Iterable[tuple[Any]]) -> Iterator[Any]:
     return (row for (row,) in rows)
 
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-CACHE_KIB = 16_000
-"""The cache size for the reading connection."""
-READABLE = "SELECT id, session_key, author_id, text, sent_at, by_us, to_id FROM entries"
-INDEXED = "SELECT place || ' ' || terms FROM entries"
-CLOSE_S = 5.0
-"""How long closing waits for whoever is using the file."""
+# ---------------------------------------------------------------------- the archive
 
 
 class SqliteArchive(Archive):
@@ -287,7 +289,7 @@ class SqliteArchive(Archive):
         anew: bool = False,
         surely: bool = True,
     ) -> int:
-        """As `_removed`; unless `surely`, bytes may be left for the next call. Raises sqlite3.Error."""
+        """Do it as `_removed` says; unless `surely`, bytes may be left for the next call."""
         (left,) = connection.execute("PRAGMA application_id").fetchone()  # by a run that was killed
         writer = SqliteWriter(connection)
         with transaction(connection):  # with the index, so that a kill leaves no word in it
@@ -419,8 +421,7 @@ class _NoArchive(Exception):
     """There is no archive, because nothing was ever written."""
 
 
-# ----------------------------------------------------------------------
-# The queries of an archive in SQLite, on one connection. Blocking; raises sqlite3.Error.
+# ---------------------------------------------------------------------- queries
 
 FEW_PLACES = 4
 _JOINED = "SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid WHERE words MATCH ?"

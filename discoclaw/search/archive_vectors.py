@@ -26,7 +26,7 @@ USUAL = 64
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who makes the vectors: `model`, and `most` texts a day, None for any number.
+    """The provider of vectors: `model`, and `most` texts a day, None for any number.
 
     `here`: it runs on this machine, so that it may see private talk.
     """
@@ -49,7 +49,7 @@ class Batch:
 
 
 class VectorReader(Protocol):
-    """What a question asks of the vectors of one archive. There may be none."""
+    """Reads the vectors of one archive for a question. There may be none."""
 
     def nearest(self, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
         """The ids of the messages at these places whose signs differ least from a question's; ties by id."""

@@ -24,7 +24,7 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """What a person wrote until a time (ms), and the answers to it; with `alone` only the answers."""
+    """A person's messages until a time (ms), and the answers to them; with `alone` only the answers."""
 
     person: str
     until: int
@@ -72,7 +72,7 @@ def withdraw(holder: Holder, withdrawal: Withdrawal) -> list[str]:
 
 
 def remains_of(texts: Iterable[str], withdrawal: Withdrawal) -> list[bytes]:
-    """What may be left of deleted texts in a file: the words as they were written, or else a whole text."""
+    """Possible remains of deleted texts in a file: the words as they were written, or else a whole text."""
     found = set[str]()
     for text in texts:
         words = {

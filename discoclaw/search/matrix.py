@@ -1,7 +1,7 @@
 """One owner's vectors in RAM, as the rows of a matrix: a question is compared with all of them at once.
 
-Rows have length 1, so a product is a cosine. Needs numpy, an optional extra, which is imported only where
-used. Independent of providers, files and ranking.
+`Rows` are compared with each other. Rows have length 1, so a product is a cosine. Needs numpy, an optional
+extra, which is imported only where used. Independent of providers, files and ranking.
 
 Products are made with `vecdot`, which uses one thread. `@` divides such a product among as many threads as
 there are cores and waits for each: on a busy machine with two cores, a product of 0.3 ms took 20.
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# ----------------------------------------------------------------------
-# Vectors that are compared with each other, and not with a question. Needs numpy, like `search/matrix`.
+# ---------------------------------------------------------------------- vectors among themselves
 
 
 class Rows:

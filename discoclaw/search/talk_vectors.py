@@ -36,7 +36,7 @@ class TalkVectors:
         return self._stored.dims
 
     def asked(self, vector: Sequence[float]) -> Sequence[float] | None:
-        """What to search the archive with for a question; None if nothing can be compared with it."""
+        """The vector to search the archive with for a question; None if nothing can be compared with it."""
         return tuple(vector) if self._stored.compares(len(vector)) else None
 
     def saw(self, place: str, *, open_: bool, still: Callable[[], bool] = lambda: True) -> None:

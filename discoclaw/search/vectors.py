@@ -60,7 +60,7 @@ def hash_of(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of a model: its `floor`, by the texts with the hash `sample`.
+    """A measurement of a model: its `floor`, by the texts with the hash `sample`.
 
     `probe` is the vector that it gave to one of them, as bytes.
     """

@@ -1,4 +1,4 @@
-"""What the archive stores of the talk, and how: rules and values, independent of files and Discord."""
+"""Rules and values of the archive of talk, independent of files and Discord."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Saved(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is archived: where, for how long (ms; 0 for ever), and from which people."""
+    """The rules of the archive: where, for how long (ms; 0 for ever), and from which people."""
 
     saved: Saved
     max_age_ms: int
@@ -33,7 +33,7 @@ class Rules:
 
 
 def visible_at(place: Place, author_id: str) -> Visible:
-    """What somebody may see from where they speak: their DM, or the channel with its open threads."""
+    """The places somebody may see from where they speak: their DM, or the channel with its open threads."""
     if place.kind == "dm":
         return Visible(dm_of=author_id)
     return Visible(frozenset(filter(None, [place.group_id, place.channel_id if place.closed else None])))
@@ -71,7 +71,7 @@ def is_private(entry: Entry) -> bool:
 
 
 def words_of(entry: Entry) -> Indexed:
-    """What the full-text index stores about an entry."""
+    """An entry as the full-text index stores it."""
     document = of_entry(entry)
     own, dates = sum(document.bag.values()), len(document.dates)
     tokens = [term for term, count in document.bag.items() for _ in range(count)]

@@ -85,7 +85,7 @@ class Archiving(PersonalData):
         self._waiting: dict[str, Change] = {}
         self._gone: dict[str, None] = {}
         self._taken_back: list[Withdrawal] | None = None
-        """What was taken back during the write under way; None if there is none."""
+        """Withdrawals during the write under way; None if there is none."""
         self._asking = 0
         self._swept = False
         self._purged = 0
@@ -239,7 +239,7 @@ class Archiving(PersonalData):
         return await self._soon(work)
 
     async def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
-        """Those of the given channels that have anything in the archive. Raises MemoryFault."""
+        """The given channels that have anything in the archive. Raises MemoryFault."""
         return await self._soon(partial(self._archive.present, list(channel_ids)))
 
     async def _soon(self, work: Callable[[], T]) -> T:

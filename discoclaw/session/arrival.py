@@ -82,7 +82,7 @@ class Arrival:
             raise ErasedMeanwhile("its person was erased before a model was asked")
 
     def as_edited(self) -> Self:
-        """The same with the message as it is by now, if it was edited while it waited for its turn."""
+        """This arrival, with the newest text if the message was edited while it waited for its turn."""
         now = next((one for one in self.window.recent() if one.id == self.message.id), None)
         if now is None or not now.edited_at:
             return self
@@ -90,7 +90,7 @@ class Arrival:
         return replace(self, message=replace(self.message, text=text))
 
     def talk_before(self) -> tuple[Said, ...]:
-        """What was said before the message, oldest first; see `Window.before`."""
+        """The talk before the message, oldest first; see `Window.before`."""
         return self.window.before(self.message.id, self.replaces)
 
     def fit(self) -> None:
@@ -144,7 +144,7 @@ class Arrivals:
         return await self._processes.claim(message.id, texts_of(message))
 
     async def look(self, message: Inbound) -> None:
-        """The same for a message that is to be handled here in any case."""
+        """Drop what others changed of what a message's turn reads, without claiming the message."""
         await self._processes.look(texts_of(message))
 
     async def of(self, message: Inbound) -> Arrival:

@@ -54,7 +54,7 @@ class Asking:
         return (found,) if noted else ()
 
     async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
-        """What somebody new is told once, below the first answer that they asked for by name or in a DM.
+        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
 
         Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
         """

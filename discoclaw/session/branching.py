@@ -74,7 +74,7 @@ class Branching:
         await self._worker.close(grace_s)
 
     async def move(self, arrival: Arrival, reply: Reply) -> Arrival:
-        """Where the answer to a message is given: in a thread, or where it was asked if there can be none."""
+        """Move the answer to a message into a thread; it stays where it was asked if there can be none."""
         if not arrival.policy.threads or arrival.place.kind != "channel":
             return arrival
         message = arrival.message

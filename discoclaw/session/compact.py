@@ -81,7 +81,7 @@ def most_tokens(texts: Iterable[str]) -> int:
 
 
 def tokens_of(tools: Iterable[ToolSpec]) -> int:
-    """The same of what a model is told about tools."""
+    """The tokens that the descriptions of tools hardly exceed."""
     return most_tokens(tool.text for tool in tools)
 
 

@@ -1,4 +1,4 @@
-"""Step 4 of a turn: the model streams into the reply and calls tools until it has answered."""
+"""Step 4 of a turn: the model streams into the reply and calls tools until it has answered, within limits."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ class Answered:
 
 @dataclass(slots=True)
 class _Said:
-    """What came of a model so far, as `Answered` has it, and the context of its tools, if it called one."""
+    """The result of a model so far, as `Answered` has it, and the context of its tools, if it called one."""
 
     text: list[str] = field(default_factory=list)
     unseen: list[Unseen] = field(default_factory=list)
@@ -239,8 +239,7 @@ def _refused(turn: AssistantTurn) -> ToolTurn:
     return ToolTurn(tuple(ToolResult(call.id, NO_TOOLS, failed=True) for call in turn.calls))
 
 
-# ----------------------------------------------------------------------
-# Decides when one answer has called enough tools.
+# ---------------------------------------------------------------------- how many tools
 
 MOST_TOKENS = 1_000_000
 """Tokens of all requests of one answer: what eight requests of a full context (128,000) take."""
@@ -252,7 +251,7 @@ MOST_REPEATED = 3
 
 
 class Allowance:
-    """What one answer has spent on tools. `now` returns seconds from any starting point.
+    """Spending of one answer on tools, and its limits. `now` returns seconds from any starting point.
 
     `answer_tokens`: the length of an answer. A model that has written so much between its calls is done.
     """

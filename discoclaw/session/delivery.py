@@ -76,12 +76,12 @@ class Delivery:
         self._arrivals = arrivals
         self._clock = clock
         self._showing: dict[str, asyncio.Future[Any]] = {}
-        """What sends an answer, by the answer's name."""
+        """The sending of each answer, by the answer's name."""
         undelivered.dropped = self._stop
         self._worker = Worker("undelivered answers", self._deliver, retry_s=RETRY_S, longest_s=LONGEST_S)
 
     async def start(self) -> None:
-        """Nothing to start: Discord's READY starts the work."""
+        """Do nothing: Discord's READY starts the work."""
 
     async def settle(self) -> None:
         """Wait until nothing is being sent, and the disk has what waits."""
@@ -162,7 +162,7 @@ class Delivery:
     # ------------------------------------------------------------------ later
 
     def began(self, shards: Shards) -> None:
-        """Nothing to do before it is ready."""
+        """Do nothing: `ready` begins."""
 
     async def ready(self, shards: Shards) -> None:
         """Take over what waits for these shards, before their open questions are answered, and send it."""
@@ -212,7 +212,7 @@ class Delivery:
         return self._clock() - kept.said_at > after_ms
 
     async def _sent(self, kept: Kept, sending: Coroutine[Any, Any, T]) -> T:
-        """What sending an answer returns. Raises ChatUnavailable if it is dropped meanwhile."""
+        """Await the sending of an answer. Raises ChatUnavailable if it is dropped meanwhile."""
         showing: asyncio.Task[T] = asyncio.create_task(sending)
         self._showing[kept.name] = showing
         try:

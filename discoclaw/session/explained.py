@@ -1,4 +1,4 @@
-"""What the last answers rested on, so that people can ask why they got them.
+"""The sources of the last answers, so that people can ask why they got them.
 
 Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
 later, the bot says that it no longer knows.
@@ -15,7 +15,7 @@ KEPT = 20
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one answer rested on: `items` are (item id, why it was chosen), best first.
+    """The sources of one answer: `items` are (item id, why it was chosen), best first.
 
     `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
     is the number of recent messages. `files` counts the files by kind ("picture").
@@ -47,7 +47,7 @@ class Explained:
         self._last.evict_idle(shown.at)
 
     def last(self, session_key: str, user_id: str) -> Shown | None:
-        """What the person's last answer there rested on, or None if that is no longer known."""
+        """The sources of the person's last answer there, or None if they are no longer known."""
         kept = (self._last.peek(session_key) or _people()).peek(user_id)
         return kept[-1] if kept else None
 

@@ -1,4 +1,4 @@
-"""What is known about messages that were deleted or edited in the chat, together and by author."""
+"""Messages that were deleted or edited in the chat, together and by author."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field

@@ -232,7 +232,7 @@ def write_terms(path: Path, documents: Iterable[Document], items: Mapping[str, I
 
 
 def _rows(content: bytes) -> Iterator[tuple[list[Any], Document]]:
-    """What each row was made of, and its document; nothing if the file is damaged or of another version."""
+    """Each row's values, and its document; nothing if the file is damaged or of another version."""
     head, _, body = content.partition(b"\n")
     if head.decode("utf-8", "replace") != f"{_VERSION} {hashlib.sha256(body).hexdigest()}":
         return

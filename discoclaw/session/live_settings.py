@@ -1,4 +1,4 @@
-"""What an owner or an admin sees of the live configuration, and changes in it.
+"""The live configuration as an owner or an admin sees and changes it.
 
 A change is written to the local file, as `discoclaw config set` writes it, and applies to the next message.
 The caller has checked who may do that. Knows nothing about Discord.
@@ -49,7 +49,7 @@ _NOT_NOW = (ModelUnreachable, ModelTimeout, ModelOverloaded, ModelRateLimited)
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who makes a change: user id and name. An id of "" is somebody whose id isn't known."""
+    """The person who makes a change: user id and name. An id of "" is somebody whose id isn't known."""
 
     id: str
     name: str
@@ -124,7 +124,7 @@ class LiveSettings:
         return found
 
     def listed(self, name: str, place: Place) -> Value | None:
-        """What the settings' lists of places say about a place, for a field that goes by them."""
+        """The value for a place in the settings' lists of places; None for a field that has no such list."""
         if name == "persona":
             return self.places.fixed.of(place)
         if name == "archive":
@@ -132,7 +132,7 @@ class LiveSettings:
         return self._allowlist.channel(place.group_id, place.channel_id)
 
     def words(self, row: Row, place: Place | None) -> str:
-        """What a row means now, in words that are not markup yet. `place`: the channel, if it is known."""
+        """A row's present meaning, in words that are not markup yet. `place`: the channel, if known."""
         field, value = row.field, row.effective.value
         if field.name == "model":
             return self.answers(str(value))

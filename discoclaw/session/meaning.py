@@ -111,7 +111,7 @@ class Meaning:
 
     @property
     def embedder(self) -> Embedder:
-        """Who makes the vectors."""
+        """The embedder that makes the vectors."""
         return self._embedder
 
     @property
@@ -238,7 +238,7 @@ class Meaning:
         return task
 
     async def _keep_trying(self) -> None:
-        """Once replies have stopped asking, try until the provider answers in time. The first may be slow."""
+        """Try until the provider answers in time, once replies have stopped asking. The first may be slow."""
         first, said = True, ""
         while await self._out.wait():
             if not first:

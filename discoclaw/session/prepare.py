@@ -18,7 +18,7 @@ from discoclaw.session.refill import Refill
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was gathered and chosen for a message, the talk before it, the files, and the prompt."""
+    """All that was gathered and chosen for a message, the talk before it, the files, and the prompt."""
 
     gathered: Gathered
     window: tuple[Said, ...]

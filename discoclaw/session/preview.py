@@ -1,4 +1,4 @@
-"""What the model would read if somebody wrote a message now. Nothing is sent to it, and nothing is kept.
+"""Previews what a model would read if somebody wrote now. Nothing is sent to it, and nothing is kept.
 
 The message takes the same steps as one that was sent (`prepare`), in a copy of its conversation's window.
 Independent of Discord.

@@ -245,7 +245,7 @@ class Retractions(PersonalData, Listener):
         return count
 
     async def _withdrawal(self, author_id: str, theirs: Theirs) -> Withdrawal:
-        """What to remove from everything that was made from one author's messages. Raises MemoryFault.
+        """The withdrawal of everything that was made from one author's messages. Raises MemoryFault.
 
         That includes the answers to those that were deleted, whatever these say.
         """

@@ -44,7 +44,7 @@ class Rewriting(PersonalData):
             self._worker.note(key)
 
     async def start(self) -> None:
-        """Nothing to start: a withdrawal starts the work."""
+        """Do nothing: a withdrawal starts the work."""
 
     async def settle(self) -> None:
         """Wait until everything was read."""

@@ -56,7 +56,7 @@ class ItemSource:
 
 
 def _persona(branches: Branches, branch: str | None, *, in_dm: bool) -> PersonaNote | None:
-    """What the model is told about the persona; None if the person has only `main`."""
+    """The note about the persona; None if the person has only `main`."""
     if len(branches.all) == 1 and branch in (None, MAIN):
         return None
     name = branch or branches.current
@@ -66,7 +66,7 @@ def _persona(branches: Branches, branch: str | None, *, in_dm: bool) -> PersonaN
 
 
 class SoulSource:
-    """Who the bot is: its own memory, overridden by the files of the content folder."""
+    """The bot's personality: its own memory, overridden by the files of the content folder."""
 
     name, nothing = "the personality", Who()
 
@@ -128,7 +128,7 @@ class SummarySource:
 
 
 class NameSource:
-    """What people are called in the conversation's summary, by id. A DM has one person."""
+    """Names of people in the conversation's summary, by id. A DM has one person."""
 
     name = "the names in the summary"
     nothing: Mapping[str, str] = {}

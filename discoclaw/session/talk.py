@@ -1,6 +1,7 @@
 """The entry point for the chat's adapter: takes in a message, and answers it in its turn or refuses it.
 
-Core makes the rules, the queue keeps the order, the turn does the work. Independent of Discord.
+Core makes the rules, the queue keeps the order, the turn does the work. A queue without room refuses, and
+everybody is told without flooding the channel. Independent of Discord.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ from discoclaw.session.preview import Previews
 from discoclaw.session.refill import HISTORY_WAIT_S, Refill
 from discoclaw.session.stopping import Stopped
 from discoclaw.session.turn import STOPPED, Turns, tell
+
+log = logging.getLogger(__name__)
 
 NOT_HERE = "I don't answer here any more"
 INTERVIEW = "the interview goes on here; finish it first, or end it with `/hatch cancel`"
@@ -180,7 +183,7 @@ class Talk:
         return self.answer(await self._asked(message), make, in_chat=False)
 
     async def _asked(self, message: Inbound) -> Arrival:
-        """What somebody asks for with a button, which counts as a mention. Raises Refused."""
+        """The arrival of a question asked with a button, which counts as a mention. Raises Refused."""
         arrival = await self.arrivals.of(replace(message, mentions_us=True))
         if self._hatchery.takes(arrival):
             raise NotNow(INTERVIEW)
@@ -237,13 +240,10 @@ class Talk:
         return self.desk.submit(session_key, Job(work, dropped, by, beside=True))
 
 
-# ----------------------------------------------------------------------
-# Refuses messages for which a queue has no room: everybody is told, without flooding the channel.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- no room in the queue
 
 PAUSE_S = 3.0
-"""Between two refusals in one conversation."""
+"""The pause between two refusals in one conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,11 +321,10 @@ class Refusals:
         task.add_done_callback(self._tasks.discard)
 
 
-# ----------------------------------------------------------------------
-# Messages that somebody chose to ask about, while they write the question.
+# ---------------------------------------------------------------------- messages chosen to ask about
 
 MOST = 200
-"""The most messages; beyond that the oldest is forgotten, since its question was most likely abandoned."""
+"""The most chosen messages; beyond that the oldest is forgotten, since its question was likely given up."""
 
 
 class Chosen(PersonalData):

@@ -23,7 +23,7 @@ Archived = Callable[[Place], bool]
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who searches talk, and whether that is `private`. `question`: the query, if it is embedded already."""
+    """A searcher of talk, and whether that is `private`. `question`: the query, if it is embedded already."""
 
     user_id: str
     private: bool
@@ -69,7 +69,7 @@ class TalkMeaning:
         self._embedding.touch()
 
     async def asked(self, query: str, by: Asker, speakers: Speakers) -> Sequence[float] | None:
-        """What to search the archive with; None if the query has no vector, or not in time.
+        """The vector to search the archive with; None if the query has none, or not in time.
 
         The names of `speakers` are left out of what is embedded. Raises what that raises.
         """

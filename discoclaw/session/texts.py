@@ -19,7 +19,7 @@ _EVERYBODYS = (
     f"{LEDGERS}/{BOT}.jsonl",
     f"{CURSORS}/hatch-offered.json",
 )
-"""Those that every turn reads: the configuration, what was erased or cleared, the bot's personality."""
+"""The texts that every turn reads: the configuration, what was erased or cleared, the bot's personality."""
 
 
 def texts_of(message: Inbound) -> Iterator[str]:

@@ -130,7 +130,7 @@ class Turns:
     async def _tell(
         self, kept: Callable[..., Kept], reply: Reply, text: str, key: str, ending: Ending
     ) -> bool:
-        """As `tell`, but later if the chat is out of reach, or has yet to take other answers there."""
+        """Tell a person why there is no answer; later if the chat can't take it yet, which returns False."""
         if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
             return True
         await reply.drop()

@@ -18,7 +18,7 @@ class Who:
 
 
 def who_for(arrival: Arrival, files: Soul, view: View | None) -> Who:
-    """Who the bot is to a message's author. `view` is the bot's own memory, or None if it cannot be read."""
+    """The bot as a message's author sees it. `view`: the bot's own memory, None if it can't be read."""
     author, kept = arrival.message.author, view or EMPTY
     soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
     if soul.user and (not author.is_owner or arrival.permission.opted_out):

@@ -23,11 +23,11 @@ class Window:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.place: Place | None = None
-        """Where the conversation is, once something was heard there."""
+        """The place of the conversation, once something was heard there."""
         self.refilled = False
         self.refill: asyncio.Task[None] | None = None
         self.names: dict[str, str] = {}
-        """What people were called in the last prompt, by id."""
+        """Names of people in the last prompt, by id."""
         self.refill_after = 0
         """The time (ms) after which the history may be asked again, after a failure."""
         self._said: dict[str, Said] = {}
@@ -158,7 +158,7 @@ class Windows:
         return found
 
     def recent(self, session_key: str) -> tuple[Said, ...]:
-        """What is in the window of a conversation, oldest first; nothing if it has none."""
+        """The messages in the window of a conversation, oldest first; none if it has no window."""
         window = self._windows.peek(session_key)
         return window.recent() if window is not None else ()
 

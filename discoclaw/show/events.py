@@ -14,7 +14,7 @@ from discoclaw.show.words import PRIVATE, quoted, short, word
 
 SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}
 STATUS = {"deprecated": "forgotten"}
-"""What people call the status of an item, or a change of it, where that is another word."""
+"""People's words for the status of an item, or a change of it, where they differ from ours."""
 
 
 class Secrets:
@@ -54,7 +54,7 @@ class Secrets:
         return [event for event in commit.events if self._own or not is_proposal(event)]
 
     def text_of_item(self, item_id: str) -> str:
-        """What an item says last; "" if that may not be shown."""
+        """The latest text of an item; "" if that may not be shown."""
         event = self._last_said.get(item_id)
         return "" if event is None or self.instead(event) else text_of(event)
 
@@ -65,7 +65,7 @@ class Secrets:
         return event.sensitivity == "normal" and self.target(event) not in self.hidden
 
     def instead(self, event: Event) -> str:
-        """What is shown instead of an event's words: "(private)", "(taken back)", or "" if they may be."""
+        """The text in place of an event's words: "(private)", "(taken back)", or "" if they may be."""
         if not self.open(event):
             return PRIVATE
         noted = event.ext.get("conflict")
@@ -73,7 +73,7 @@ class Secrets:
         return TAKEN_BACK if self._taken.of_event(event, self.target(event), text) else ""
 
     def instead_of_evidence(self, event: Event) -> str:
-        """The same for the words that an event rests on."""
+        """The text in place of the words that an event rests on; "" if they may be shown."""
         held = self._taken.holds(event.evidence, ms_of_iso(event.timestamp))
         return self.instead(event) or (TAKEN_BACK if held else "")
 
@@ -87,7 +87,7 @@ class Secrets:
 
 
 def verb(event: Event) -> str:
-    """What an event did, in a word of people's: learned, remembered, corrected, forgot, …"""
+    """The word for what an event did: learned, remembered, corrected, forgot, …"""
     body = event.ext.get("item", {})
     if is_proposal(event):
         return "asked about"
@@ -121,7 +121,7 @@ def marks(event: Event) -> str:
 
 
 def text_of(event: Event) -> str:
-    """What an item says with an event; a bare triple speaks for itself."""
+    """The text of an item by an event; a bare triple speaks for itself."""
     text = event.ext.get("item", {}).get("text")
     if isinstance(text, str):
         return text
@@ -131,7 +131,7 @@ def text_of(event: Event) -> str:
 
 
 def linked(link: Mapping[str, object], other: str = "") -> str:
-    """What an event did to the link of its item with another one, named by `other` or by its id."""
+    """The change to the link of an event's item with another one, named by `other` or by its id."""
     other = other or short(str(link.get("to", "")))
     return f"{'linked' if link.get('on') else 'no longer linked'} with {other}"
 

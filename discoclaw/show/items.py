@@ -161,7 +161,7 @@ def brought(brought: MergeResult, *, in_private: bool = True) -> str:
 
 
 def brought_lines(brought: MergeResult, *, in_private: bool = True) -> list[str]:
-    """What it changed, and where both sides had changed the same; one line each."""
+    """The changes of a merge, and where both sides had changed the same; one line each."""
     lines = _change_lines(brought.changes, in_private=in_private)
     hidden = 0
     for clash in brought.clashes:

@@ -108,7 +108,7 @@ def _act(name: str, other: str, origin: object) -> str:
 
 
 def made_by(metadata: Mapping[str, Any]) -> str:
-    """Who made a record, and the messages it is based on: `, by command, message 1/2`."""
+    """The maker of a record, and the messages it is based on: `, by command, message 1/2`."""
     by = metadata.get("by")
     by_whom = f", by {word(by)}" if isinstance(by, str) else ""
     several = metadata.get("messages")

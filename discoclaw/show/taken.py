@@ -1,4 +1,4 @@
-"""What of a history may not be shown any more, because the person took it back.
+"""Hides the parts of a history that may not be shown, because the person took them back.
 
 A person sees all of their own history in private. A model, and whoever reads along in the open, sees that
 something was there and what became of it, but not the words: of older texts, of what they were based on, and
@@ -22,7 +22,7 @@ ANY_TIME = -1
 
 
 class TakenFrom:
-    """What was taken back in some views; with none, nothing was."""
+    """Texts that were taken back in some views; with no views there are none."""
 
     def __init__(self, views: Iterable[View] = ()) -> None:
         self._by_item: dict[str, list[TakenBack]] = {}
@@ -89,7 +89,7 @@ class TakenFrom:
 
 
 def taken_from(history: History, branch: str | None) -> TakenFrom:
-    """What was taken back on a branch, or on any. Raises Refused if there is no such branch."""
+    """Texts that were taken back on a branch, or on any. Raises Refused if there is no such branch."""
     there = history.branches.all.values()
     branches = there if branch is None else [history.branch(branch)]
     return TakenFrom(history.view(one.head) for one in branches)

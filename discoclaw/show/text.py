@@ -61,8 +61,7 @@ __all__ = (
 )
 
 
-# ----------------------------------------------------------------------
-# Branches and statistics: how many items of which kinds, since when, and who made the changes.
+# ---------------------------------------------------------------------- branches and statistics
 
 
 def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool = True) -> str:
@@ -176,8 +175,7 @@ def stats_json(history: History) -> dict[str, Any]:
     }
 
 
-# ----------------------------------------------------------------------
-# An item's provenance: every event about it, with its commit and its source.
+# ---------------------------------------------------------------------- provenance
 
 
 def why(

@@ -1,4 +1,4 @@
-"""What calls of models add up to, in words for people. `usage_picture` draws it."""
+"""Sums of calls of models, in words for people. `usage_picture` draws it."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ COLUMNS: Final = (
 
 
 def used(total: Total) -> str:
-    """What a sum of calls used: `12 calls · 34.5k tokens in, 2.1k out · 3 searches`."""
+    """A sum of calls in words: `12 calls · 34.5k tokens in, 2.1k out · 3 searches`."""
     if not total.calls:
         return "no calls"
     usage = total.usage
@@ -48,7 +48,7 @@ def cautions(total: Total) -> Iterator[str]:
 
 
 def purpose(name: str) -> str:
-    """What people call a purpose."""
+    """The people's word for a purpose."""
     return PURPOSES.get(name, name)
 
 

@@ -1,4 +1,4 @@
-"""What models were used for as a picture: a PNG with a bar for each day, stacked by purpose.
+"""The use of models as a picture: a PNG with a bar for each day, stacked by purpose.
 
 Bars show what was paid, or the tokens if everything was free. Text is large enough for a phone, where Discord
 shows the picture at less than half its size. On one machine, the same report gives the same bytes.
@@ -33,7 +33,7 @@ NOTHING_YET: Final = "no calls in these days"
 
 
 def png(report: Report, days: Days, *, title: str) -> bytes:
-    """What was used on some days, as a PNG of 960 pixels' width. Calls of other days are left out."""
+    """Draw the use of some days, as a PNG of 960 pixels' width. Calls of other days are left out."""
     out = io.BytesIO()
     _Page(report.within(days), days).draw(line(title, 100)).save(out, "PNG", optimize=True)
     return out.getvalue()
@@ -49,7 +49,7 @@ _ORDER: Final = {purpose: number for number, purpose in enumerate(PURPOSES)}
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """What a bar's height means: the highest line, the distance of lines, and how they are labelled."""
+    """The scale of the bars: the highest line, the distance of lines, and how they are labelled."""
 
     top: int
     step: int

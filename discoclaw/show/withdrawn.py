@@ -1,4 +1,4 @@
-"""What people read about what they took back: from where it was removed, and where it still is.
+"""Texts about what a person took back: from where it was removed, and where it still is.
 
 It says how many and where, and never the words, because it may stand where others read it.
 """
@@ -13,7 +13,7 @@ WAITING = "Some of it couldn't be removed yet. I keep trying."
 NOT_BACK = "Summaries and recent messages stay without it."
 
 Name = Callable[[str], str | None]
-"""What a conversation (session key) is called where this is read; None if it is only counted."""
+"""The name of a conversation (session key) for the reader; None if it is only counted."""
 
 
 def in_discord(persona: str, item: str) -> str:
@@ -23,7 +23,7 @@ def in_discord(persona: str, item: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads it: which conversation they are in, what others are called, how they forget elsewhere."""
+    """The reader: which conversation they are in, what others are called, how they forget elsewhere."""
 
     here: str = ""
     name: Name = lambda session: None

@@ -20,14 +20,14 @@ LONGEST = 1000
 """Longest text shown, in UTF-16 units. It is the longest an item can have."""
 PRIVATE = "(private)"
 ACTS = {"merged": "merge", "picked": "cherry-pick", "reverts": "undo", "restores": "restore"}
-"""What a commit's metadata says it did with another commit, and our word for it."""
+"""Acts of a commit on another one, as its metadata has them, and our word for each."""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the parts of a history are called: by git's words in a terminal, by people's words in a chat."""
+    """Words for the parts of a history: by git's words in a terminal, by people's words in a chat."""
 
     commit: str = "commit"
     branch: str = "branch"
@@ -37,7 +37,7 @@ class Vocabulary:
     """Other words for what `ACTS` says."""
 
     def act(self, name: str) -> str:
-        """What a commit did with another one."""
+        """The word for an act of a commit on another one."""
         return self.acts.get(name, name)
 
 
@@ -133,6 +133,6 @@ def memories(items: Collection[Item]) -> str:
 
 
 def acts(commit: Commit) -> list[tuple[str, str]]:
-    """What a commit did with other commits: (verb, id), for example ("merge", "c5230d5b…")."""
+    """Acts of a commit on other commits: (verb, id), for example ("merge", "c5230d5b…")."""
     found = [(act, commit.metadata.get(name)) for name, act in ACTS.items()]
     return [(act, other) for act, other in found if isinstance(other, str)]

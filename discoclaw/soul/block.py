@@ -42,7 +42,7 @@ def _part(text: str) -> str:
 
 
 def _trait(text: str) -> str:
-    """The same for a trait, which is shorter and needs a letter or digit for its name."""
+    """A trait on one line, as `_part`. Raises ValueError too if it is long or has no letter or digit."""
     tidy = _part(text)
     if len(tidy) > MAX_TRAIT or trait_name(tidy) == "":
         raise ValueError(f"a trait is a few words, at most {MAX_TRAIT} characters")
@@ -101,7 +101,7 @@ def trait_name(text: str) -> str:
 
 
 def _shown(answer: str) -> str:
-    """What people see: the answer without any block or part of one.
+    """The answer as people see it: without any block or part of one.
 
     Repeated, since removing one block can join two halves into another. A code fence that the model put
     around the block, although it is told not to, is removed as well.

@@ -24,7 +24,7 @@ from discoclaw.core.errors import Refused
 
 State: TypeAlias = Literal["asleep", "interviewing", "hatched"]
 Event: TypeAlias = Literal["start", "answer", "soul", "malformed", "cancel", "idle"]
-"""What happens to an interview.
+"""An event of an interview.
 
 `start`: an owner starts it. `answer`: the model asked or said something, without a <soul> block.
 `malformed`: it sent an unusable block. `soul`: it sent a block, which is stored. `cancel`: the owner ended

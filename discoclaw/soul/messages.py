@@ -1,4 +1,4 @@
-"""What people are told in and around an interview. Text only.
+"""Texts for people in and around an interview.
 
 The first four are refusals, which start in lower case and have no full stop. The others are sent as they are.
 """

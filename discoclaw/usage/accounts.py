@@ -149,7 +149,7 @@ class Accounts(PersonalData):
         return asked.granted.result()
 
     def would(self, wishes: Sequence[Wish], payer: Payer) -> Choice:
-        """What `begin` would choose now. Nothing is put aside."""
+        """The choice that `begin` would make now. Nothing is put aside."""
         return self._book.choose(wishes, payer, self.now())
 
     def end(self, call: Call) -> None:
@@ -179,11 +179,11 @@ class Accounts(PersonalData):
         return self._book.time(self._clock())
 
     def spent(self, payer: Payer) -> list[Spent]:
-        """What is spent under each budget that calls for `payer` count for."""
+        """The sums under each budget that calls for `payer` count for."""
         return self._book.spent(payer, self._clock())
 
     def all_spent(self) -> list[Spent]:
-        """What is spent under each budget, of every server, channel and person, nearest to its limit first.
+        """The sums under each budget, of every server, channel and person, nearest to its limit first.
 
         The budgets of everything are there also if nothing is spent.
         """

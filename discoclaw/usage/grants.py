@@ -31,7 +31,7 @@ class Pending:
     wishes: Sequence[Wish]
     background: bool
     decided: Grant | None = None
-    """What was decided, as soon as it was; `granted` follows when it is on disk."""
+    """The decision, as soon as it was made; `granted` follows when it is on disk."""
     granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 

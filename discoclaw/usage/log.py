@@ -114,7 +114,7 @@ class UsageLog:
                     yield record
 
     def read(self, begin_ms: int) -> tuple[list[Record], int]:
-        """The same, and how many lines of these months can't be read."""
+        """The records from a time (ms) on, and how many lines of these months can't be read."""
         records, damaged = list[Record](), 0
         for content in self._contents(begin_ms):
             found = _records(content)
@@ -143,7 +143,7 @@ class UsageLog:
 
     @property
     def path(self) -> str:
-        """Where it lies, for messages."""
+        """The path of the log, for messages."""
         return str(self._folder.folder)
 
     def _contents(self, begin_ms: int) -> Iterator[bytes]:
@@ -205,7 +205,7 @@ class Writing:
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:
-    """What only one line of the log has."""
+    """The key that only one line of the log has."""
     return type(record), record.id
 
 

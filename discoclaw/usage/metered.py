@@ -41,7 +41,7 @@ SECOND_BYTES: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What models cost here.
+    """The prices of models here.
 
     `id_of` returns the id of a model's alias, `room_of` the tokens that an answer of so many may take with
     all that the model thinks before it.
@@ -80,7 +80,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Who answers people when a budget is nearly spent (`small`, by its name), and when it is.
+    """Stand-ins that answer people when a budget is nearly spent (`small`, by its name), and when it is.
 
     "" and None: nobody does.
     """
@@ -224,7 +224,7 @@ class MeteredTranscriber:
         self._model = model
 
     async def words(self, audio: bytes, name: str, type: str, *, timeout_s: float) -> str:
-        """What is said in a recording. Raises TranscriptionError, TranscriptionSpent among others."""
+        """The words of a recording. Raises TranscriptionError, TranscriptionSpent among others."""
         used = Usage(seconds=max(1, len(audio) // SECOND_BYTES))
         price, _ = self._rates.prices.of(self._model)
         wish = Wish("usual", self._model, price.cost(used))

@@ -21,7 +21,7 @@ _DOLLARS_FOR: Final = {
     "search": 1,
     "minute": 60,
 }
-"""Of how many the table says the price, by its field."""
+"""The number of units for which the table has the price, by its field."""
 _COUNTS: Final = ("long_from", "long_times")
 _MOST: Final = MILLION
 

@@ -40,9 +40,9 @@ class Telling(PersonalData):
         self._cursors = cursors
         self._clock = clock
         self._news: dict[str, Spent] = {}
-        """What there was to tell in the periods that last still, by its key."""
+        """The news of the periods that last still, by key."""
         self._left: dict[str, list[str]] = {}
-        """Who is still to be told, for what is told by this process."""
+        """The owners who are still to be told, by the key of the news that this process tells."""
         self._worker = Worker("budget notices", self._say, longest_s=LONGEST_S)
 
     def news(self, spent: Spent) -> None:
@@ -62,7 +62,7 @@ class Telling(PersonalData):
                 del self._news[key]
 
     async def start(self) -> None:
-        """What is written belongs to the process, whoever's call brought the news."""
+        """Start the worker in the process's own context, whoever's call brings the news later."""
         await self._worker.start()
 
     async def settle(self) -> None:
@@ -118,7 +118,7 @@ def _until(note: object) -> int:
 
 
 def _key(spent: Spent) -> str:
-    """What is told once. Of people's budgets, who are many, only the first in each period is told."""
+    """The key under which news is told once. Of people's budgets, only the first in each period is told."""
     limit = spent.limit
     whose = "" if limit.scope == "person" else spent.whose
     return " ".join([limit.scope, whose, limit.period, spent.span.name, str(limit.nano), _stage(spent)])
@@ -129,7 +129,7 @@ def _stage(spent: Spent) -> str:
 
 
 def notice(spent: Spent, *, plain: bool = False) -> str:
-    """What the owners read, with Discord's mentions and times; if `plain`, with ids and UTC, for a log."""
+    """The notice for owners, with Discord's mentions and times; if `plain`, with ids and UTC, for a log."""
     limit = spent.limit
     until = f"at {iso_ms(spent.until)}" if plain else f"<t:{spent.until // 1000}:R>"
     what = f"the budget of {dollars(limit.nano)} a {limit.period}"

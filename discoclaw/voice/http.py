@@ -35,7 +35,7 @@ class HttpTranscriber:
         self._model = model
 
     async def words(self, audio: bytes, name: str, type: str, *, timeout_s: float) -> str:
-        """What is said in a recording, "" if nothing is. Raises TranscriptionError."""
+        """The words of a recording, "" if there are none. Raises TranscriptionError."""
         form = aiohttp.FormData()
         form.add_field("model", self._model)
         form.add_field("response_format", "json")

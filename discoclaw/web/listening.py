@@ -63,7 +63,7 @@ class Listener:
             raise SettingsError(f"{self._variable}={self._at}: {_why_not(error)}") from None
 
     async def settle(self) -> None:
-        """Nothing to wait for: whoever asks gets an answer at once."""
+        """Do nothing: each request is answered at once."""
 
     async def close(self) -> None:
         """Stop listening. May be called again."""
@@ -72,7 +72,7 @@ class Listener:
         await self._runner.cleanup()
 
     def _connection(self) -> asyncio.Protocol:
-        """What a new connection talks to. The oldest ones make room for it."""
+        """The protocol of a new connection. The oldest ones make room for it."""
         server = self._runner.server
         assert server is not None  # while anybody can connect
         for old in server.connections[: 1 - MOST_CONNECTIONS]:

@@ -1,4 +1,4 @@
-"""What programs that watch the bot may ask: whether it lives, whether it is ready, and its metrics.
+"""Endpoints for programs that watch the bot: whether it lives, whether it is ready, and its metrics.
 
     /healthz    200: the process lives, and its event loop runs. A blocked one doesn't answer
     /readyz     200 or 503, and as JSON what works and what doesn't
@@ -21,7 +21,7 @@ Measures = Callable[[], Iterable[Metric]]
 
 
 class _Measured(Collector):
-    """What `measures` says at the moment of the question."""
+    """Collects from `measures` at the moment of the question."""
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures

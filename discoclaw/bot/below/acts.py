@@ -1,4 +1,4 @@
-"""What a press of a button below an answer does: the same question again, or the rest of the answer.
+"""Acts of the buttons below an answer: the same question again, or the rest of the answer.
 
 The question is read from Discord, as it is now, so this outlives a restart. Knows nothing about buttons.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GO_ON: Final = "go on"
-"""What the model is told when somebody wants the rest of an answer."""
+"""The message to the model when somebody wants the rest of an answer."""
 QUESTION_GONE: Final = "I can't find your question any more: it was deleted"
 MOST_PRESSED: Final = 1_000
 
@@ -135,7 +135,7 @@ class Anew:
         return True
 
     async def _question(self, press: Press, asked_id: str) -> tuple[Any, discord.Message, Inbound]:
-        """Where somebody pressed, and their question as it is now. Raises Refused and ChatError."""
+        """The channel of a press, and the question as message and Inbound. Raises Refused and ChatError."""
         try:
             with discord_errors():
                 channel: Any = await channel_of(self._client, str(press.channel_id))

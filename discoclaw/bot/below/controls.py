@@ -44,7 +44,7 @@ class AnswerButton(PersonalButton, template=r"(?!)"):
         return ""
 
     async def show(self, press: Press, outcome: Outcome) -> None:
-        """Nothing is said, unless something was taken back with the old answer."""
+        """Say what was taken back with the old answer, if anything was."""
         if outcome:
             await whisper(press, str(outcome).lstrip())
 

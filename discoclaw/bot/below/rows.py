@@ -19,7 +19,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """What may stand below an answer to a person's message.
+    """The buttons that may stand below an answer to a person's message.
 
     `turn_id` is what is being answered: that message, or a press that asked for the rest of an answer. The
     rest can't be given again by itself, so there is no button for that below it; but if it is missing, it can

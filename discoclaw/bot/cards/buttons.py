@@ -1,4 +1,4 @@
-"""What can be pressed on a card, besides what any message has (`bot.buttons`)."""
+"""Buttons of cards, besides those that any message has (`bot.buttons`)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -143,7 +143,7 @@ class Card:
         return MOST_PARTS - _frame(self) - sum(map(_cost, self.shown()[2]))
 
     def top(self) -> tuple[str, ...]:
-        """What stands above the rows: what was done, and the heading with its small print."""
+        """The lines above the rows: what was done, and the heading with its small print."""
         noted = body(self.note) if self.note is not None else ""
         return tuple(part for part in (noted, self.titled()) if part)
 
@@ -154,11 +154,11 @@ class Card:
         return "\n".join(part for part in (heading, clip(small, _SMALL)) if part)
 
     def bottom(self) -> str:
-        """What stands below the rows, in small print."""
+        """The small print below the rows."""
         return clip("\n".join(f"-# {line}" for line in self.foot), _SMALL)
 
     def rest(self) -> str:
-        """What the card has no room for and no way to turn to, as a text; mostly ""."""
+        """The text for which the card has neither room nor a page to turn to; mostly ""."""
         page, pages, _ = self.shown()
         if self.turn is not None or page == pages:
             return ""

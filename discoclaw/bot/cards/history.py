@@ -17,7 +17,7 @@ MOST = 1000
 
 
 def difference(found: Sequence[ItemChange], turn: Turn, *, page: int) -> Card:
-    """What differs between two points: a row for each memory, with what happened to it."""
+    """A card of differences between two points: a row for each memory, with what happened to it."""
     entries = [Entry(*texts.changed(change)) for change in found]
     small = [count(len(found), "memory")] if found else []
     return Card(
@@ -36,7 +36,7 @@ def drawn(data: bytes, changes: int, title: str) -> Card:
 def log(
     history: History, turn: Turn, *, branch: str | None, oneline: bool, limit: int | None, page: int
 ) -> Card:
-    """What changed in a persona, newest first; `limit` is the most changes shown."""
+    """A card of the changes of a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
     secrets = shown.Secrets(history, in_private=True, branch=branch)
     done_by = texts.teller(history, in_private=True, branch=branch)

@@ -17,14 +17,14 @@ from discoclaw.show import text as shown
 from discoclaw.show.words import count
 
 Where = Callable[[Source], str]
-"""Where something was said, as markup."""
+"""The place where something was said, as markup."""
 TITLE = "What I remember about you"
 MENU = "⋯"
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What else is to be said about a memory: see `texts.memory.show`, whose words these are."""
+    """Notes about a memory: see `texts.memory.show`, whose words these are."""
 
     persona: str = ""
     rebuilding: bool = False
@@ -65,7 +65,7 @@ def all_of(
 
 
 def at_a_point(view: View, turn: Turn, where: Where, *, at: str | None, page: int) -> Card:
-    """What was remembered at a point, newest first, then what was forgotten, then what is to be settled."""
+    """A card of the memories at a point, newest first, then forgotten ones, then what is to be settled."""
     title = f"What I remembered at {words(at, 60)}" if at else "What I remember, and what I forgot"
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
     entries = [entry_of(item, where) for item in items] or [Entry(history_texts.NOTHING)]

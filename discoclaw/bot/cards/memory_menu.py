@@ -1,4 +1,4 @@
-"""What can be done with one memory of a card: its ⋯ opens it, its buttons give the commands of `/memory`.
+"""The menu of one memory of a card: its ⋯ opens it, its buttons give the commands of `/memory`.
 
 After each the card shows what came of it and the page again, with a button to take it back. The memory is
 named by its stamp, so nobody changes what they were not shown (see `asked`).

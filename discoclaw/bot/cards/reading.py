@@ -43,7 +43,7 @@ def frame_of(message: discord.Message | None) -> int | None:
 
 
 def closed(message: discord.Message, *foot: str) -> Card:
-    """What a card says, with nothing left to press, and more small print below it."""
+    """A card without its buttons, with more small print below it."""
     lines = [part.removeprefix(NOTE) for part in foot]
     rows = [Entry(one.content) for one in _texts(message)]
     return Card("", rows, foot=lines, most=MOST_PARTS, colour=frame_of(message))

@@ -31,7 +31,7 @@ def of_memory(
 
 
 def of_preview(made: Preview, facts: previews.Facts, turn: Turn, *, page: int) -> Card:
-    """What the model would read about somebody, and what not."""
+    """A card of what the model would read about somebody, and what not."""
     parts = previews.parts(made, facts, previews.row)
     entries = [Entry(part, apart=number > 0) for number, part in enumerate(parts)]
     small = previews.small(made, facts)

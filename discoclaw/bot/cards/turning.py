@@ -16,7 +16,7 @@ MOST_ID = 100
 """The longest custom id, by Discord's limit."""
 LONGEST_PAGE = 9999
 IN_CARD = "*"
-"""What a custom id says instead of values that stand in the card."""
+"""Stands in a custom id for values that are in the card."""
 SEPARATOR = "|"
 
 
@@ -27,7 +27,7 @@ def written(values: Sequence[object]) -> str:
 
 
 def asked_in(turn: Turn | None) -> str:
-    """What has to stand in the card, because it does not fit into a custom id; "" if it fits."""
+    """The values that stand in the card because they don't fit into a custom id; "" if they fit."""
     text = written(turn.values) if turn is not None else ""
     fits = turn is None or (len(_id(turn, LONGEST_PAGE, text)) <= MOST_ID and text != IN_CARD)
     return "" if fits else plain(line(text))
@@ -53,5 +53,5 @@ def _id(turn: Turn, page: int, values: str) -> str:
 
 
 def read(text: str) -> str:
-    """What was asked, from what the card says."""
+    """The values that were asked for, from the text of the card."""
     return unmarked(text.removeprefix("-# "))

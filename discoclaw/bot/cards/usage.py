@@ -34,7 +34,7 @@ def overview(
     *,
     page: int,
 ) -> Card:
-    """What was used in some periods, and what is left of budgets."""
+    """A card of what was used in some periods, and what is left of budgets."""
     own = not _everybodys(turn)
     rows = [Entry(*texts.sum_line(when, total)) for when, total in sums]
     left = [Entry(*texts.budget(one, own=own, server=server), apart=not n) for n, one in enumerate(budgets)]
@@ -81,7 +81,7 @@ def short_text(card: Card) -> str:
 
 
 def title(everybody: bool) -> str:
-    """What the card is about, and its picture."""
+    """The title of the card and of its picture."""
     return "Everybody's usage" if everybody else "Your usage"
 
 

@@ -1,6 +1,7 @@
 """`ask`: a question whose answer only the one who asks sees, wherever they are.
 
-What is asked and answered is no part of the channel's talk: it is an aside (`core.message.Place`).
+What is asked and answered is no part of the channel's talk: it is an aside (`core.message.Place`). The answer
+is a reply over the interaction, and goes on in a DM where Discord no longer takes it.
 """
 
 import logging
@@ -23,6 +24,8 @@ from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.ports import Ending, Held
 from discoclaw.core.text import scrub, shows_nothing
+
+log = logging.getLogger(__name__)
 
 NOT_HERE = "I don't answer here; whoever runs me has switched that off"
 NO_QUESTION = "there is no question in that"
@@ -84,10 +87,7 @@ def _question(call: Call, text: str, quoted: Said | None, file: discord.Attachme
     return replace(asked, attachments=(note,), files=(named,))
 
 
-# ----------------------------------------------------------------------
-# The answer to a question that somebody asked with a command: only they see it.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- the answer
 
 IN_DM = "Discord no longer took {what} where you asked, so here it is:"
 
@@ -106,11 +106,11 @@ class AsideAnswer(DiscordReply):
         self._person = interaction.user
 
     def started(self) -> Self:
-        """The same reply. Discord shows that we are thinking since the command was acknowledged."""
+        """This reply. Discord shows that we are thinking since the command was acknowledged."""
         return self
 
     async def finish(self, ending: Ending = "other") -> str | None:
-        """As `DiscordReply.finish`. What had to be sent in a DM counts as said."""
+        """Show everything pushed, in a DM if the command can't take it. Returns its first message's id."""
         try:
             return await super().finish(ending)
         except ChatError as error:
@@ -121,7 +121,7 @@ class AsideAnswer(DiscordReply):
 
     @property
     def held(self) -> Held:
-        """What is missing, which its person is to get in a DM."""
+        """The missing part, which its person is to get in a DM."""
         return Held(self.unsaid, f"dm-{self._person.id}", "")
 
     async def _notice(self, text: str, ending: Ending = "other") -> None:

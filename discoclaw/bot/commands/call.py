@@ -54,7 +54,7 @@ class Call:
 
     @property
     def author(self) -> discord.User | discord.Member:
-        """Who gave it."""
+        """The person who gave it."""
         return self.source.user if isinstance(self.source, discord.Interaction) else self.source.author
 
     @property
@@ -82,7 +82,7 @@ class Call:
 
     @cached_property
     def channel(self) -> "wire.Channel":
-        """Where it was given; Discord names no more than the id of a channel that we do not know."""
+        """The channel in which it was given; Discord names no more than the id of one that we do not know."""
         channel: Any = self.source.channel
         if channel is None and isinstance(self.source, discord.Interaction):
             number, guild = self.source.channel_id or 0, self.source.guild_id
@@ -91,7 +91,7 @@ class Call:
 
     @cached_property
     def place(self) -> Place:
-        """Where it was given, as a value. A DM between others, or of a group, is nothing that we can see."""
+        """The place where it was given. A DM between others, or of a group, is none that we can see."""
         if isinstance(self.source, discord.Interaction) and self.source.context.private_channel:
             return wire.unknown_place(self.channel.id, None)
         return wire.place_of(self.channel, self.client.redactor)
@@ -119,7 +119,7 @@ class Call:
 
     @property
     def files(self) -> Sequence[discord.Attachment]:
-        """What is attached to a text command."""
+        """The files attached to a text command."""
         return () if isinstance(self.source, discord.Interaction) else self.source.attachments
 
     @property
@@ -173,14 +173,14 @@ class Call:
 
     @property
     def standstill(self) -> list[str]:
-        """What to say about memory that gets nothing new, because its model fails."""
+        """Lines about memory that gets nothing new, because its model fails."""
         return texts.standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
 
     # ------------------------------------------------------------------ what is recorded, what is shown
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What a change says about how it came about."""
+        """The metadata of a change: how it came about."""
         return {"by": "button" if self.asked is not None else "command", "at": self._at}
 
     @property
@@ -203,7 +203,7 @@ class Call:
         return "private" if self.slash and is_personal(text) else "normal"
 
     def where(self, source: Source) -> str:
-        """Where something was said, as markup."""
+        """A link to where something was said, as markup."""
         return source_words(self.client, source)
 
     def may_show(self, item: Item) -> bool:

@@ -85,14 +85,14 @@ async def the_one(
 def _certain(
     call: Call, items: Iterable[Item], wanted: str, *, gone: bool = False, unseen: bool = False
 ) -> Item | None:
-    """What is named exactly. A list that is turned acts on nothing."""
+    """The item that is named exactly. A list that is turned acts on nothing."""
     if isinstance(call.source, discord.Interaction) and call.source.message is not None:
         return None
     return named([one for one in items if (gone or one.active) and (unseen or call.may_show(one))], wanted)
 
 
 async def _shown(call: Call, items: Iterable[Item], wanted: str, verb: str) -> tuple[Found, int]:
-    """What is found of what may be shown, and how many others have all the words.
+    """The items found of those that may be shown, and how many others have all the words.
 
     Raises Unclear if there is nothing to show.
     """

@@ -1,7 +1,8 @@
 """What commands and buttons work with, and the one place that knows which parts are switched off.
 
 A command says what it needs (`spec.Command.needs`); that is checked once, when it is dispatched. A part that
-is switched off is there all the same and does nothing, so nothing else in this package asks.
+is switched off is there all the same and does nothing, so nothing else in this package asks. The lists of
+memories that people were shown are here too, in RAM, so that "1 3" can name two of them.
 """
 
 import re
@@ -28,10 +29,19 @@ from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.tools.consolidation import Tidy
 from discoclaw.usage.accounts import Accounts
 
-# ----------------------------------------------------------------------
-# The lists of memories that people were shown, so that "1 3" can name two of them. Only in RAM.
+OFF: Mapping[Need, str] = {
+    "memory": "my memory is switched off here; whoever runs me can switch it on with "
+    "DISCOCLAW_DURABLE_MEMORY_ENABLED and DISCOCLAW_STORE",
+    "summaries": "summaries are switched off here; whoever runs me can switch them on with "
+    "DISCOCLAW_SUMMARY_ENABLED",
+    "tidying": "tidying is switched off here",
+    "mirror": "nothing is backed up: no relays are set; whoever runs me can name some with NOSTR_RELAYS",
+}
+"""The answer to somebody who asks for a part that is switched off."""
+
 
 MOST: Final = 1_000
+"""The most lists that are kept."""
 _NUMBERS = re.compile(r"\d{1,3}(?:(?:\s*,\s*|\s+)(?:and\s+)?\d{1,3})*")
 
 Where = tuple[str, str]
@@ -52,7 +62,7 @@ class Listed:
             self._lists.popitem(last=False)
 
     def numbered(self, where: Where, typed: str) -> list[str] | None:
-        """What the numbers in a text name; None unless it is numbers of the list that was shown last."""
+        """The stamps that the numbers in a text name; None unless they are of the list shown last."""
         stamps = self._lists.get(where, [])
         if not _NUMBERS.fullmatch(typed.strip()):
             return None
@@ -60,17 +70,6 @@ class Listed:
         return (
             [stamps[one - 1] for one in numbers] if all(0 < one <= len(stamps) for one in numbers) else None
         )
-
-
-OFF: Mapping[Need, str] = {
-    "memory": "my memory is switched off here; whoever runs me can switch it on with "
-    "DISCOCLAW_DURABLE_MEMORY_ENABLED and DISCOCLAW_STORE",
-    "summaries": "summaries are switched off here; whoever runs me can switch them on with "
-    "DISCOCLAW_SUMMARY_ENABLED",
-    "tidying": "tidying is switched off here",
-    "mirror": "nothing is backed up: no relays are set; whoever runs me can name some with NOSTR_RELAYS",
-}
-"""The answer to somebody who asks for a part that is switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +99,12 @@ class CommandContext:
 
     @property
     def dm_privacy(self) -> DmPrivacy:
-        """What of a DM may be used elsewhere."""
+        """The rule for what of a DM may be used elsewhere."""
         return self.places.dm_privacy()
 
     @property
     def places(self) -> PlaceRules:
-        """What applies in each place."""
+        """The rules of each place."""
         return self.settings.places
 
     def require(self, *needs: Need) -> None:

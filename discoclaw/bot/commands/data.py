@@ -76,7 +76,7 @@ async def erase(call: Call, user: str | None, yes: bool) -> Answer:
 
 
 def _target(call: Call, wanted: str | None) -> str:
-    """Whose memory is to go: one's own, or for owners anybody's. Raises Refused."""
+    """The subject whose memory is to go: one's own, or for owners anybody's. Raises Refused."""
     if wanted is None:
         return call.user_id
     found = _USER.fullmatch(wanted.strip())

@@ -2,8 +2,9 @@
 
 Every command begins in its conversation's queue, behind what was said before it, so it never meets a turn
 that is half done; the subject's lock does the same against the loops. Those that take long run aside; one
-that hangs on a disk goes on beside the queue, and its person is told. What a
-command needs is checked here, once, from its entry in the table. Knows nothing about what commands do.
+that hangs on a disk goes on beside the queue, and its person is told. What a command needs is checked here,
+once, from its entry in the table. Values are completed while somebody types, and commands that only Discord
+still has are answered. Knows nothing about what commands do.
 """
 
 import asyncio
@@ -138,7 +139,7 @@ class Commands:
             await self._queued(call, lambda: said(page if meant else told))
 
     def request_of(self, heard: Inbound) -> Request | None:
-        """What a message asks for in plain words, or with a mistyped command; None if it is talk."""
+        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
         meant = "\n".join(meant_by(self._catalogue, heard.text))
         mistyped = Request("mistyped", meant) if meant else None
         return request_of(heard.text, self._client.me().name) or mistyped
@@ -394,7 +395,7 @@ def _with_buttons(call: Call, text: str, opens: Sequence[tuple[str, str]]) -> An
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:
-    """What is said about a group that was named alone, or about a name that is not there."""
+    """The answer about a group that was named alone, or about a name that is not there."""
     if isinstance(found, Group):
         return helping.group_page(catalogue, found)
     return helping.missing(catalogue, found)
@@ -409,15 +410,14 @@ def _usage(found: Found, misused: Misused) -> str:
     return f"{reason[:1].upper()}{reason[1:]}. Please use it like this: {usage}"
 
 
-# ----------------------------------------------------------------------
-# What Discord offers while somebody types a slash command: memories, personas, changes, channels, zones.
+# ---------------------------------------------------------------------- completion
 
 CHOICES = 25
 """Discord's limit for autocompletion."""
 LONGEST_CHOICE = 100
 
 Named = Iterable[tuple[str, str]]
-"""What is shown, and the value it stands for."""
+"""Pairs of a text that is shown, and the value it stands for."""
 
 
 class Completion:
@@ -437,7 +437,7 @@ class Completion:
     async def complete(
         self, what: Completes, interaction: Interaction, typed: str
     ) -> list[app_commands.Choice[str]]:
-        """What fits what was typed so far; nothing for somebody who may not talk to the bot."""
+        """The choices that fit what was typed so far; none for somebody who may not talk to the bot."""
         if not await interaction.client.access.may_talk(interaction.user, interaction.guild):
             return []
         try:
@@ -517,8 +517,7 @@ def _subject(interaction: Interaction) -> str:
     return user_subject(str(interaction.user.id))
 
 
-# ----------------------------------------------------------------------
-# Slash commands and menus that Discord still offers, but that the bot no longer has, or has changed.
+# ---------------------------------------------------------------------- commands that Discord still offers
 
 OUTDATED = (
     "That command has changed since Discord showed it to you. Reload Discord to see it as it is now; "

@@ -30,7 +30,7 @@ from discoclaw.show import text as shown
 from discoclaw.show.words import PRIVATE, count
 
 IMPORTED = "imported"
-"""What `share` takes for all memories that came in from files and are private only because of that."""
+"""The word by which `share` takes all memories that are private only because they came in from files."""
 WHICH = "Some of its words, or its id; “imported” means all that came in from files"
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
@@ -119,7 +119,7 @@ async def keep(
 
 
 def crowded(draft: Draft, most: int) -> str:
-    """What is said if a new memory takes the place of the oldest one."""
+    """The note if a new memory takes the place of the oldest one."""
     if len(draft.items) > most and all(one.active for one in draft.items.values()):
         return f"\n(I keep {most} memories at most, so I forgot the oldest; `!memory undo` restores it.)"
     return ""
@@ -221,7 +221,7 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
 
 
 async def _items(call: Call) -> Collection[Item]:
-    """What is remembered here."""
+    """The items that are remembered here."""
     return (await call.memory.view(call.subject, call.persona_here)).items.values()
 
 

@@ -131,14 +131,14 @@ async def verify(call: Call) -> str:
 
 
 def _then(history: History, at: str, branch: str | None) -> tuple[View, frozenset[str]]:
-    """What was remembered at a point, and the items that are shown in private only."""
+    """The view at a point, and the items that are shown in private only."""
     return view_at(history, at, branch=branch), hidden_of(history)
 
 
 def _difference(
     history: History, branch: str, here: str | None, start: str | None, end: str | None
 ) -> tuple[list[ItemChange], frozenset[str]]:
-    """What differs between two points of a persona; between one and now; or by the last change.
+    """The differences between two points of a persona; between one and now; or by the last change.
 
     Where a place has no persona of its own (`here`), a date means the one that was current then.
     """

@@ -41,7 +41,7 @@ async def show(call: Call) -> str:
 
 
 def _under_way(call: Call) -> str:
-    """What is said about an interview that goes on now; "" if there is none."""
+    """The sentence about an interview that goes on now; "" if there is none."""
     one = call.context.hatchery.under_way
     if one is None:
         return ""

@@ -1,8 +1,9 @@
-"""Text commands: which command a text names, by any of its names, and what it says about each parameter.
+"""How people give commands: in a text, as a slash command, or in the menu of a message.
 
-Parsing is forgiving: case does not count, a yes-or-no option needs no value, plain words fill the parameters
-in order, and the long dashes that phones make of `--` count. A command with one text parameter takes
-everything behind its name as it stands. Knows nothing about Discord or about what a command does.
+A text names a command by any of its names and says something about each parameter. Parsing is forgiving:
+case does not count, a yes-or-no option needs no value, plain words fill the parameters in order, and the long
+dashes that phones make of `--` count. A command with one text parameter takes everything behind its name as
+it stands. Slash commands and menus are made from the table. Knows nothing about what a command does.
 """
 
 import difflib
@@ -31,7 +32,7 @@ _TYPED = re.compile(r"[!/]([^\W\d_][\w-]*)(?:\s+(\S.*))?", re.DOTALL)
 _ALIKE = 0.75
 """How similar (`difflib`) what was typed is to a name that it is taken for: "memroy" is 0.83."""
 _LONGEST_NAME = 40
-"""Of what somebody typed instead of a command's name."""
+"""Longest text that is quoted of what somebody typed instead of a command's name."""
 
 
 class Misused(ValueError):
@@ -58,7 +59,7 @@ def resolve(catalogue: Catalogue, root: str, text: str) -> Found | Group | Missi
 
 
 def meant_by(catalogue: Catalogue, text: str) -> tuple[str, ...]:
-    """What a text with a sign in front may mean that is no command as it stands, as it is typed behind `!`.
+    """Commands that a text with a sign in front, which is none as it stands, may mean, as typed behind `!`.
 
     "!memroy show", "/memory show" (typed, where Discord has a list to choose from), "!forget my cat".
     """
@@ -193,7 +194,7 @@ def _value(param: Param, words: deque[str]) -> str:
 
 
 def _placed(places: list[Param], plain: list[str], named: dict[str, str]) -> dict[str, str]:
-    """What the plain words stand for: each fills a place, the last place takes all that is left."""
+    """The plain words by parameter: each fills a place, the last place takes all that is left."""
     if not plain:
         return {}
     free = [name for name in dict.fromkeys(param.name for param in places) if name not in named]
@@ -261,8 +262,7 @@ _CONVERT: dict[str, Callable[[Param, Any], Any]] = {
 }
 
 
-# ----------------------------------------------------------------------
-# Slash commands and the menus of messages, from the table. Knows discord.py's commands, not what they do.
+# ---------------------------------------------------------------------- slash commands and menus
 
 Run = Callable[[Command, Interaction, Values], Awaitable[None]]
 Complete = Callable[[Completes, Interaction, str], Awaitable[list[app_commands.Choice[str]]]]
@@ -288,7 +288,7 @@ class Reach:
 
 
 def reach(application: discord.AppInfo | None) -> Reach:
-    """What the admin chose in the developer portal; Discord refuses commands that want more."""
+    """The reach that the admin chose in the developer portal; Discord refuses commands that want more."""
     known = application is not None and application.guild_integration_config is not None
     user = application.user_integration_config if application is not None else None
     return Reach(people=user is not None or not known)

@@ -88,7 +88,7 @@ async def autoswitch(call: Call, state: str) -> str:
 
 
 def _here(call: Call) -> str:
-    """What is said where the place decides about the persona."""
+    """The answer where the place decides about the persona."""
     here = call.persona_here
     return f"\nThis channel always uses the persona `{here}`." if here is not None else ""
 

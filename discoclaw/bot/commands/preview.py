@@ -57,7 +57,7 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Answer:
 
 
 async def _facts(call: Call, made: Preview) -> texts.Facts:
-    """What is to be said besides what is in the prompt. Raises MemoryFault if a memory could not be read."""
+    """The facts besides what is in the prompt. Raises MemoryFault if a memory could not be read."""
     arrival, items, off = made.arrival, made.ready.gathered.items, call.context.off
     view = await call.memory.view(call.subject, arrival.persona)
     if arrival.permission.holds and view.visible(in_dm=arrival.in_dm) and not items.active:

@@ -18,7 +18,7 @@ from discoclaw.bot.readers import can_read, member_of
 from discoclaw.core.errors import ChatError, Refused
 
 DM = "dm"
-"""What people call their direct messages with the bot, instead of a channel's name."""
+"""The word for direct messages with the bot, instead of a channel's name."""
 NO_CHANNEL = "I can't preview that: there is no such channel, you can't read it, or I don't listen there"
 SEVERAL = "you can read more than one channel of that name; please give me the one's id"
 

@@ -58,7 +58,7 @@ def _written(command: Command) -> str:
 
 
 def _described(command: Command) -> str:
-    """What a command does, and what its parameters are."""
+    """A command's description and its parameters."""
     lines = [f"{command.help} (owners)" if command.only == "owners" else command.help]
     lines += [f"`{param.name}`: {param.help[:1].lower()}{param.help[1:]}" for param in command.params]
     return "<br>".join(lines)

@@ -49,7 +49,7 @@ async def search(call: Call, query: str) -> Answer:
 
 
 async def _visible(call: Call, archiving: Archiving) -> Visible:
-    """What somebody may read at this moment."""
+    """The places somebody may read at this moment."""
     guild, person = call.source.guild, call.author
     if guild is None or not isinstance(person, discord.Member):
         return Visible(dm_of=call.user_id if guild is None else None)

@@ -15,7 +15,7 @@ from discoclaw.bot.answers import Answer
 Kind = Literal["word", "text", "flag", "number", "choice", "file"]
 """One word; any number of words; yes or no; a whole number; one of several words; an attached file."""
 Completes = Literal["memory", "persona", "change", "channel", "zone", "model"]
-"""What Discord offers while somebody types a value."""
+"""The kind of choices that Discord offers while somebody types a value."""
 Need = Literal["memory", "summaries", "tidying", "mirror"]
 """A part of the bot that can be switched off."""
 Only = Literal["", "admins", "owners"]

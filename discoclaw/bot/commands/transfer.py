@@ -39,7 +39,7 @@ from discoclaw.show.usage import as_csv
 from discoclaw.show.words import count, memories
 
 MOST_BYTES = 8 * 1024 * 1024
-"""What every server takes as a file, with room to spare; and what we read of one."""
+"""The size of a file that every server takes, with room to spare; and the most we read of one."""
 USAGE = "usage"
 FORMATS = {
     "json": "memories.json",
@@ -48,7 +48,7 @@ FORMATS = {
     "snapshot": "snapshot.json",
     USAGE: "usage.csv",
 }
-"""What an export can be, and what its file is called."""
+"""Kinds of export, and the names of their files."""
 TOO_LARGE = (
     "that is larger than a file in Discord may be; whoever runs me can give it to you with "
     "`discoclaw memory export`"

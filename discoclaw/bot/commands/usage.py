@@ -94,7 +94,7 @@ def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
 
 
 def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
-    """What else is to be said about the figures."""
+    """Notes about the figures."""
     yield from cautions(total)
     if not call.context.accounts.written:
         yield texts.NOT_WRITTEN
@@ -107,7 +107,7 @@ def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
 
 
 def _server(call: Call) -> Callable[[str], str]:
-    """What servers are called, as far as we are in them."""
+    """The names of servers, as far as we are in them."""
 
     def name(guild_id: str) -> str:
         guild = call.client.get_guild(int(guild_id))

@@ -73,7 +73,7 @@ def _last(call: Call) -> Shown | None:
 
 
 async def explained(call: Call, last: Shown, which: str) -> str:
-    """What an answer to somebody was based on."""
+    """The sources of an answer to somebody, in words."""
     view = await call.memory.view(call.subject, last.branch)
     answer = message_address(call.place.guild_id, call.place.channel_id, last.answer_id)
     lines = [f"For [{which}](<{answer}>) I had:"]
@@ -84,7 +84,7 @@ async def explained(call: Call, last: Shown, which: str) -> str:
 
 
 def _also(last: Shown) -> str:
-    """What an answer had besides memories."""
+    """The sources of an answer besides memories."""
     besides = ["this conversation's summary" if last.summary else "no summary"]
     besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
     return f"{', '.join(besides)}, and your message."

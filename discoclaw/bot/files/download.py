@@ -20,7 +20,7 @@ from discoclaw.http import Failed, content, within
 HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 WITHIN_S: Final = 30.0
 PASTE: Final = "message.txt"
-"""What Discord's app makes of a message that is too long: its text is talk, and has Discord's markup."""
+"""The file that Discord's app makes of a long message: its text is talk, and has Discord's markup."""
 _EXPIRED: Final = (403, 404)
 
 

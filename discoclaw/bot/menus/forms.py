@@ -8,7 +8,7 @@ from discoclaw.bot.presses import Outcome, Press, Presses
 
 
 class MenuForm(Opens, PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
-    """What was typed for a command. It is carried out as a slash command is, and answers as one."""
+    """Carries out a command with what was typed into its form. It answers as a slash command does."""
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         await presses.commands.filled(press, self.known["name"], self.known["message"], dict(self.values))

@@ -50,7 +50,7 @@ async def remember(call: Call, message: discord.Message) -> Answer:
 
 
 async def _text(call: Call, message: discord.Message) -> str:
-    """What a message says. Raises Refused if there is nothing to remember."""
+    """The text of a message. Raises Refused if there is nothing to remember."""
     client = call.client
     if client.user is not None and message.author.id == client.user.id:
         raise Refused(texts.MY_OWN)
@@ -76,7 +76,7 @@ def _check_consent(call: Call, message: discord.Message) -> None:
 
 
 def _reported(call: Call, message: discord.Message, text: str) -> str:
-    """What somebody else said, with who they are and where it was."""
+    """Somebody else's words, with who they are and where it was."""
     name = speaker(call.client.redactor.clean(message.author.display_name))
     if wire.is_webhook(message):
         name = f"A webhook called {name}"

@@ -94,7 +94,7 @@ def _value(admin: Admin, scope: Scope, row: Row) -> str:
 
 
 def _origin(admin: Admin, scope: Scope, row: Row) -> str:
-    """Where a value comes from."""
+    """The source of a value, in words."""
     effective = row.effective
     wider = "" if effective.scope == scope else ", for everywhere"
     if effective.source == "event":

@@ -1,4 +1,4 @@
-"""What is pressed, chosen and typed on the cards of `/settings`. All of it outlives a restart."""
+"""Buttons, menus and forms on the cards of `/settings`. All of them outlive a restart."""
 
 import logging
 import re

@@ -1,1 +1,1 @@
-"""What people read in Discord: texts made from values. Nothing here sends, asks or changes anything."""
+"""Texts for people in Discord, made from values. Nothing here sends, asks or changes anything."""

@@ -20,7 +20,7 @@ POINTS = (
 SHOW, ERASE = ("What you remember", "memory show"), ("Delete everything…", "memory erase")
 OPT_OUT = ("Stop remembering me…", "optout")
 ALL_COMMANDS = ("All commands", "memory help")
-"""What a button says, and what it opens: a command, or what is said to a request."""
+"""The label of a button, and what it opens: a command, or what is said to a request."""
 ABOUT = "I'm a bot you can talk to: mention me in a channel, or write me a direct message."
 HELP = (
     f"{ABOUT} I remember what you tell me about yourself, so you needn't say it twice. You can see it, "
@@ -41,7 +41,7 @@ REQUESTED: Mapping[str, tuple[str, Sequence[tuple[str, str]]]] = {
     ),
     "optin": ("Should I remember you again from now on?", (("Remember me again", "memory optin"),)),
 }
-"""What is said to a request in plain words, by its kind, and the buttons that do what it asks for."""
+"""The answer to a request in plain words, by its kind, and the buttons that do what it asks for."""
 
 
 def overview(catalogue: Catalogue) -> str:

@@ -1,4 +1,4 @@
-"""What people read about their history: what changed, what they said then, and where a memory comes from.
+"""Texts about a person's history: what changed, what they said then, and where a memory comes from.
 
 The same history as `show.text` has for the terminal, as lists that a phone can show, in the words that people
 know and with times that Discord renders. `in_private` means what it means there.
@@ -51,7 +51,7 @@ _BY = {
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
 _DID = {"merge": "merged", "cherry-pick": "copied", "undo": "took back", "restore": "went back"}
 _QUOTED = ("learned", "remembered", "corrected", "restored")
-"""What was done with words that may be said again."""
+"""Acts whose words may be said again."""
 _SETTLED = {
     "keep_old": "you kept the first, not",
     "use_new": "you chose",
@@ -77,7 +77,7 @@ _ANSWERED = {
 
 
 def log(history: History, *, branch: str | None, oneline: bool, limit: int | None, in_private: bool) -> str:
-    """What changed in a persona, newest first; `limit` is the most changes shown."""
+    """The changes of a persona, newest first; `limit` is the most changes shown."""
     records, earlier = shown.newest(history, branch, limit)
     secrets = shown.Secrets(history, in_private=in_private, branch=branch)
     done = teller(history, in_private=in_private, branch=branch)
@@ -142,7 +142,7 @@ def when(record: Commit | Ref) -> str:
 
 
 def made_by(commit: Commit) -> list[str]:
-    """Who made a change, if that is known."""
+    """The maker of a change, in words; none if unknown."""
     by = commit.metadata.get("by")
     if not isinstance(by, str):
         return []
@@ -150,7 +150,7 @@ def made_by(commit: Commit) -> list[str]:
 
 
 def turn(ref: Ref, *, in_private: bool) -> str:
-    """What happened to a persona."""
+    """A line about what happened to a persona."""
     persona = f"persona {name(ref.branch)}"
     if ref.action == "create":
         secret = ref.metadata.get("private") is True and not in_private
@@ -168,7 +168,7 @@ def _event(event: Event, secrets: shown.Secrets) -> str:
 
 
 def told(event: Event, secrets: shown.Secrets, target: str = "") -> str:
-    """What an event did: `remembered: “I like tea”`; with the id of its `target` where that is wanted."""
+    """An event in words: `remembered: “I like tea”`; with the id of its `target` where that is wanted."""
     marks = "" if event.sensitivity == "normal" else f" ({event.sensitivity})"
     words = secrets.instead(event) or _words(event, secrets)
     return f"{_verb(event)}{target}{marks}: {words}"
@@ -197,7 +197,7 @@ def _words(event: Event, secrets: shown.Secrets) -> str:
 
 
 def view(view: View, *, in_private: bool, hidden: Collection[str] = ()) -> str:
-    """What I remember at a point, newest first, then what was forgotten, then what is to be settled.
+    """The memories at a point, newest first, then the forgotten ones, then what is to be settled.
 
     `hidden` are ids of items that became private later.
     """
@@ -242,7 +242,7 @@ def changes(found: Sequence[ItemChange], *, in_private: bool, hidden: Collection
 
 
 def brought(done: MergeResult, *, in_private: bool) -> str:
-    """What an undo, a merge or a copied change did, and what is left to decide."""
+    """The result of an undo, a merge or a copied change, and what is left to decide."""
     read = replace(done, changes=(*map(_told, done.changes),), clashes=(*map(_told, done.clashes),))
     lines = shown.brought_lines(read, in_private=in_private)
     if done.commit is None:

@@ -27,12 +27,12 @@ def plain(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """What `plain` was given."""
+    """The text that `plain` was given."""
     return _ESCAPED.sub(r"\1", text)
 
 
 def opening(text: str, most: int = LONGEST) -> str:
-    """Like `words`, at the start of a line, where a mark would make it a heading, a quotation or a list."""
+    """A text as `words` at the start of a line, where marks would make it a heading, quotation or list."""
     return _OPENING.sub(r"\g<1>\\\g<2>", words(text, most))
 
 

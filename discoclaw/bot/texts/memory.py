@@ -1,4 +1,4 @@
-"""What people read about the memories they have now, and about what became of them."""
+"""Texts about the memories that people have now, and about what became of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ STOPS = {
     "extraction": ("learning from what you say", "DISCOCLAW_DURABLE_MODEL"),
     "summary": ("writing summaries", "DISCOCLAW_SUMMARY_MODEL"),
 }
-"""What is said of a purpose for which no model can be had, and which setting names that model."""
+"""The sentence about a purpose for which no model can be had, and the setting that names that model."""
 WHY = {ModelNotFound: "its server doesn't have it any more", ModelKeyRejected: "its server refuses my key"}
 ADMIN = "An admin has to look after that. What you say waits until then."
 SECRET = "\n(I left out what looks like a secret key.)"
@@ -47,7 +47,7 @@ def show(
     presumed: int = 0,
     notes: Sequence[str] = (),
 ) -> str:
-    """What a person may see of their memory here. `in_private`: nobody else reads the answer.
+    """The memories that a person may see here. `in_private`: nobody else reads the answer.
 
     `rebuilding`: the summary was lost. `persona` is named for somebody who has more than one. `presumed`: so
     many are private only because the file they came in with doesn't say otherwise. `notes` are said below.
@@ -100,7 +100,7 @@ def line_of(item: Item) -> str:
 
 
 def to_settle(view: View, visible: Sequence[Item], *, in_private: bool) -> list[str]:
-    """What contradicts a memory that is shown."""
+    """Lines about what contradicts a memory that is shown."""
     ids = {item.id for item in visible}
     lines = []
     for conflict in view.conflicts:
@@ -129,14 +129,14 @@ def halved(parts: Sequence[str]) -> str:
 
 
 def edited(before: Item, after: Item, *, shown: bool) -> str:
-    """What an edit did; without words if the item may not be `shown` here."""
+    """The result of an edit; without words if the item may not be `shown` here."""
     if not shown:
         return "Edited. It's private now."
     return f"Edited: {words(yours(before.text))} → {words(yours(after.text))}"
 
 
 def marked(items: Sequence[Item], secret: Sensitivity, *, by_id: bool = True) -> str:
-    """What was decided about where to use items, whose text is not repeated; `by_id` names them instead."""
+    """The decision about where to use items, whose text is not repeated; `by_id` names them instead."""
     where = "everywhere" if secret == "normal" else "in our DMs only"
     which = "that memory" if len(items) == 1 else f"these {count(len(items), 'memory')}"
     ids = ", ".join(short(item.id) for item in items)
@@ -148,7 +148,7 @@ def remembered(item: Item) -> str:
 
 
 def kept_private(item: Item, *, by_id: bool = True) -> str:
-    """What is said about a memory that is private: how to use it everywhere, by its id."""
+    """The note about a private memory: how to use it everywhere, by its id."""
     if item.facets.sensitivity == "normal":
         return ""
     if not by_id:
@@ -157,12 +157,12 @@ def kept_private(item: Item, *, by_id: bool = True) -> str:
 
 
 def personal_in_the_open(item: Item) -> str:
-    """What is said about a personal matter that somebody stated where others read it."""
+    """The note about a personal matter that somebody stated where others read it."""
     return f"\n(used in every channel; `!memory private {short(item.id)}` keeps it between us)"
 
 
 def presumed_private(number: int) -> str:
-    """What is said about memories that are private only because their file doesn't say that they are open."""
+    """The note about memories that are private only because their file doesn't say that they are open."""
     return (
         f"(From files that don't say where you said it: {count(number, 'memory')}, which I use in our DMs "
         "only; `!memory share imported` changes that)"
@@ -170,7 +170,7 @@ def presumed_private(number: int) -> str:
 
 
 def settled(before: str, conflict: Conflict, how: Resolution) -> str:
-    """What became of a conflict about an item that said `before`."""
+    """The outcome of a conflict about an item that said `before`."""
     old, new = said(yours(before)), said(yours(conflict.text))
     if how == "keep_old":
         return f"Settled: I keep {old}."
@@ -182,7 +182,7 @@ def settled(before: str, conflict: Conflict, how: Resolution) -> str:
 
 
 def erased(done: Erased, *, own: bool) -> str:
-    """What an erasing did, and what is still to come."""
+    """The result of an erasing, and what is still to come."""
     text = f"I erased everything I remembered about {'you' if own else 'them'}."
     if done.waiting:
         text = (

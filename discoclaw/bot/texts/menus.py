@@ -1,4 +1,4 @@
-"""What people read when they choose something in the menu of a message."""
+"""Texts for whoever chooses something in the menu of a message."""
 
 from collections.abc import Sequence
 

@@ -22,7 +22,7 @@ LEFT = "I changed nothing."
 NONE_OF_THESE = "None of these"
 
 _QUOTED = 200
-"""Of a memory in a question, in UTF-16 units."""
+"""Longest text of a memory in a question, in UTF-16 units."""
 _TYPED = 300
 _LISTED = 130
 _LOST = "-# It no longer says "
@@ -32,7 +32,7 @@ _FOR = re.compile(r"For “(.*)” I found")
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a command asks before it acts on a memory that was not named exactly."""
+    """The questions of a command before it acts on a memory that was not named exactly."""
 
     ask: str
     which: str
@@ -51,7 +51,7 @@ ACTS: Mapping[str, Act] = {
     ),
     "why": Act("Do you mean {it}?", "Which one do you mean?", "Yes", "No"),
 }
-"""By the command's name."""
+"""The questions of each command, by its name."""
 
 
 def one(verb: str, item: Item, *, new: str = "", hidden: int = 0) -> str:
@@ -105,18 +105,18 @@ def listed(
 
 
 def offered(verb: str, about: str, new: str) -> str:
-    """What stands beside the button that shows the list of what the model proposes to forget or change."""
+    """The text beside the button that lists what the model proposes to forget or change."""
     return f"For {said(about, _TYPED)} I found memories. {ACTS[verb].which}{_new(new)}"
 
 
 def typed_in(page: str) -> str:
-    """What was typed for the list of which this is a page."""
+    """The words typed for the list of which this is a page."""
     found = _FOR.search(page)
     return unmarked(found[1]) if found else ""
 
 
 def lost(text: str) -> str:
-    """What an edit leaves out, above the button that keeps it."""
+    """The text about what an edit leaves out, above the button that keeps it."""
     return f"{_LOST}{said(text)}."
 
 
@@ -151,7 +151,7 @@ def too_long(items: Sequence[Item]) -> str:
 
 
 def option(item: Item, number: int = 0) -> tuple[str, str]:
-    """What a menu says about a memory: its text, of a list with its number, and below it its id and kind."""
+    """A menu's option for a memory: its text, of a list with its number, and below it its id and kind."""
     secret = "" if item.facets.sensitivity == "normal" else f", {item.facets.sensitivity}"
     text = line(yours(item.text))
     label = clip(f"{number}. {text}" if number else text, MOST_LABEL) or "…"

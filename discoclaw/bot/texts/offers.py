@@ -1,4 +1,4 @@
-"""What I propose below an answer, each with a button."""
+"""Texts of proposals below an answer, each with a button."""
 
 from discoclaw.bot.texts.markup import NOTE, name
 

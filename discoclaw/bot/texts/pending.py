@@ -1,4 +1,4 @@
-"""What people read about what waits for their yes, and about what became of it."""
+"""Texts about what waits for a person's yes, and about what became of it."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ _LABEL = 100
 
 
 def shown(view: View, *, in_private: bool) -> list[Pending]:
-    """What is pending and may be quoted here, oldest first."""
+    """The pending proposals that may be quoted here, oldest first."""
     return [one for one in view.pending if in_private or _is_open(view, one)]
 
 
@@ -65,7 +65,7 @@ def asked(one: Pending, held: Item | None) -> str:
 
 
 def would(one: Pending, held: Item | None, room: int) -> str:
-    """What would happen with a yes: `remember “You like tea.”`. `held` is the item that it would change."""
+    """The effect of a yes: `remember “You like tea.”`. `held` is the item that it would change."""
     if not one.item.active:
         return f"forget {said(yours(one.text), room)}"
     if held is None or not held.active:
@@ -79,7 +79,7 @@ def label(number: int, one: Pending) -> str:
 
 
 def answered(items: Sequence[Item], *, yes: bool, in_private: bool) -> str:
-    """What became of what was answered, in small print."""
+    """The small print about proposals that were answered."""
     return "\n".join(NOTE + _became(item, yes=yes, in_private=in_private) for item in items)
 
 

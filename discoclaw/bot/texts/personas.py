@@ -1,4 +1,4 @@
-"""What people read about their personas, and the figures of their memory."""
+"""Texts about a person's personas, and the figures of their memory."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def personas(branches: Branches, counts: Mapping[str, int], *, in_private: bool)
 
 
 def always(name_: str) -> str:
-    """What is said where the place decides about the persona."""
+    """The answer where the place decides about the persona."""
     return f"This channel always uses the persona {name(name_)}."
 
 

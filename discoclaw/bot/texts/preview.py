@@ -1,4 +1,4 @@
-"""What people read of a preview: what the model would read about them in a place, and what it would not."""
+"""Texts of a preview: what the model would read about them in a place, and what it would not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,12 +48,12 @@ ALWAYS: Mapping[str, str] = {
     select.EVERYTHING: "you ask for everything",
     select.NEWER: "newer than one that fits",
 }
-"""What is said of a memory that no word of a message called for."""
+"""The reason shown for a memory that no word of a message called for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a preview says besides what is in the prompt.
+    """Facts that a preview says besides what is in the prompt.
 
     `left_out` are the person's other memories by reason. `elsewhere` is how many memories only the person's
     other personas have; `persona` is the one of the place, named only if there are others. `off` is switched
@@ -110,7 +110,7 @@ def counted(made: Preview, facts: Facts) -> str:
 
 
 def title(made: Preview) -> str:
-    """What it is about."""
+    """The title of a preview."""
     return f"What I could say about you in {_place(made.arrival.place)}"
 
 
@@ -121,12 +121,12 @@ def _under(made: Preview, facts: Facts) -> str:
 
 
 def warnings(made: Preview, facts: Facts) -> list[str]:
-    """What is to be known before all of it."""
+    """The warnings above a preview."""
     return [*([NOT_USED] if made.arrival.permission.opted_out else []), *_warnings(facts)]
 
 
 def small(made: Preview, facts: Facts) -> list[str]:
-    """What stands below the title of a card."""
+    """The small print below the title of a card."""
     under = _under(made, facts).lstrip(", ")
     return [*([under] if under else []), *warnings(made, facts)]
 
@@ -203,7 +203,7 @@ def _notes(made: Preview) -> str:
 
 
 def _shortened(made: Preview) -> str:
-    """What is left out because the model there reads little at once."""
+    """The sentence about what is left out because the model there reads little at once."""
     prompt, whole = made.ready.prompt, made.ready.prompt.whole
     if whole is None:
         return ""
@@ -219,7 +219,7 @@ def _shortened(made: Preview) -> str:
 
 
 def _person(made: Preview) -> str:
-    """What the model is told about the person and what is there for everybody."""
+    """The section about the person, and what is there for everybody."""
     _, *sender = made.ready.prompt.sender.splitlines()
     lines = ["**About you**", *map(plain, sender)]
     soul = made.ready.gathered.who.soul

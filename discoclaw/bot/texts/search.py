@@ -1,4 +1,4 @@
-"""What people read of a search in the archive."""
+"""Texts of a search in the archive."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ NOT_NOW = "I can't search the archive right now. Please try again in a while."
 
 
 def off(what: str) -> str:
-    """What is said where nothing is kept. `what` is the value that would change that."""
+    """The answer where nothing is kept. `what` is the value that would change that."""
     return (
         "Messages here aren't kept, so there is nothing to search. Whoever runs me can change that with "
         f"DISCOCLAW_AUTO_SAVE in `.env`: it takes {what}, or `all`."

@@ -22,7 +22,7 @@ NOBODY: dict[By, str] = {
     "channel": "direct messages, and what I do by myself",
     "server": "direct messages, and what I do by myself",
 }
-"""What groups are called that have no id."""
+"""Names of the groups that have no id."""
 KINDS: dict[By, str] = {
     "purpose": "by purpose",
     "model": "by model",

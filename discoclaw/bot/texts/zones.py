@@ -1,4 +1,4 @@
-"""What people read about their time zone."""
+"""Texts about a person's time zone."""
 
 from collections.abc import Sequence
 from datetime import UTC, timezone, tzinfo
@@ -45,7 +45,7 @@ def dropped(zone: tzinfo, now_ms: int, *, known: bool) -> str:
 
 
 def unknown(typed: str, near: Sequence[str]) -> str:
-    """What was typed names no zone, or several; `near` are those that it could mean."""
+    """The answer to a text that names no zone, or several; `near` are those that it could mean."""
     text = f"I don't know which time zone {said(typed, _TYPED)} is."
     if near:
         meant = " or ".join(f"`{name}`" for name in near)

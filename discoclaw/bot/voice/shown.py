@@ -90,7 +90,7 @@ def words_in(messages: Iterable[discord.Message], me: discord.abc.Snowflake | No
 
 
 def _beginning(words: str) -> str:
-    """As much as one message holds, up to a blank if there is one not far from the end."""
+    """The beginning that fits into one message, up to a blank if there is one not far from the end."""
     if utf16_length(_escaped(words)) <= PIECE:
         return words
     most = PIECE

@@ -60,7 +60,7 @@ NO_WORDS: Final = "I heard no words in that voice message. Please say it again, 
 NOT_LOADED: Final = "I couldn't load that voice message from Discord. Please send it again, or write it."
 
 _NOISE = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|<\|[^|]*\|>|♪")
-"""What servers write for what is no speech: `[BLANK_AUDIO]`, `(silence)`, `*music*`."""
+"""Marks that servers write for sounds that are no speech: `[BLANK_AUDIO]`, `(silence)`, `*music*`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ class Voices:
         self._tasks: set[asyncio.Task[object]] = set()
         self._under_way: set[int] = set()
         self._deleted: set[int] = set()
-        """Of those under way, the ones that were deleted meanwhile."""
+        """Messages under way that were deleted meanwhile."""
         self._told: dict[str, int] = {}
         """The day on which a conversation was told last that we can't listen, by session key."""
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
-        """Nothing to start: the first voice message starts the work."""
+        """Do nothing: the first voice message starts the work."""
 
     async def settle(self) -> None:
         """Wait until everything that was said is words."""
@@ -208,7 +208,7 @@ class Voices:
             self._failed = 0
 
     async def _words(self, transcriber: Transcriber, file: FileRef) -> str:
-        """What is said in a recording, without secrets. Raises TranscriptionError."""
+        """The words of a recording, without secrets. Raises TranscriptionError."""
         audio = await self._loaded(file)
         said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
         # What is cut off here may begin in the middle of a secret, so it is far behind what is taken.

@@ -21,7 +21,7 @@ SPOKEN = (
 )  # fmt: skip
 """The languages with function words; of equals the first counts."""
 ALSO = ("many", "hebrew", "korean")
-"""What has personal words and no function words; "many" are those that many languages share."""
+"""Languages with personal words and no function words; "many" are those that many languages share."""
 UNSPACED = ("chinese", "japanese", "thai")
 """Languages written without spaces: a personal word counts wherever it stands, and has no marks."""
 OPENLY = ("health", "family", "religion", "money", "whereabouts")

@@ -1,4 +1,4 @@
-"""What is in a backup: a tar file, compressed with gzip, of regular files in this order.
+"""The layout of a backup: a tar file, compressed with gzip, of regular files in this order.
 
     backup.json        {format, version, program, data, store, at}: read first, so that a newer format is
                        refused before anything else of it is looked at
@@ -53,7 +53,7 @@ _NAME = re.compile(rf"memory/((({_FOLDERS})/{_PART})|{_TOP})|{'|'.join(map(re.es
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What made a backup: the program's version, the version of its data, the store, and when (ms)."""
+    """The origin of a backup: the program's version, the version of its data, the store, and when (ms)."""
 
     program: str
     data: int

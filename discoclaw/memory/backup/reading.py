@@ -71,7 +71,7 @@ def read_file(path: Path, sink: Sink | None = None) -> Contents:
 
 
 def read(file: BinaryIO, name: str, sink: Sink | None = None) -> Contents:
-    """The same for an open file. Raises OSError too."""
+    """Verify a backup in an open file, as `read_file` does. Raises OSError too."""
     try:
         return _Reading(file, sink).contents()
     except NewerSchema as newer:
@@ -191,7 +191,7 @@ class _Reading:
 
 
 class _Bounded(gzip.GzipFile):
-    """What is unpacked, but no more than there is `room` for: a header may say that it has any length."""
+    """A gzip file that unpacks no more than there is `room` for: a header may say that it has any length."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(fileobj=file, mode="rb")

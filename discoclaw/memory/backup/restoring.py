@@ -38,15 +38,15 @@ from discoclaw.memory.stores import Disks, bring_decisions
 from discoclaw.memory.subjects.inspect import unfinished
 
 KEPT, WHY = "old", "before-restore"
-"""What the folder with the old files is called, before its date; it is a data folder."""
+"""The name of the folder with the old files, before its date; it is a data folder."""
 _OURS = frozenset({".lock", ".holder", ".config.lock"})
-"""What belongs to whoever has the folder."""
+"""Files that belong to the process that has the folder."""
 _BESIDE = frozenset(
     {*_OURS, TABLES, upgrades.FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
 )
-"""What lies beside the texts of a store."""
+"""Files and folders beside the texts of a store."""
 _DECIDED = frozenset({tombstones.FILE, tombstones.KEY, choices.FILE, upgrades.FILE})
-"""What may lie in a target that has no memory: it is kept, or united with what comes."""
+"""Files that a target without memory may have: they are kept, or united with what comes."""
 _ID = re.compile(rb"(?<![0-9])[0-9]{5,20}(?![0-9])")
 _AT_ONCE, _LONGEST_ID = 1 << 20, 20
 
@@ -56,7 +56,7 @@ Erase = Callable[[Path, Sequence[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a backup is restored to: the data folder, and its stores."""
+    """The target of a restore: the data folder, and its stores."""
 
     data: Path
     disks: Disks
@@ -64,7 +64,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did. `kept` is where the old files are; None if there were none.
+    """The result of a restore. `kept` is where the old files are; None if there were none.
 
     `erased` counts who was left out because they were erased here, `left_out` are sentences about the rest.
     """
@@ -148,7 +148,7 @@ def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now
 
 
 def _memory_in(target: Target, contents: Contents) -> Iterator[Path]:
-    """What in the target a restore would replace. Raises OSError."""
+    """Files in the target that a restore would replace. Raises OSError."""
     root = target.disks.root
     for name in sorted(os.listdir(root)) if root.is_dir() else ():
         path = root / name
@@ -235,7 +235,7 @@ def _takes(used: Disk, tables: Path) -> bool:
 
 
 def _texts(root: Path, without: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
-    """What was unpacked and lies in a store, by its names there."""
+    """The unpacked texts that lie in a store, by their names there."""
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         if path.is_file() and name not in without and name.partition("/")[0] not in _BESIDE:
@@ -268,7 +268,7 @@ def _places(root: Path, disks: Disks) -> dict[str, Path]:
 
 
 def _new(made: Path, data: Path, disks: Disks) -> Iterator[swap.Move]:
-    """What was prepared, and where it belongs; in a database only what lies beside it."""
+    """Moves of what was prepared to where it belongs; in a database only what lies beside it."""
     root, places = data / "memory", _places(disks.root, disks)
     for path in sorted((made / "memory").iterdir()):
         if path.name in _OURS or (isinstance(disks.used, Fillable) and path.name not in _BESIDE):

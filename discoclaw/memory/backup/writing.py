@@ -59,18 +59,18 @@ TIMES = 5
 WAIT_S, LOOK_S = 20.0, 0.2
 """How long it waits for an erasing to end, and how often it looks."""
 PACKED = 4
-"""What is packed is at most this part of what it was, for the space that has to be free. Ledgers: a tenth."""
+"""Packed, a file is at most this part of its size, for the space that has to be free. Ledgers: a tenth."""
 LEVEL = 6
 _ELSEWHERE = frozenset(
     {*layout.FOLDERS, CHOICES, "archive.sqlite", "outbox", upgrades.FILE}
     | {f"{name}{end}" for name in ("archive.sqlite", SQLITE) for end in ("", *database.BESIDE)}
 )
-"""What is written by other means than as a text of a store, or is of a store that isn't used."""
+"""Names that are written by other means than as a text of a store, or are of a store that isn't used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is backed up: the store, the data folder around it, and a folder for temporary copies."""
+    """The source of a backup: the store, the data folder around it, and a folder for temporary copies."""
 
     disk: Disk
     data: Path

@@ -1,1 +1,1 @@
-"""What is stored about conversations: rolling summaries, when one was cleared, cached answers."""
+"""The store of conversations: rolling summaries, when one was cleared, cached answers."""

@@ -1,4 +1,4 @@
-"""Where the inboxes lie in a store that several processes share: one text for each of Discord's shards.
+"""The inboxes in a store that several processes share: one text for each of Discord's shards.
 
     cursors/inbox:<generation>:<shard>         the conversations of a shard
     cursors/inbox:<generation>:<shard>_recent  those that changed since, as they are now

@@ -78,7 +78,7 @@ class Inboxes(PersonalData, Listener):
         self._lines: dict[str, str] = {}
         """Conversations as they are on disk, by session key, until they change."""
         self._texts: dict[str, InTwo] = {}
-        """By the name of the first of the two cursors in which conversations lie."""
+        """The texts of conversations, by the name of the first of the two cursors in which they lie."""
         self._begin(filled=False)
         self._worker = Worker("inboxes", self._write, retry_s=_SHARED_RETRY_S if shared else RETRY_S)
 
@@ -193,7 +193,7 @@ class Inboxes(PersonalData, Listener):
         return inbox is not None and inbox.behind
 
     def has_gap(self, session_key: str, place: Place) -> bool:
-        """The same for a conversation in which nothing was heard yet, maybe."""
+        """Whether a conversation has a gap, which may be one in which nothing was heard yet."""
         known = session_key in self._inboxes
         return self.is_behind(session_key) if known else self.since(place.guild_id) > 0
 
@@ -393,7 +393,7 @@ class Inboxes(PersonalData, Listener):
         self._unwritten[name] = self._unwritten.get(name, 0) - unwritten
 
     def _rendered(self, name: str, session_keys: Iterable[str]) -> bytes:
-        """Those of the conversations that belong in a cursor and may be on disk."""
+        """A cursor's text: those of the conversations that belong in it and may be on disk."""
         known = ((key, self._inboxes[key]) for key in session_keys if key in self._inboxes)
         ours = [key for key, one in known if self._name_of(one) == name and self._may_keep(key)]
         return "\n".join(("{", ",\n".join(map(self._line, ours)), "}\n")).encode()

@@ -105,7 +105,7 @@ class Responses(PersonalData):
         self._consent = consent
         self._swept: int | None = None
         self._taken_back: list[Withdrawal] = []
-        """What was taken back so recently that an answer from before could still arrive."""
+        """Withdrawals so recent that an answer from before could still arrive."""
         self._disk = threading.Lock()  # for all work on files; taken before the other lock
         self._ram = threading.Lock()  # never held during disk access
         self._shelves: IdleMap[_SubjectAnswers] = IdleMap(

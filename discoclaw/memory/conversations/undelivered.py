@@ -66,12 +66,12 @@ class Kept:
         return withdrawal.covers(self.said, in_private=self.private)
 
     def as_json(self) -> dict[str, Any]:
-        """What is written down."""
+        """The answer as it is stored."""
         return asdict(replace(self, then=None))
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self | None:
-        """What was written down; None if it is damaged, and then its question is answered again."""
+        """The answer that was stored; None if it is damaged, and then its question is answered again."""
         try:
             held = Held(**{**value["held"], "shown": tuple(value["held"]["shown"])})
             return cls(**{**value, "held": held, "ids": tuple(value["ids"])})
@@ -168,7 +168,7 @@ class Undelivered(PersonalData):
         return Withdrawn(answers=len(gone))
 
     def _on_disk(self) -> dict[str, Kept]:
-        """What is on disk, by the names of the cursors. Blocking. Raises OSError."""
+        """The answers on disk, by the names of the cursors. Blocking. Raises OSError."""
         folder = self._cursors.documents
         files = [file for file in json_names(folder) if file.startswith(_PREFIX)]
         found = [Kept.of_json(read_surely(folder, file)) for file in files]

@@ -141,7 +141,7 @@ class SummaryWithdrawal(PersonalData):
 
 
 def _left_of(text: str, withdrawal: Withdrawal) -> str:
-    """What a withdrawal leaves of a summary that rests on what it names."""
+    """The rest of a summary after a withdrawal of what it rests on."""
     if withdrawal.everything or not withdrawal.words:
         return ""
     return struck(text, withdrawal.words)

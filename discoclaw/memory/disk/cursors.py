@@ -44,7 +44,7 @@ class Cursors(Listener):
         self.erasings = 0
         """How many erasings there were: a value read before one may be outdated."""
         self._renewals = 0
-        """The same for what other processes wrote."""
+        """How often what other processes wrote was dropped: a value read before it may be outdated."""
 
     def in_ram(self, name: str) -> Mapping[str, object] | None:
         """The cursor if it was read before; None if it has to be read."""
@@ -228,7 +228,7 @@ def read(folder: Documents, name: str) -> Mapping[str, object]:
 
 
 def read_surely(folder: Documents, name: str) -> Mapping[str, object]:
-    """The same, unless the store cannot be reached: nobody knows then what is in it. Raises OSError."""
+    """The cursor in a text; empty if there is none. Raises OSError if it can't be read. Blocking."""
     try:
         return parsed(folder.read(name))
     except (FileNotFoundError, Linked):

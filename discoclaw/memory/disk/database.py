@@ -24,7 +24,7 @@ T = TypeVar("T")
 BUSY_S = 5.0
 """How long another program may lock a file before that is an error."""
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What a statement may raise; a UnicodeDecodeError replaces SQLite's if its message quotes a damaged file."""
+"""Errors of a statement; a UnicodeDecodeError replaces SQLite's if its message quotes a damaged file."""
 BESIDE = ("-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite puts beside a database."""
 
@@ -238,7 +238,7 @@ def explained(error: BaseException) -> str:
 
 
 def placeholders(values: Sized) -> str:
-    """As many placeholders as there are values, for `IN (…)`."""
+    """A placeholder for each value, for `IN (…)`."""
     return ", ".join("?" * len(values))
 
 

@@ -1,4 +1,4 @@
-"""What a store that several processes share asks before it commits: may this process write, and this task?
+"""The question of a shared store before it commits: may this process write, and this task?
 
     Presence  what one process is to the store: its epoch, and until when the others count on it
     Fence     a lease that a task writes under
@@ -22,7 +22,7 @@ def seconds() -> float:
 
 @dataclass(eq=False, slots=True)
 class Presence:
-    """What one process is to its store. Epoch 0, before it is registered, is always in touch."""
+    """The presence of one process in its store. Epoch 0, before it is registered, is always in touch."""
 
     epoch: int = 0
     until: float = field(default=float("inf"))

@@ -1,4 +1,4 @@
-"""What processes that share a store tell each other through it, and the port to the rows with which they do.
+"""Messages of processes that share a store to each other, and the port to the rows with which they do.
 
 A *position* is one in the list of changes: whoever stands there has let go of all that was changed before.
 Everything blocks, and raises OSError.
@@ -12,7 +12,7 @@ SHARDS: Final = "shard/"
 
 
 class Member(NamedTuple):
-    """What a process says about itself when it registers."""
+    """A process as it registers."""
 
     kind: str
     """"bot", or "tool" for a command of the terminal."""
@@ -36,7 +36,7 @@ class Entered(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a process tells the others each time it renews itself.
+    """The state that a process tells the others each time it renews itself.
 
     It has let go of all that transactions below `position` changed; `fed` is the database's time of the
     reading that said so (seconds). `waits` are the leases it waits for.
@@ -121,7 +121,7 @@ class Rows(Protocol):
         ...
 
     def page(self, epoch: int, position: int) -> Page:
-        """What other processes changed since a position."""
+        """The changes of other processes since a position."""
         ...
 
     def prune(self) -> int:

@@ -1,4 +1,4 @@
-"""Where memory lies: the narrow port through which this room touches a store.
+"""The place of memory: the narrow port through which this room touches a store.
 
     Log        the lines of one ledger: read whole, appended to behind a known length
     Ledgers    the logs of all subjects
@@ -56,7 +56,7 @@ class Head(NamedTuple):
         return self.size >= other.size and (self.generation == other.generation or not other.size)
 
     def as_json(self) -> JsonValue:
-        """What a cursor keeps to see that a log changed; 0 for an empty one."""
+        """The head as a cursor keeps it to see that a log changed; 0 for an empty one."""
         return [self.size, self.generation] if self.generation and self.size else self.size
 
 
@@ -205,7 +205,7 @@ class Disk(Protocol):
 
     @property
     def in_touch(self) -> bool:
-        """As `Documents.in_touch`."""
+        """Whether what was read before is still true, as `Documents.in_touch` says."""
         ...
 
     @property
@@ -232,7 +232,7 @@ class Disk(Protocol):
         ...
 
     def check(self) -> str | None:
-        """What is wrong with the store as a whole, and the way out; None if it is sound or does not exist."""
+        """The fault of the store as a whole, and the way out; None if it is sound or does not exist."""
         ...
 
     def rescue(self, stamp: str) -> list[str]:
@@ -282,7 +282,7 @@ class Tabled(Fillable, Protocol):
         ...
 
     def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
-        """As `Fillable.fill`; `tables` are the files of all tables, by the names of these."""
+        """Write texts as `Fillable.fill`, and `tables`, the files of all tables by the names of these."""
         ...
 
 

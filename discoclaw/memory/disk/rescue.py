@@ -24,7 +24,7 @@ _LEAST_ROW = 20
 
 @dataclass(slots=True)
 class Saved:
-    """What could be read: logs and documents by name. `missing`: some places could not be read."""
+    """The part that could be read: logs and documents by name. `missing`: some places could not be read."""
 
     logs: dict[str, bytes] = field(default_factory=dict)
     documents: dict[str, bytes] = field(default_factory=dict)

@@ -100,7 +100,7 @@ class SqliteDisk:
         return f"{self.file} is damaged ({'; '.join(damage)}); {rows.WAY_OUT}"
 
     def _found(self, *, alone: bool = False) -> bytes:
-        """What SQLite's check of the whole file says. Raises sqlite3.Error."""
+        """The result of SQLite's check of the whole file. Raises sqlite3.Error."""
         try:
             with closing(database.look(self.file, as_bytes=True, alone=alone)) as db:
                 (found,) = db.execute("PRAGMA quick_check(1)").fetchone()

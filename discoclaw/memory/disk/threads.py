@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""As many as in Python's own pool on a large machine; more would only wait for the same disk."""
+"""Threads at once: like Python's own pool on a large machine; more would wait for the same disk."""
 MOST = 1_000
 """All threads, including those that hang. Their callers' locks allow about one for each file that hangs."""
 HANGS_S = 0.5
@@ -83,7 +83,7 @@ class Threads(Executor):
     # ------------------------------------------------------------------ what is under way
 
     def running(self, for_s: float = 0.0) -> list[str]:
-        """What has been running for at least this long, oldest first, each with its time."""
+        """Calls that have been running for at least so many seconds, oldest first, each with its time."""
         now = time.monotonic()
         with self._changed:
             calls = [(call.name, now - call.began) for call in self._running]
@@ -169,7 +169,7 @@ def _name_of(work: Any, args: tuple[Any, ...]) -> str:
 
 
 def running(for_s: float = 0.0) -> list[str]:
-    """What has been running in any of these threads for at least this long, each with its time."""
+    """Calls in any of these threads that have been running for at least so many seconds, with their times."""
     return [call for threads in list(_all) for call in threads.running(for_s)]
 
 

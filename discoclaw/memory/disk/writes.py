@@ -76,4 +76,4 @@ def _reason(error: OSError) -> str:
 
 
 WRITES = Writes()
-"""Those of this process, whichever store it has."""
+"""The writes of this process, whichever store it has."""

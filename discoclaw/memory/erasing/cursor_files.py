@@ -128,7 +128,7 @@ def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> 
 
 
 def _rest(value: object, theirs: Collection[str]) -> object:
-    """What is left of a part of a cursor: of the subjects in a list, or of a map by subject."""
+    """The rest of a part of a cursor: of the subjects in a list, or of a map by subject."""
     if isinstance(value, dict):
         return {key: _rest(one, theirs) for key, one in value.items() if key not in theirs}
     if isinstance(value, list):

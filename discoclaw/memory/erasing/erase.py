@@ -46,7 +46,7 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 log = logging.getLogger(__name__)
 
 LEASE: Final = "erasing"
-"""What a process has while it erases. It is taken before any lock, since the others may need theirs."""
+"""The lease of a process while it erases. It is taken before any lock, since the others may need theirs."""
 OTHERS_S: Final = 10.0
 """The longest that an erasing waits for other processes at a time: twice as long as a dead one counts."""
 

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 INDEX: Final = "groups-index"
 OF_PERSON: Final = "groups-of-"
 MANY: Final = 1_000
-"""So many ledgers of people that changed are worth writing the index for."""
+"""How many changed ledgers of people are worth writing the index for."""
 _JSON: Final = ".json"
 
 
@@ -50,7 +50,7 @@ class GroupIndex:
         return self.recorded(user) | self._in_files(user)
 
     def recorded(self, user: str) -> set[str]:
-        """The same for what is recorded, which leaves out where they only were members."""
+        """The groups recorded as having something of a person, without those where they only were members."""
         known = self._index()
         found = self._bring(known, user)
         if "mark" in known:  # else everything was read just now

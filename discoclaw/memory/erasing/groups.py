@@ -33,7 +33,7 @@ _LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-
 
 
 class GroupRecords(PersonalData):
-    """What the groups of one store have about a person; `snapshots` lie beside all stores."""
+    """Records about people in the groups of one store; `snapshots` lie beside all stores."""
 
     name = "group records"
 

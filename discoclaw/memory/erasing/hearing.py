@@ -1,4 +1,4 @@
-"""What a process does about an erasing that another one carries out: it drops what only it has.
+"""Hears of erasings that another process carries out, and drops what only this process has.
 
 It hears of the intent twice. First it says which conversations it knows to have words of the person, drops
 them from RAM and from this machine, and waits until what is being written is done. When the files are gone,

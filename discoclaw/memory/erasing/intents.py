@@ -76,7 +76,7 @@ class Intents:
         return _intent(subject, cursors.parsed(content), None)
 
     def read_again(self, subject: str) -> Intent | None:
-        """The same. Raises MemoryFault."""
+        """The intent of a subject, as `now`, which may have changed since. Raises MemoryFault."""
         try:
             return self.now(subject)
         except OSError as error:

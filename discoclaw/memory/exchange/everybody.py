@@ -4,7 +4,7 @@
     people/<subject>/      objects, or people/<subject>.json with its history
     rolling/, cursors/     the same files as in a store of plain files
     tools/, clears.jsonl, usage/   the same (see `logs`)
-    profiles/, groups/     the same (see `profiles`)
+    profiles/, groups/     the same (see `write_profiles`)
     choices.json, tombstones.jsonl, tombstone.key
 
 A history is restored record by record, so ledgers and durable files get the same bytes as before, unless
@@ -255,8 +255,7 @@ def _without_erased(value: Mapping[str, Any], exported_at: int, erased_at: Erase
     }
 
 
-# ----------------------------------------------------------------------
-# Profiles of people and of groups in the folder of a whole store (see `everybody`), written and read.
+# ---------------------------------------------------------------------- profiles
 
 _JSON = ".json"
 

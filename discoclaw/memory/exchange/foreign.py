@@ -37,7 +37,7 @@ _TEXTS = ("event_type", "subject", "predicate", "object", "timestamp")
 _OPTIONAL = {"source": "manual", "evidence": "", "sensitivity": "normal"}
 NO_SOURCES = "the file has no kinds and no sources, so each memory comes in as a fact that was stated"
 LEDGER = "ledger/"
-"""Where nanobot's own store has its objects."""
+"""The folder in which nanobot's own store has its objects."""
 _HEAD_START = "ref: refs/heads/"
 
 

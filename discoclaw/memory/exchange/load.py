@@ -1,7 +1,8 @@
 """Recognises what a file or folder is, and reads it: our exports, objects, files of other programs.
 
 Everything is checked here, before anything is written. A file that cannot be trusted as a whole is Refused;
-single bad memories are rejected by name. Blocking. Independent of the memory that they are imported into.
+single bad memories, in a `memories.json` or a durable file, are rejected by name. Blocking. Independent of
+the memory that they are imported into.
 """
 
 import re
@@ -200,8 +201,7 @@ def _current(name: str, value: Mapping[str, Any]) -> str | None:
     return next((str(one.get("name")) for one in branches if one.get("current") is True), None)
 
 
-# ----------------------------------------------------------------------
-# Reads single memories: the entries of a `memories.json`, and durable files. Each is checked by itself.
+# ---------------------------------------------------------------------- single memories
 
 _LONGEST_WORD = 200
 
@@ -251,7 +251,7 @@ def read_durable(name: str, content: bytes, value: Any, redactor: Redactor) -> I
 
 
 def without_secrets(name: str, found: Items, redactor: Redactor) -> Items:
-    """The same memories without secrets."""
+    """The memories of a file, with secrets redacted; those that become invalid by that are rejected."""
     items: list[Item] = []
     rejected, redacted = list(found.rejected), 0
     for one in found.items:

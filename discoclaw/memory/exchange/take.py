@@ -1,4 +1,4 @@
-"""What an import adds to a memory: records for the store to append, and a report about them.
+"""The additions of an import to a memory: records for the store to append, and a report about them.
 
 The import of a history is a union: unknown records are added, and none is removed. Memories without a history
 become one commit on the current branch, under the rules of drafts: existing items stay as they are, and where
@@ -94,7 +94,7 @@ def records_for(
 def united(
     content: Records, history: History, *, now_ms: int, max_items: int, erased_at: int = -1
 ) -> tuple[list[Record], Report]:
-    """Like `records_for`, for the records of another replica, which are not searched for secrets.
+    """Return what `records_for` does, for records of another replica, which are not searched for secrets.
 
     Without an existing history they are added as they are, ordered by time, after the records that stand for
     what was erased. Raises Refused.
@@ -327,8 +327,7 @@ def _left_out(item: Item, why: str) -> str:
     return f"{item.id} (“{item.text[:60]}”): {why}"
 
 
-# ----------------------------------------------------------------------
-# Which memories of a file collide with one that is remembered already, or with another of the file. Pure.
+# ---------------------------------------------------------------------- collisions
 
 
 def known_and_new(
@@ -371,7 +370,7 @@ class _Places:
 
     @staticmethod
     def _places(item: Item) -> Sequence[tuple[str, str]]:
-        """By id, by key, and by text."""
+        """The places of an item: its id, its key, and its text."""
         key = item.facets.key if item.active else None
         keyed = [("key", key)] if key is not None else []
         return [("id", item.id), *keyed, (item.kind, normalise(item.text))]

@@ -142,7 +142,7 @@ _BROKEN = (
     NotImplementedError,
     RuntimeError,
 )
-"""What Python's zipfile raises for a file that is damaged, or built to do damage."""
+"""Errors that Python's zipfile raises for a file that is damaged, or built to do damage."""
 
 
 class Zip:

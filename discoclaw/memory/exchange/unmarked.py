@@ -1,4 +1,4 @@
-"""What may have been said in private, because a file says neither how private it is nor where it was said.
+"""What may be private, because a file says neither how private it is nor where it was said.
 
 Whether it then is private is decided by DISCOCLAW_DM_PRIVACY, as for what the bot learns in private itself.
 """
@@ -29,7 +29,7 @@ def as_private(item: Item, rule: DmPrivacy) -> Item:
 
 
 def with_private(content: Records, rule: DmPrivacy) -> Records:
-    """The same history; events that don't say how private they are become as private as the rule makes them.
+    """A history whose events are as private as the rule makes them, where they don't say it themselves.
 
     The ids of events and commits stay: the sensitivity of an event counts only for its hash.
     """

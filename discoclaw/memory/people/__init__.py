@@ -1,1 +1,1 @@
-"""What is stored about people and channels beside their ledgers: profiles, choices, tool calls, last use."""
+"""The store of people and channels beside their ledgers: profiles, choices, tool calls, last use."""

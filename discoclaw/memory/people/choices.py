@@ -131,7 +131,7 @@ Chooses = Callable[[Chosen], Chosen]
 
 
 class Kept(Protocol):
-    """Where choices lie. Everything blocks, and raises MemoryFault for what cannot be understood."""
+    """The choices of a store. Everything blocks, and raises MemoryFault for what cannot be understood."""
 
     def read(self, user_ids: Collection[str] | None = None) -> dict[str, Chosen] | None:
         """The choices of these people, or of all, by user id; None if nobody ever chose anything."""
@@ -146,7 +146,7 @@ class Kept(Protocol):
 
 
 def kept(disk: Disk) -> Kept:
-    """Where the choices of a store lie."""
+    """The place where the choices of a store lie."""
     return _Rows(disk.documents(CHOICES)) if disk.shared else _OneText(disk.documents(""))
 
 

@@ -20,7 +20,7 @@ Texts = Sequence[tuple[Part, str]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a group's memory says and the place may see, oldest first.
+    """The items of a group's memory that the place may see, oldest first.
 
     `people` are the user ids of everybody whose words the whole memory rests on, visible here or not.
     `erasings` counts the erasings since the start, up to that moment.

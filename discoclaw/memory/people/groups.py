@@ -40,8 +40,12 @@ from discoclaw.memory.people.groups_withdrawn import MESSAGES, GroupWithdrawal
 from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
 
-# ----------------------------------------------------------------------
-# One group in RAM: its file as it was read, and what was seen since. Knows nothing about files.
+log = logging.getLogger(__name__)
+
+PAUSE_MS = 60_000
+"""The shortest time between two writes that only update who spoke last in a crowded channel."""
+MOST_TRIES = 3
+WHY = "learned from talk"
 
 
 @dataclass(slots=True)
@@ -69,14 +73,6 @@ def trimmed(members: dict[str, str]) -> bool:
     while len(members) > MOST_MEMBERS:
         del members[next(iter(members))]
     return crowded
-
-
-log = logging.getLogger(__name__)
-
-PAUSE_MS = 60_000
-"""The shortest time between two writes that only update who spoke last in a crowded channel."""
-MOST_TRIES = 3
-WHY = "learned from talk"
 
 
 class _Moved(Exception):
@@ -183,7 +179,7 @@ class Groups(Records):
     # ------------------------------------------------------------------ learning
 
     async def known(self, place: Place) -> Known | None:
-        """What the memory of a place's group says already; None if the bot must not learn there.
+        """The memory of a place's group so far; None if the bot must not learn there.
 
         That applies to a DM, and to a thread that only some may read: what is said there is not for everybody
         in the channel. Raises MemoryFault.

@@ -34,7 +34,7 @@ class GroupWithdrawal(PersonalData):
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._taken_back: list[Withdrawal] = []
-        """What was taken back but is not removed yet."""
+        """Withdrawals that are not removed yet."""
 
     def left(self, view: View) -> View:
         """A group's view without what is about to be removed from it."""

@@ -29,7 +29,7 @@ MOST_BYTES: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What a ledger of so many bytes adds up to."""
+    """The sums of a ledger of so many bytes."""
 
     size: int
     memories: int
@@ -91,7 +91,7 @@ class KnownPeople(PersonalData):
         )
 
     def _counts(self, subject: str, size: int) -> _Counts | None:
-        """What a ledger adds up to; None if it is too large to be read for that."""
+        """The sums of a ledger; None if it is too large to be read for that."""
         known = self._kept.get(subject)
         if known is not None and known.size == size:
             return known

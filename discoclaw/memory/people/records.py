@@ -86,7 +86,7 @@ class Records(PersonalData, Listener, ABC):
         return await in_thread(self.documents.change, name, work) == content
 
     async def _read_file(self, name: str, parse: Callable[[object], T]) -> tuple[T | None, bytes]:
-        """What `read` returns. Raises MemoryFault."""
+        """The result of `read`. Raises MemoryFault."""
         try:
             return await in_thread(read, self.documents, name, parse, what=self._what, now_ms=self._clock())
         except OSError as error:

@@ -59,7 +59,7 @@ class Numbered(Ledgers, Listener):
             self._noted.append(subject)
 
     def since(self, mark: Mark) -> tuple[list[str], Mark]:
-        """As in the port, but at most `MOST_AT_ONCE`. While nothing can be saved: all, and the same mark."""
+        """At most `MOST_AT_ONCE` changed subjects, and the next mark; all and `mark` if none can be saved."""
         with self._lock:
             self._number(self._moved() if self._store else self._first())
             if isinstance(mark, dict):  # of an earlier version: the sizes of all
@@ -91,7 +91,7 @@ class Numbered(Ledgers, Listener):
         return gone + [one for one in listed.items() if self._known.get(one[0], (-1, 0))[0] != one[1]]
 
     def _moved(self) -> list[tuple[str, int]]:
-        """What was recorded since the last answer, with its size, without what was erased."""
+        """Subjects recorded since the last answer, with their sizes, without those that were erased."""
         noted = self._noted.copy()
         moved = {one: self.log(one).size() for one in noted}
         for _ in noted:

@@ -92,7 +92,7 @@ def render(view: View) -> bytes:
 
 
 def _item_text(item: Item) -> bytes:
-    """What `json.dumps` with an indent of two writes, in half its time: it does not indent in C."""
+    """The text that `json.dumps` writes with an indent of two, in half its time: it does not indent in C."""
     lines = [f'"{name}": {_value_text(value)}' for name, value in item.to_json().items()]
     return _block("{", lines, "}", "    ").encode("utf-8")
 
@@ -169,6 +169,6 @@ def _no_number(text: str) -> float:
 
 
 def _author(item: Item, source: object) -> Author:
-    """Who stated an item: the person, if they typed it, or a model that concluded it."""
+    """The author of an item: the person, if they typed it, or a model that concluded it."""
     told = source if isinstance(source, Mapping) else {"type": "manual"}
     return "stated" if item.source == MANUAL and told.get("type", "manual") == "manual" else "inferred"

@@ -65,7 +65,7 @@ class SubjectEraser(Listener):
         self._processes = processes
         self._clock = clock
         self._ours: set[str] = set()
-        """What this process is erasing."""
+        """Subjects that this process is erasing."""
         self._rest = Worker("erasings", self._finish, retry_s=RETRY_S, longest_s=RETRY_S)
         self._runs = False
 

@@ -21,7 +21,7 @@ from discoclaw.work import RETRY_S, Worker
 log = logging.getLogger(__name__)
 
 _MORE = ""
-"""What is queued behind subjects that were found, so that the next ones are looked for even if all failed."""
+"""The key queued behind subjects that were found, so that the next ones are looked for even if all failed."""
 
 Mirror = Callable[[str], Awaitable[None]]
 """Updates the mirror of one subject; raises if that fails."""
@@ -156,7 +156,7 @@ class Follower(Listener):
         return cursor == await self._cursors.get(self._name) or await self._cursors.update(self._name, noted)
 
     def _look(self, todo: Iterable[str]) -> tuple[list[str], Mapping[str, Head], Mark]:
-        """What changed since the mark, the heads of that and of what is to do, and the next mark."""
+        """The subjects that changed since the mark, heads of these and of those to do, and the next mark."""
         changed, present = self._ledgers.since(self._mark)
         return changed, {one: self._head(one) for one in {*changed, *todo}}, present
 

@@ -39,7 +39,7 @@ def pictured(records: Sequence[Record], file: DurableFile, content: bytes) -> tu
 
 
 def base_of(found: tuple[View, str] | None, branches: Branches) -> tuple[View, str]:
-    """What a file is compared with, and the branch that an edit of it belongs to.
+    """The view to compare a file with, and the branch that an edit of it belongs to.
 
     A file that shows no state we know may be damaged or somebody else's. What it lacks counts as unknown to
     its writer, so it forgets nothing.
@@ -59,7 +59,7 @@ def edit_of(
     max_items: int,
     rule: DmPrivacy = "balanced",
 ) -> Commit | None:
-    """What a person changed between `base` and a file, as the next commit of a branch that shows `current`.
+    """The changes of a person between `base` and a file, as the next commit of a branch showing `current`.
 
     None if nothing: the file is merely an older state. A `foreign` one was not written here; `rule` is
     DISCOCLAW_DM_PRIVACY. A file with a mistake in it changes and adds, but forgets nothing.
@@ -82,7 +82,7 @@ def edit_of(
 
 
 def file_alone(file: DurableFile, known: View) -> View:
-    """What a file says when its ledger is damaged and only `known` is left of it.
+    """The view of a file whose ledger is damaged, so that only `known` is left of it.
 
     The file does not mark privacy, so items that are not known are private.
     """

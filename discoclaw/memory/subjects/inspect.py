@@ -193,7 +193,7 @@ def _held(disk: Disk, subject: str) -> Inspection:
 
 
 def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
-    """What is wrong with a durable file, and what the bot will change in it although nothing is wrong."""
+    """The faults of a durable file, and what the bot will change in it although nothing is wrong."""
     history, name, renewed = loaded.history, path.name, "the bot writes it again when it next uses it"
     try:
         content, view = read_plain(path), history.shown()
@@ -219,7 +219,7 @@ def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
 
 
 def _unmarked(file: durable_file.DurableFile) -> str:
-    """What is said about items that may become private when a file is taken over."""
+    """The note about items that may become private when a file is taken over."""
     untold = sum(item.active and item.id in file.unmarked for item in file.items)
     return f", {untold} of them as learned in private, because they don't say where" if untold else ""
 

@@ -49,7 +49,7 @@ class Loaded:
 
     @property
     def head(self) -> Head:
-        """Where the sound lines end."""
+        """The end of the sound lines."""
         return Head(self.size, self.generation)
 
     @property

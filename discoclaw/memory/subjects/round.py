@@ -1,4 +1,4 @@
-"""What a round of work over all subjects has to look at: those that changed since the last one, and the rest.
+"""Rounds of work over all subjects: each looks at those that changed since the last, and at what it left.
 
 The cursor `<name>` has the subjects that are still `todo`, in the order in which they changed, and the
 `mark`, the moment of the store up to which they were found. It is written before a subject is looked at, so a

@@ -47,6 +47,8 @@ from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
 from discoclaw.memory.subjects.subject import SubjectFiles
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -323,10 +325,7 @@ class Memory:
         return len(self._entries)
 
 
-# ----------------------------------------------------------------------
-# The way to a subject's files: one writer at a time, and on the newest state, however many processes write.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- the way to the files
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +372,7 @@ class Access:
         return self._usable(self._entries.use(subject))
 
     def unchanged(self, subject: str) -> SubjectFiles | None:
-        """The same if nobody edited the durable file either. Costs one `stat`; never waits for a writer."""
+        """The files in RAM, if nobody edited the durable file. Costs one `stat`; never waits for a writer."""
         entry = self._entries.use(subject)
         files = self._usable(entry)
         return files if files is not None and (entry.lock.locked() or files.current()) else None

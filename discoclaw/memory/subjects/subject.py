@@ -210,7 +210,7 @@ class SubjectFiles(SubjectViews):
             self._seen = None
 
     def _base(self, file: durable_file.DurableFile, content: bytes) -> tuple[View, str]:
-        """What a file is compared with, and the branch that an edit of it belongs to; see `base_of`."""
+        """The view to compare a file with, and the branch that an edit of it belongs to; see `base_of`."""
         lines = self._ledger.lines.read()[: self._ledger.size]
         last = decode(lines[lines.rfind(b"\n", 0, -1) + 1 :]).records
         in_time = [ms_of_iso(one.timestamp) for one in last] == [self.branches.last_ms]

@@ -26,6 +26,8 @@ from discoclaw.memory.disk.plain import log_at
 from discoclaw.memory.disk.port import Head, Held, Log
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 
+log = logging.getLogger(__name__)
+
 SNAPSHOT_EVERY = 200
 """The most records read beyond a snapshot; folding them costs about 20 ms."""
 
@@ -191,8 +193,7 @@ class SubjectViews:
             held.release()
 
 
-# ----------------------------------------------------------------------
-# Applies the next record to the branches and views in RAM, without reading the history.
+# ---------------------------------------------------------------------- the next record
 
 
 def follows(record: Record, branches: Branches) -> bool:
@@ -227,12 +228,10 @@ def applied(
     return branches.after(record)
 
 
-# ----------------------------------------------------------------------
-# A snapshot of a long ledger's view, so that a start need not fold ten thousand commits. Safe to delete.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- snapshots
 
 VERSION = 6
+"""The version of a snapshot's format."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is known about Anthropic's models, and what each purpose asks of them.
+"""Facts about Anthropic's models, and what each purpose asks of them.
 
 A model that thinks unless told otherwise counts its thoughts towards `max_tokens`, so a limit that fits the
 answer would cut it off. Such a model gets room for thinking beside the answer's own, and an effort that says
@@ -70,5 +70,5 @@ def ends(model: str) -> str | None:
 
 
 def known(model: str) -> Known | None:
-    """What is known about a model, by its id or that of a dated snapshot; None if nothing is."""
+    """Facts about a model, by its id or that of a dated snapshot; None if there are none."""
     return MODELS.get(_DATED.sub("", model))

@@ -2,6 +2,7 @@
 
 How a request is sent, and how the events of an answer are read. The SDK splits the bytes into events, but
 doesn't read these: it trips over whatever one of them lacks. Everything else is `models/asking`.
+No class of the SDK leaves this package.
 """
 
 import contextlib
@@ -60,8 +61,12 @@ from discoclaw.models.finishing import Block, ContentBlocks, sendable
 from discoclaw.models.reading import bounded, parsed
 from discoclaw.models.refused import NO_TOOLS
 
-# ----------------------------------------------------------------------
-# What the errors of Anthropic's SDK mean. No class of the SDK leaves this package.
+log = logging.getLogger(__name__)
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+
+
+# ---------------------------------------------------------------------- errors
 
 # `models/failing` knows what an error with a status means.
 SDK_ERRORS: Mapping[type[BaseException], type[ModelError]] = {
@@ -105,9 +110,7 @@ FAILURES: Final = Failures(
 )
 
 
-log = logging.getLogger(__name__)
-
-ANTHROPIC_URL = "https://api.anthropic.com"
+# ---------------------------------------------------------------------- the provider
 
 
 class _Client(AsyncAnthropic):
@@ -154,7 +157,7 @@ class AnthropicProvider(Server):
         return (found := self.known(model)) is not None and found.thinks
 
     def known(self, model: str) -> Known | None:
-        """What is known about a model of Anthropic's; None about one of another server."""
+        """Facts about a model of Anthropic's; None about one of another server."""
         return known(resolve(model)) if self.is_own else None
 
 
@@ -210,7 +213,7 @@ class AnthropicModel(ServedModel):
             yield stream.response
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any], None]:
-        """What the server sends: events of a stream, named or not, or one message as JSON."""
+        """Parse what the server sends: events of a stream, named or not, or one message as JSON."""
         names = {"whole": "message", "done": "message_stop"}
         async for name, sent in parsed(response, AsyncStream.raw_events(response)):
             event = {"type": names.get(name, name), **sent}
@@ -229,8 +232,7 @@ def _logged_warnings() -> Iterator[None]:
         log.warning("%s", warning.message)
 
 
-# ----------------------------------------------------------------------
-# Core values to the Messages API's JSON, and its message back to core values. Pure: nothing is sent here.
+# ---------------------------------------------------------------------- requests as JSON
 
 MAX_BREAKPOINTS = 4
 """Cache breakpoints that the API accepts in one request."""

@@ -1,4 +1,4 @@
-"""What the offline model understands: simple statements about oneself, read by the rules of `phrases`.
+"""Understands, for the offline model, simple statements about oneself, read by the rules of `phrases`.
 
 A statement ("I prefer tabs over spaces") becomes a sentence in the third person with a kind. A withdrawal
 ("I no longer use vim") is the statement that ends. Questions, conditions, quotations, jokes and code are
@@ -99,7 +99,7 @@ class Statement:
 
     @property
     def _whose(self) -> tuple[str, ...]:
-        """Of whom or what it is, where there are several: the sister, the editor."""
+        """The kind of relation, where there are several: the sister, the editor."""
         named = ("kin", "pet") if self.rule.topic.name not in ("favourite", "thing") else ("v",)
         return tuple(self.parts.get(name, "").lower() for name in named)
 
@@ -182,13 +182,13 @@ def suggest(prompt: str) -> dict[str, str]:
 
 
 def _sentence(sentence: str, day: str) -> list[Statement]:
-    """What a sentence states, in the first language in which it states anything."""
+    """The statements of a sentence, in the first language in which it has any."""
     stated = (_stated(language, sentence, day) for language in languages())
     return next(filter(None, stated), [])
 
 
 def _stated(language: Language, sentence: str, day: str) -> list[Statement]:
-    """What a sentence states up to the first clause that is not understood."""
+    """The statements of a sentence up to the first clause that is not understood."""
     found: list[Statement] = []
     if language.patterns["unsure"].search(sentence):
         return found
@@ -234,7 +234,7 @@ def _clause(language: Language, clause: str, day: str) -> Statement | None:
 
 
 def _ruled(language: Language, clause: str, day: str) -> Statement | None:
-    """What a bare clause states by the first rule that fits."""
+    """The statement of a bare clause by the first rule that fits."""
     matches = ((rule, match) for rule in language.rules if (match := rule.says.fullmatch(clause)))
     rule, match = next(matches, (None, None))
     if rule is None or match is None:

@@ -83,7 +83,7 @@ class OfflineModel:
         return checked(json.dumps({name: value for name, value in found.items() if name in fields}), shape)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is no connection."""
 
     def _text(self, request: ModelRequest) -> str:
         last = request.turns[-1] if request.turns else UserTurn("")

@@ -1,4 +1,4 @@
-"""What `phrases.toml` says, ready to use: for each language its rules, its questions, and its own sentences.
+"""Reads `phrases.toml`: for each language its rules, its questions, and its own sentences.
 
 A rule turns a clause ("I work as a nurse") into a memory ("User works as a nurse."), and a memory back into a
 sentence to its person ("You work as a nurse."). Knows nothing about prompts.
@@ -20,7 +20,7 @@ _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a statement is about. `single`: a newer one replaces it. `dated`: it is about some day."""
+    """A topic of statements. `single`: a newer one replaces it. `dated`: it is about some day."""
 
     name: str
     kind: str = "fact"

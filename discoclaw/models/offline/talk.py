@@ -1,4 +1,4 @@
-"""What the offline model says. It answers from the prompt and from nothing else.
+"""Words of the offline model. It answers from the prompt and from nothing else.
 
 Pure: the text of a user turn in, the text of an answer out. It reads the sections that `core.titles` names,
 answers from what is remembered, and says so when it knows nothing. Knows nothing about streams and shapes.
@@ -172,7 +172,7 @@ def answer(turn: ParsedTurn, *, name: str) -> str:
 
 
 def to_look_up(turn: ParsedTurn) -> str | None:
-    """What to search the memory for, since the prompt doesn't answer the question; None if it does."""
+    """The query for the memory if the prompt doesn't answer the question; None if it does."""
     message, language = _addressed(turn.message), language_of(turn.message)
     if _any("all", message):
         return None if languages()[0].patterns["all"].search(message) else "*"  # the prompt has everything
@@ -208,7 +208,7 @@ def from_memory(turn: ParsedTurn) -> str:
 
 
 def from_tool(result: str, *, failed: bool) -> str:
-    """What a tool did, without the ids by which a model names memories."""
+    """A sentence about what a tool did, without the ids by which a model names memories."""
     text = _NOTE.sub(lambda note: f"- {to_person(note['text'])}", result)
     text = _LINKED.sub(r"The memories are \1.", _SHORT_ID.sub("", text)).strip()
     done = "That did not work:" if failed else "Done."
@@ -265,7 +265,7 @@ def decisions(prompt: str, *, name: str) -> list[str]:
 
 
 def _stated(prompt: str, pattern: re.Pattern[str], known_title: str, name: str) -> list[str]:
-    """What people's sentences state by a pattern, each once. Guests and the bot decide nothing."""
+    """Statements in people's sentences that fit a pattern, each once. Guests and the bot decide nothing."""
     parts = titles.sections(prompt)
     known = {_words(line.removeprefix("- ")) for line in parts.get(known_title, "").splitlines()}
     found: dict[tuple[str, ...], str] = {}
@@ -403,7 +403,7 @@ def to_person(text: str) -> str:
 
 
 def _told(notes: Sequence[str]) -> str:
-    """What is remembered, as sentences to the person."""
+    """The memories, as sentences to the person."""
     return " ".join(to_person(note) for note in notes)
 
 

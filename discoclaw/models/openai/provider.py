@@ -29,8 +29,14 @@ from discoclaw.models.failing import BY_MARK, Failures, Told
 from discoclaw.models.openai import wire
 from discoclaw.models.reading import bounded, parsed
 
-# ----------------------------------------------------------------------
-# What the errors of OpenAI's SDK mean, and those of the servers that speak its API.
+OPENAI_URL = "https://api.openai.com/v1"
+_THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
+"""OpenAI's models that think, and count that towards the limit of an answer."""
+
+# The SDK reads OPENAI_LOG when it is imported.
+logging.getLogger("openai").setLevel(logging.NOTSET)
+
+# ---------------------------------------------------------------------- errors
 
 SDK_ERRORS: Final[Mapping[type[BaseException], type[errors.ModelError]]] = {
     openai.APITimeoutError: errors.ModelTimeout,
@@ -79,7 +85,7 @@ def _rejected(words: str) -> type[errors.ModelError] | None:
 
 
 def _told(error: APIStatusError) -> Told:
-    """What the server said. Gemini's is in a list; OpenRouter has a second server's words in `metadata`."""
+    """The server's message. Gemini's is in a list; OpenRouter has a second server's words in `metadata`."""
     body: Any = error.body
     if isinstance(body, list) and body and isinstance(body[0], dict):
         body = body[0].get("error")
@@ -98,12 +104,7 @@ def _told(error: APIStatusError) -> Told:
 FAILURES: Final = Failures(APIStatusError, APIConnectionError, _told, SDK_ERRORS, GENERIC_ERRORS, _rejected)
 
 
-OPENAI_URL = "https://api.openai.com/v1"
-_THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
-"""OpenAI's models that think, and count that towards the limit of an answer."""
-
-# The SDK reads OPENAI_LOG when it is imported.
-logging.getLogger("openai").setLevel(logging.NOTSET)
+# ---------------------------------------------------------------------- the provider
 
 
 class _Client(AsyncOpenAI):
@@ -194,7 +195,7 @@ class OpenAIModel(ServedModel):
             yield response.http_response
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any], None]:
-        """What a server sends, as events of the Messages API."""
+        """Turn what a server sends into events of the Messages API."""
         chunks = Chunks()
         async for name, chunk in parsed(response, SSEDecoder().aiter_bytes(response.aiter_bytes())):
             if (error := fault(name, chunk)) is not None:
@@ -207,8 +208,7 @@ class OpenAIModel(ServedModel):
                 yield {"type": "message_stop"}
 
 
-# ----------------------------------------------------------------------
-# Turns the chunks of a chat completion into events of the Messages API. Pure, and lenient.
+# ---------------------------------------------------------------------- chunks
 
 Json: TypeAlias = dict[str, Any]
 
@@ -222,7 +222,7 @@ _OWN: Final = ("id", "index", "type", "function")
 
 
 def fault(name: str, chunk: Json) -> object:
-    """What a server says went wrong, in an event of that name; None if it says nothing of the kind."""
+    """The error that a server reports in an event of that name; None if it reports none."""
     choice = (chunk.get("choices") or [{}])[0]
     gave_up = f"the server gave up: {why}" if (why := choice.get("finish_reason")) in _FAILED else None
     return chunk.get("error") or choice.get("error") or (chunk if name == "error" else gave_up)
@@ -239,7 +239,7 @@ class Chunks:
         self._begun = False
 
     def events(self, chunk: Json) -> Iterator[Json]:
-        """What a chunk adds, or a completion as a whole. Nonsense raises an ordinary exception."""
+        """The events that a chunk adds, or a completion as a whole. Nonsense raises an ordinary exception."""
         choices = chunk.get("choices") or ()
         choice = choices[0] if choices else {}
         if choices and not self._begun:
@@ -334,7 +334,7 @@ class _Call:
 
 
 def _usage(usage: object) -> Json:
-    """What was counted, under the names of the Messages API, where cached tokens are counted apart."""
+    """The server's counts, under the names of the Messages API, where cached tokens are counted apart."""
 
     def count(name: str, of: object = usage) -> int:
         value = of.get(name) if isinstance(of, Mapping) else None

@@ -84,7 +84,7 @@ def _messages(turn: Turn, model: str, out: Collection[str]) -> Iterator[Json]:
 
 
 def _assistant(blocks: Sequence[Block], out: Collection[str]) -> Iterator[Json]:
-    """What the model said, called and thought, each in the field in which it came."""
+    """Words, calls and thoughts of the model, each in the field in which it came."""
     message: Json = {"role": "assistant", "content": []}
     for block in blocks:
         if block["type"] == "text":

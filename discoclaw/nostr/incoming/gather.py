@@ -1,6 +1,7 @@
 """Collects everything of ours from relays: fetched, selected, decrypted, parsed. Nothing is written.
 
-CPU work is done in batches, in threads, so that a running bot keeps answering.
+Views become the values that our files hold. CPU work is done in batches, in threads, so that a running bot
+keeps answering.
 """
 
 import asyncio
@@ -57,7 +58,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class ReadableRelay(Protocol):
-    """What a recovery needs of a relay."""
+    """A relay, as far as a recovery needs it."""
 
     @property
     def url(self) -> str: ...
@@ -225,8 +226,7 @@ def _relay_report(
     return RelayReport(relay.url, events, result.complete, result.reason, missing, result.bad)
 
 
-# ----------------------------------------------------------------------
-# Reads views (events other than ledger records) back into the values that our files hold.
+# ---------------------------------------------------------------------- views
 
 MAX_SUMMARY_CHARS: Final = 20_000
 """Longest accepted summary, in characters: the highest value of DISCOCLAW_SUMMARY_MAX_CHARS."""
@@ -382,9 +382,7 @@ def _pseudonym(text: str) -> str:
         return text
 
 
-# ----------------------------------------------------------------------
-# Finds the unit of an address when its event doesn't name it, by computing the addresses of all known
-# units.
+# ---------------------------------------------------------------------- units
 
 _CHANNEL = "discord:channel:"
 

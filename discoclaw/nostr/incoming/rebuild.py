@@ -45,7 +45,7 @@ class RebuiltLine:
 
 @dataclass(slots=True)
 class RebuiltLedger:
-    """What was found of a subject's ledger. `events` are all its events, stubs and parts included."""
+    """A subject's ledger, as far as it was found. `events` are all its events, stubs and parts included."""
 
     subject: str
     lines: list[RebuiltLine] = field(default_factory=list)

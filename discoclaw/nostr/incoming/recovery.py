@@ -134,7 +134,7 @@ async def preview(
     clock: Clock,
     progress: OnProgress | None = None,
 ) -> RecoveryReport:
-    """What `recover` would restore.
+    """Report what `recover` would restore.
 
     Nothing is written, so a bot may be using the disk. Raises as `recover`.
     """
@@ -168,7 +168,7 @@ async def gathered(
     tombstones: Sequence[Event] = (),
     also: Collection[str] = (),
 ) -> Gathered:
-    """What relays have of the subjects that are here, and of others (`also`). Raises as `recover`."""
+    """Gather what relays have of the subjects that are here, and of others (`also`). Raises as `recover`."""
     try:
         subjects = [*also, *(subject for subject, _ in await read_in_thread(disk.ledgers.by_age))]
     except OSError as error:
@@ -328,7 +328,7 @@ def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
 
 
 def _by_unit(found: Gathered) -> dict[str, list[tuple[Event, str]]]:
-    """What is published, by unit, with the digests of the templates."""
+    """The published events by unit, each with the digest of its template."""
     content, units = found.content, {INVENTORY_UNIT: [_with_digest(one) for one in found.content.inventory]}
     for one in (*content.usable, *content.tombstones):
         units.setdefault(content.units.get(one.address, UNKNOWN_UNIT), []).append(_with_digest(one))

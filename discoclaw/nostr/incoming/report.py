@@ -23,7 +23,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RelayReport:
-    """What a relay served. `complete`: that is everything it has; if not, `reason` says why we don't know.
+    """Counts of what a relay served. `complete`: that is all it has; if not, `reason` says why we don't know.
 
     `events` counts events of ours. `lacks` counts current events that the relay didn't serve. `bad` counts
     what was dropped, by kind.
@@ -39,7 +39,7 @@ class RelayReport:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What was found on relays, and what of it is new here.
+    """The result of a recovery: what was found on relays, and what of it is new here.
 
     `events` counts different events of ours, `current` those that count. `unreadable` counts events that
     can't be used, by reason; they are kept. `erased_elsewhere` has, for subjects on this disk, how many of

@@ -75,7 +75,7 @@ def _lacks_durable_file(memory: Memory, subject: str) -> bool:
 
 
 def preview_ledger(found: RebuiltLedger, here: Log, erased_at: int) -> RestoredLedger:
-    """What restoring one ledger would do. Blocking. Raises MemoryFault when the disk fails.
+    """Report what restoring one ledger would do. Blocking. Raises MemoryFault when the disk fails.
 
     Lines on disk are compared as text and not verified.
     """
@@ -148,7 +148,7 @@ NewRecords = tuple[Sequence[Record], RestoredLedger]
 def _prepared(
     memory: Memory, found: RebuiltLedger, erased_at: int, now_ms: int
 ) -> tuple[RestoredLedger, NewRecords | None]:
-    """What restoring a ledger would change, with its records if the ledger is missing here. Blocking.
+    """Compute what restoring a ledger would change, with its records if the ledger is missing here. Blocking.
 
     Raises Refused, and MemoryFault when the disk fails.
     """

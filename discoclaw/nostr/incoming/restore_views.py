@@ -56,7 +56,7 @@ class Summary:
 
 @dataclass(slots=True)
 class RecoveredViews:
-    """What was found: profiles by user id, groups by channel id, summaries by session key.
+    """The views that were found: profiles by user id, groups by channel id, summaries by session key.
 
     Calls are by subject, choices by user id.
     """
@@ -71,7 +71,7 @@ class RecoveredViews:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where views are written.
+    """The stores to which views are written.
 
     `any_erased`: somebody was erased here, so a summary without authors may be theirs.
 

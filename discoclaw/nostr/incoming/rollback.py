@@ -17,7 +17,7 @@ from discoclaw.nostr.schemas import APP, Address
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What the inventory lists and no relay serves.
+    """Counts of what the inventory lists and no relay serves.
 
     `missing` of `records` in `memories` subjects; and the number of units whose views are `older` than
     published.
@@ -48,7 +48,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class ServedUnit:
-    """What relays serve of a unit: the addresses of its records, and the time (s) of its newest view."""
+    """A unit as relays serve it: the addresses of its records, and the time (s) of its newest view."""
 
     records: frozenset[str] = frozenset()
     newest: int = 0
@@ -60,7 +60,7 @@ class ServedUnit:
 
 
 def served_units(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[str, ServedUnit]:
-    """What relays serve of each unit. By address, `units` has the unit's hash and `times` the time (s)."""
+    """Each unit as relays serve it. By address, `units` has the unit's hash and `times` the time (s)."""
     records: dict[str, set[str]] = {}
     newest: dict[str, int] = {}
     for (kind, d), unit in units.items():
@@ -79,7 +79,7 @@ def shortfall(
     served: Mapping[str, ServedUnit],
     tombstones: Collection[DecryptedEvent],
 ) -> Shortfall:
-    """What the inventory lists and no relay served. `tombstones` are those that were served."""
+    """Count what the inventory lists and no relay served. `tombstones` are those that were served."""
     missing = records = memories = older = 0
     for shard in inventory:
         later = [one for one in tombstones if one.event.created_at >= shard.event.created_at]

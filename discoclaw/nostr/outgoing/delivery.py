@@ -30,8 +30,22 @@ from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, QueueStatu
 from discoclaw.nostr.relays.relay import ConnectionStatus
 from discoclaw.nostr.schemas import is_plaintext
 
-# ----------------------------------------------------------------------
-# How fast events go to one relay: as fast as it accepts them, and ever slower while it fails. Pure.
+log = logging.getLogger(__name__)
+
+PAUSE_PREFIXES: Final = frozenset({"rate-limited", "auth-required"})
+"""Reasons that concern everything we send, for now (NIP-01, NIP-42)."""
+PERMANENT_PREFIXES: Final = frozenset(
+    {"pow", "blocked", "invalid", "restricted", "mute", "replaced", "deleted"}
+)
+"""Reasons of a permanent refusal: those of NIP-01, and of relays that we tested against."""
+LOG_INTERVAL_S: Final = 60.0
+"""Least time between two failures of a relay in the log."""
+OUTBOX_PAUSE_S: Final = 1.0
+MAX_OUTBOX_PAUSE_S: Final = 600.0
+"""Pauses between two tries to use an outbox that fails; they double."""
+
+
+# ---------------------------------------------------------------------- pace
 
 MAX_WIDTH: Final = 20
 FIRST_PAUSE_S: Final = 1.0
@@ -92,23 +106,11 @@ class Pace:
         return max(0.0, self._until_s - now_s)
 
 
-log = logging.getLogger(__name__)
-
-PAUSE_PREFIXES: Final = frozenset({"rate-limited", "auth-required"})
-"""Reasons that concern everything we send, for now (NIP-01, NIP-42)."""
-PERMANENT_PREFIXES: Final = frozenset(
-    {"pow", "blocked", "invalid", "restricted", "mute", "replaced", "deleted"}
-)
-"""Reasons of a permanent refusal: those of NIP-01, and of relays that we tested against."""
-LOG_INTERVAL_S: Final = 60.0
-"""Least time between two failures of a relay in the log."""
-OUTBOX_PAUSE_S: Final = 1.0
-MAX_OUTBOX_PAUSE_S: Final = 600.0
-"""Pauses between two tries to use an outbox that fails; they double."""
+# ---------------------------------------------------------------------- delivery
 
 
 class PublishingRelay(Protocol):
-    """What a sender needs of a relay."""
+    """A relay, as far as a sender needs it."""
 
     name: str
     url: str
@@ -140,7 +142,7 @@ class RelayStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What happened to an event that was sent.
+    """The outcome of sending an event.
 
     "acked", "parked", "later" (due again in `after_s`), or "due" (nothing is stored, so it is due at once).
     """
@@ -255,7 +257,7 @@ class _Sender:
         self._wake = asyncio.Event()
         self._wakes = 0
         self._sending: dict[str, asyncio.Task[None]] = {}
-        """By event id, what is in flight, or has ended and its outcome isn't stored yet."""
+        """Events in flight, or ended without a stored outcome yet, by id."""
         self._outcomes: list[_Outcome] = []
         self._last_failure = ""
         self._quiet_until_s = float("-inf")
@@ -322,7 +324,7 @@ class _Sender:
         return waits
 
     def _due(self, now: int, room: int) -> tuple[list[Event], int | None]:
-        """What can be sent now, and when (ms) the next event is due. Blocking."""
+        """The events that can be sent now, and when (ms) the next one is due. Blocking."""
         due = self._outbox.due(self.url, now, len(self._sending) + room)
         fresh = [event for event in due if event.id not in self._sending][:room]
         return fresh, self._outbox.next_due(self.url, now)
@@ -345,7 +347,7 @@ class _Sender:
         self._wake.set()
 
     def _classify(self, event: Event, error: RelayError, round_: int) -> _Outcome:
-        """What a failure means for the event, and for the pace."""
+        """The outcome of a failure for the event; the pace is told of it."""
         reason = str(error).removeprefix(f"{self._relay.name}: ")
         prefix = error.prefix if isinstance(error, RelayRefused) else ""
         self._log_failure(f"an event of kind {event.kind} was not accepted: {reason}")

@@ -19,7 +19,7 @@ from discoclaw.nostr.outgoing.outbox import Outbox
 
 
 class RelayCopies(PersonalData):
-    """What was published, according to the outbox at `outbox`.
+    """The copies on relays, according to the outbox at `outbox`.
 
     An erasure needs the step if the outbox has anything of a subject, or of any group: a group's memory
     may rest on the subject's words. Without `names` (there is no key), or if the outbox can't be read,

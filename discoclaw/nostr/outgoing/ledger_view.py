@@ -99,7 +99,7 @@ def read(subject: str, content: bytes) -> LedgerContent:
 
 @dataclass(frozen=True, slots=True)
 class Confidential:
-    """What was ever confidential in a ledger: the ids of the items, and all texts they ever had."""
+    """Items that were ever confidential in a ledger: their ids, and all texts they ever had."""
 
     items: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
@@ -107,7 +107,7 @@ class Confidential:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "Confidential":
-        """What is confidential in the records of a ledger."""
+        """Find what is confidential in the records of a ledger."""
         events = {event.id: event for one in records if isinstance(one, Commit) for event in one.events}
         about = {key: _items(event, events) for key, event in events.items()}
         items: set[str] = set()

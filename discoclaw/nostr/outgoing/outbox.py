@@ -3,7 +3,7 @@
 An event is signed once and never again: a relay that is added later, or has lost everything, gets exactly the
 same events. An event exists once its transaction is durable (WAL, synchronous FULL) and not before, so a
 killed process neither loses a version nor signs a second one. The lock of the data folder
-(`memory/subjects/store`) keeps other programs out; they may read (`reading`).
+(`memory/subjects/store`) keeps other programs out; they may read (`Outbox.reading`).
 
 One connection, one lock; everything here blocks. Knows nothing about connections to relays, nor what events
 mean. A failing disk is a MemoryFault, after which nothing is half done.
@@ -40,6 +40,8 @@ from discoclaw.nostr.outgoing import outbox_rows as rows
 from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION, OutboxEntry, Row
 from discoclaw.nostr.schemas import DELETE
 
+log = logging.getLogger(__name__)
+
 __all__ = ["Outbox", "OutboxEntry", "QueueStatus", "Row", "OutboxStatus", "DeliveryProgress", "UnitInventory"]
 
 MAX_REASONS: Final = 20
@@ -49,7 +51,7 @@ MAX_REASON_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """What a relay doesn't have. `depth` events wait; the oldest was signed at `since` (ms since 1970).
+    """The events that a relay lacks. `depth` of them wait; the oldest was signed at `since` (ms since 1970).
 
     `parked` has the relay's reasons for permanent refusals and how often, most frequent first.
     """
@@ -83,7 +85,7 @@ class DeliveryProgress:
 
 @dataclass(frozen=True, slots=True)
 class UnitInventory:
-    """What is published of a unit: how many ledger records, and the newest time (s) of its views, or 0.
+    """The published part of a unit: how many ledger records, and the newest time (s) of its views, or 0.
 
     `digest` is the SHA-256 of the records' sorted `d`, each followed by a newline.
     """
@@ -214,7 +216,7 @@ class Outbox:
         self._file.destroy()
 
     def inventory(self, shard: str = "") -> dict[str, UnitInventory]:
-        """What is published of each unit whose hash begins with `shard`. Raises MemoryFault."""
+        """The inventory of each unit whose hash begins with `shard`. Raises MemoryFault."""
         found: dict[str, tuple[list[str], int]] = {}
         with self._file.reading() as db:
             for unit, kind, d, ts in db.execute(rows.INDEX, (shard, f"{shard}\U0010ffff")):
@@ -361,10 +363,7 @@ def _indexed(records: Sequence[str], newest: int) -> UnitInventory:
     return UnitInventory(len(records), digest, newest)
 
 
-# ----------------------------------------------------------------------
-# The outbox's SQLite file: opened, locked, and set aside when it is damaged. Blocking.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- the file
 
 CACHE_KIB = 8_000
 """Memory for cached pages."""
@@ -406,7 +405,7 @@ class OutboxFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The same, in a transaction: afterwards either everything in it is durable, or nothing."""
+        """The connection, in a transaction: afterwards all of it is durable, or nothing. See `reading`."""
         with self.reading() as db, transaction(db):
             yield db
 

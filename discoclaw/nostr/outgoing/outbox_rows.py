@@ -306,7 +306,7 @@ def queue(db: sqlite3.Connection, url: str, most: int) -> tuple[int, int | None,
 
 
 def shortfalls(db: sqlite3.Connection, urls: Iterable[str]) -> dict[int, int]:
-    """By number of relays, how many events that many of them lack. Events that none lacks are left out."""
+    """How many events so many relays lack, by number of relays. Events that none lacks are left out."""
     found = [known_relay(db, url) or (0, False) for url in urls]
     if not found:
         return {}

@@ -271,7 +271,7 @@ class Views:
         found.complete.add(TOPICS)
 
     def _choices(self) -> tuple[EventTemplate, ...]:
-        """What people have chosen about being remembered, a few hundred people in one event."""
+        """The choices of people about being remembered, a few hundred people in one event."""
         try:
             people = sorted((choices.read(self._disk) or {}).items())
         except MemoryFault as fault:
@@ -338,7 +338,7 @@ class Views:
 
 
 def _confidential(ledger: LedgerContent, known: int) -> tuple[Confidential, int]:
-    """What is confidential in a ledger, and the byte from which its records have to be compared.
+    """The confidential part of a ledger, and the byte from which its records have to be compared.
 
     That is 0 when an item has become confidential since the first `known` bytes: older records are about
     it too.
@@ -348,8 +348,7 @@ def _confidential(ledger: LedgerContent, known: int) -> tuple[Confidential, int]
     return now, known if now.items == before.items else 0
 
 
-# ----------------------------------------------------------------------
-# Reads files of the memory that may be missing or damaged. A failure is logged and returned, never raised.
+# ---------------------------------------------------------------------- reading files
 
 
 def read_file(folder: Documents, name: str) -> bytes | None:
@@ -403,8 +402,7 @@ def read_lines(lines: Log, parse: Callable[[object], T | None]) -> tuple[list[T]
     return found, all_read
 
 
-# ----------------------------------------------------------------------
-# Payloads in the schemas of Snowclaw and Aman, made from the values that our files hold.
+# ---------------------------------------------------------------------- payloads
 
 WITHHELD: Final = "(confidential)"
 """Replaces a tool's answer that quotes something confidential."""

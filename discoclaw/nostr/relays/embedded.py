@@ -274,8 +274,7 @@ def _error_text(error: Exception) -> str:
     return " ".join(text.split())[:200] or type(error).__name__
 
 
-# ----------------------------------------------------------------------
-# A port on this machine that passes every connection on to another one, and can cut them all at once.
+# ---------------------------------------------------------------------- the port
 
 _CHUNK_BYTES: Final = 65_536
 

@@ -44,7 +44,7 @@ _MAX_WAITS: Final = 12
 
 
 class PagedRelay(Protocol):
-    """What paging needs of a relay. `auths` counts how often we have authenticated."""
+    """A relay, as far as paging needs it. `auths` counts how often we have authenticated."""
 
     timeout_s: float
 
@@ -326,8 +326,7 @@ def _reason(end: End, timeout_s: float) -> str:
     return end.text or "the connection was lost"
 
 
-# ----------------------------------------------------------------------
-# Splits a filter into several that together ask for the same. Pure.
+# ---------------------------------------------------------------------- narrower filters
 
 CHUNK: Final = 200
 """Ids or identifiers in one request: relays refuse long lists."""

@@ -147,7 +147,7 @@ class Relay:
         await self._connection.ready(timeout_s)
 
     async def limits(self) -> Limits:
-        """What the relay announces about itself, after it had a few seconds for that."""
+        """The limits that the relay announces, for which it has a few seconds."""
         return await self._connection.informed()
 
     async def reconnected(self) -> bool:
@@ -348,8 +348,7 @@ def _has_it(ok: Ok) -> bool:
     return ok.accepted or ok.prefix == "duplicate"
 
 
-# ----------------------------------------------------------------------
-# Authentication with a relay (NIP-42): its challenge, signed and sent back, once for each challenge.
+# ---------------------------------------------------------------------- authentication
 
 _PATIENCE: Final = 0.1
 """The share of the time limit to wait for what may never come.

@@ -33,7 +33,7 @@ class OpenRequests:
 
     @property
     def bad(self) -> Counter[str]:
-        """What all subscriptions dropped, counted by kind."""
+        """How many events all subscriptions dropped, by reason."""
         found: Counter[str] = Counter()
         for subscription in self._subscriptions.values():
             found.update(subscription.bad)

@@ -1,4 +1,4 @@
-"""What was read becomes what a prompt has: names for each file, within what a request may have. Pure."""
+"""Arranges the files that were read for a prompt: a name for each, within the room of a request. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ TOO_MANY_PAGES: Final = "has {} pages; I can show the model about {} at once. Pl
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What the media of a prompt may take: tokens of all, and of those that nobody points at."""
+    """The room for the media of a prompt: tokens of all, and of those that nobody points at."""
 
     tokens: int = 64_000
     older_tokens: int = 8_000
@@ -89,7 +89,7 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
 
 
 def _told(said: Iterable[str]) -> tuple[str, ...]:
-    """What the person is told: of many files, only of the first ones by name."""
+    """The lines for the person: of many files, only the first ones are named."""
     each = tuple(dict.fromkeys(said))
     left = len(each) - MOST_TOLD
     return each if left <= 1 else (*each[:MOST_TOLD], f"I couldn't read {left} more of the files either.")
@@ -106,14 +106,14 @@ def named(wanted: Iterable[tuple[Wanted, str]]) -> Attached:
 
 
 def claimed(file: FileRef) -> str:
-    """What a file claims to be."""
+    """The kind of file that it claims to be."""
     if file.type.startswith("image/"):
         return "Picture"
     return "Document" if file.type == "application/pdf" else "Text"
 
 
 def partly(entries: Iterable[Entry]) -> list[str]:
-    """What a person is told of text files that are not in the prompt as a whole, if they pointed at them."""
+    """Lines about text files that are not in the prompt as a whole, if the person pointed at them."""
     return [
         f"I read only the first {len(one.text):,} and the last {len(one.end):,} characters of "
         f"{refused(one.name, '').why.strip()}."
@@ -125,7 +125,7 @@ def partly(entries: Iterable[Entry]) -> list[str]:
 
 
 def unseen(gone: Sequence[Unseen]) -> list[str]:
-    """What a person is told of files that the model was not given, if they pointed at them."""
+    """Lines about files that the model was not given, if the person pointed at them."""
     told: list[str] = []
     for one in gone:
         if one.media.older:

@@ -33,7 +33,7 @@ from discoclaw.session.files.refused import refused
 from discoclaw.session.files.shelf import Origin, Read, Shelf
 
 LINK: Final = "/channels/"
-"""What every link to a message has."""
+"""Part of every link to a message."""
 MANY: Final = "wasn't read: I read {} files of one message. Please send it in another message."
 
 Key: TypeAlias = tuple[str, str]
@@ -58,7 +58,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What is being read for a turn before the talk is known, until a time (s, of the event loop)."""
+    """Files that are read for a turn before the talk is known, until a time (s, of the event loop)."""
 
     until: float
     wanted: list[Wanted]
@@ -225,7 +225,7 @@ def _is_left(one: Wanted, reading: Mapping[Key, Reading]) -> bool:
 
 
 def _content(one: Wanted, reading: Reading) -> Read | None:
-    """What was read; None if it came too late."""
+    """The content that was read; None if it came too late."""
     if not isinstance(reading, asyncio.Task):
         return reading
     if not reading.done():

@@ -1,4 +1,4 @@
-"""What each kind of file is recognised by, what is read of it, how much, and what its sender is told. Pure.
+"""Kinds of files: how each is recognised, what is read of it and how much, and what its sender is told.
 
 `KINDS` is the one list of them; docs/members/discord.md shows it as a table. Only bytes decide: neither the
 name of a file nor its stated type is asked.

@@ -27,7 +27,7 @@ _PARTS = re.compile(
 _BREAKS: Final = {"p": "\n", "h": "\n", "br": "\n", "cr": "\n", "line-break": "\n", "tab": "\t"}
 _CELLS: Final = frozenset({"tc", "table-cell"})
 _UNSEEN: Final = frozenset({"Fallback", "tracked-changes"})
-"""What is there twice, or was deleted."""
+"""Elements that are there twice, or were deleted."""
 
 
 def office_text(data: bytes) -> tuple[str, str]:
@@ -115,7 +115,7 @@ class _Text:
     def __init__(self) -> None:
         self._out: list[str] = []
         self._cells: list[int] = []
-        """Where the cells that are open begin in `_out`."""
+        """Positions in `_out` at which the open cells begin."""
         self._holders = self._unseen = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -143,7 +143,7 @@ class _Text:
             self._out.append("\n")
 
     def close(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._out)
 
     def _count(self, tag: str, change: int) -> str:

@@ -40,7 +40,7 @@ QUALITY: Final = 88
 PNG_SHARE: Final = 2
 """A PNG is taken if it is at most this many times as large as the JPEG: it keeps small print sharp."""
 MOST_BYTES: Final = 5 * 2**20 * 3 // 4
-"""Of a picture made anew: the Messages API refuses one that takes more than 5 MiB in base64."""
+"""The most bytes of a new picture: the Messages API refuses one that takes more than 5 MiB in base64."""
 ROUGHLY: Final = 60
 """The quality of what is still larger, which only noise is."""
 FEW_COLOURS: Final = 256

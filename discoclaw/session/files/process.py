@@ -20,7 +20,7 @@ from discoclaw.session.files.child import PATIENCE
 from discoclaw.session.files.refused import Refusal
 
 SECONDS: Final = 10
-"""Of a processor. On a busy machine that may take longer."""
+"""Seconds of a processor. On a busy machine that may take longer."""
 TOO_LONG = "takes too long to open. Please save it anew, or send what matters of it as a smaller file."
 BROKEN = "can't be opened: it seems to be damaged. Please save it anew, and send it again."
 # Not by `-m`: an isolated interpreter finds only what is installed in it, and `python -m discoclaw` may run
@@ -62,7 +62,7 @@ class Stop:
 def opened(
     name: str, data: bytes, kind: str, *, within_s: int = SECONDS, stop: Stop | None = None
 ) -> Content:
-    """What is in a file; `kind` as for `child.main`. Texts are whole, and still have their secrets.
+    """The content of a file; `kind` as for `child.main`. Texts are whole, and still have their secrets.
 
     Raises Refusal. It blocks: use a thread.
     """

@@ -1,7 +1,7 @@
 """Reads an attached file: download, find out what it is, and make of it what a model can read.
 
 What a file is, its bytes say; name and stated type are its sender's words. Every failure is a sentence for
-the person who sent it.
+the person who sent it. `content_of` takes long, so callers use a thread.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MOST_HELD = 8
 AT_ONCE = 2
 """Files that are decoded at the same time: a large picture takes 100 to 550 MB of RAM meanwhile."""
 HELD_OF_EACH = 2
-"""Of one person: one comes while the other is decoded."""
+"""Files of one person: one comes while the other is decoded."""
 ENOUGH = "wasn't opened, because the files before it took too long. Please send it again in a minute."
 
 
@@ -55,7 +55,7 @@ class Reader:
         self._decoding = Slots(AT_ONCE)
 
     async def read(self, file: FileRef) -> Content | Unreadable:
-        """What a file says, or why it cannot be read. Raises nothing."""
+        """The content of a file, or why it cannot be read. Raises nothing."""
         most = self._limits.bytes
         try:
             if file.size > most:
@@ -98,8 +98,7 @@ class Reader:
                 turn.spent += stop.seconds
 
 
-# ----------------------------------------------------------------------
-# What a file's bytes are, and what is read from them. It takes long: callers use a thread.
+# ---------------------------------------------------------------------- what a file is
 
 _NOTHING = b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"
 """White space, zero bytes and byte order marks."""

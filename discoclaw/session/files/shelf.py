@@ -1,4 +1,4 @@
-"""What was read from attached files, kept for a while, so that people can go on talking about it.
+"""Contents of attached files, kept for a while so that people can go on talking about them.
 
 In RAM only, and each content once, however often it was sent. What was not used for longest leaves when there
 is too much, or after an hour. What came with a message goes with it: a deletion, a withdrawal, an opt-out or
@@ -33,13 +33,13 @@ from discoclaw.core.taken_back import Withdrawal
 log = logging.getLogger(__name__)
 
 Readable: TypeAlias = Encoded | TextFile
-"""What a prompt can have of a file."""
+"""The form in which a prompt has a file."""
 Read: TypeAlias = Readable | Unreadable
 Key: TypeAlias = tuple[str, str]
 K = TypeVar("K")
 
 MOST_NOTED: Final = 2_000
-"""So many messages that are gone, and files that could not be read, are remembered by their ids."""
+"""How many messages that are gone, and files that could not be read, are remembered by their ids."""
 _CHUNK: Final = 3 * 2**16
 """Bytes that are encoded in one call, a multiple of three. A call holds up every other thread."""
 
@@ -48,7 +48,7 @@ class Reads(Protocol):
     """Reads files from the chat."""
 
     async def read(self, file: FileRef) -> Content | Unreadable:
-        """What a file says, or why it cannot be read. Raises nothing."""
+        """The content of a file, or why it cannot be read. Raises nothing."""
         ...
 
 
@@ -103,7 +103,7 @@ class Shelf(PersonalData):
         self._failed: dict[Key, None] = {}
 
     async def start(self) -> None:
-        """Nothing to begin with."""
+        """Do nothing: the shelf begins empty."""
 
     async def settle(self) -> None:
         """Wait until nothing is being read."""
@@ -139,7 +139,7 @@ class Shelf(PersonalData):
         return file.message_id in self._gone or _key(file) in self._removed
 
     def look(self, file: FileRef) -> Readable | None:
-        """What is kept of a file."""
+        """The kept content of a file; None if there is none."""
         self.tidy()
         known = self._known.get(_key(file))
         if known is None:

@@ -280,13 +280,13 @@ class Toolbox:
 
 
 def _cached(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
-    """What the model is told of these tools; a provider may cache them up to the last one."""
+    """The specs of these tools; a provider may cache them up to the last one."""
     specs = [tool.spec for tool in tools]
     return (*specs[:-1], *(replace(spec, cache=True) for spec in specs[-1:]))
 
 
 async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
-    """What a tool returns, and below it from where what the person took back was removed."""
+    """Run a tool: its result, and below it from where what the person took back was removed."""
     with context.withdrawals.watched(context.speaker.subject) as watch:
         work = tool.run(context, wanted)
         text = await (work if tool.waits else in_time(work))
@@ -298,8 +298,7 @@ def _no_object(call: ToolCall) -> str:
     return f"{call.name} was not called correctly: its input is not a JSON object that can be read; try again"
 
 
-# ----------------------------------------------------------------------
-# A tool's input schema without what a model needs not read. The code checks every input anyway.
+# ---------------------------------------------------------------------- lean schemas
 
 _NEEDLESS = frozenset({"title", "minLength", "maxLength"})
 

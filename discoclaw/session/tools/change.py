@@ -22,7 +22,7 @@ ABOUT = "Topics in the words that the items have, and ids; with ; between."
 
 
 class _Kept(ToolInput):
-    """What the two tools that remember something share."""
+    """The base of the two tools that remember something."""
 
     kind: Kind = "fact"
     tags: list[str] = Field(default=[], description="Lower-case words to find it by.")
@@ -276,7 +276,7 @@ ASKED = (
     "Not remembered yet: the person is asked first, with a button in this channel, and only their yes makes "
     "it a memory."
 )
-"""The same whether it was proposed now or waited already: the model is not told what waits."""
+"""Doesn't say whether it was proposed now or waited already: the model is not told what waits."""
 
 TOOLS = (
     Tool("memory_store", Store, store),

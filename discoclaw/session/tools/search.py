@@ -96,7 +96,7 @@ async def recall(context: ToolContext, wanted: Recall) -> str:
 
 
 def _called(context: ToolContext, item: Item) -> str:
-    """What an item is called in a block: its key, or else its short id."""
+    """The name of an item in a block: its key, or else its short id."""
     return item.facets.key or context.name(item)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 IDLE_S: Final = 30 * 60.0
 """A session ends when nobody asked for anything that long."""
 LONGEST_S: Final = 8 * 3600.0
-"""It ends in any case after this time: a page that renews itself would keep it alive for ever."""
+"""The longest session: a page that renews itself would keep it alive for ever."""
 MOST_SESSIONS: Final = 16
 TRIES: Final = 10
 """Wrong tokens within `TRIES_S`; beyond that not even the right one is taken."""
@@ -39,7 +39,7 @@ class Session:
         return now - self.seen < IDLE_S and now - self.began < LONGEST_S
 
     def heard(self) -> str:
-        """What there is to say, once."""
+        """The message to show, which is then forgotten; "" if there is none."""
         said, self.said = self.said, ""
         return said
 

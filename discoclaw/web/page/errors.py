@@ -57,7 +57,7 @@ class RecentErrors(PersonalData):
         logging.getLogger().addHandler(self._handler)
 
     async def settle(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: every error is noted at once."""
 
     async def close(self) -> None:
         """Stop listening. May be called again."""

@@ -1,4 +1,4 @@
-"""What every request has to pass before the page looks at it, and the headers of every response.
+"""The checks that every request passes before the page looks at it, and the headers of every response.
 
     Host             is this machine, so that no name of somebody else's leads here (DNS rebinding)
     Sec-Fetch-Site   says that the request comes from our own page or from the address bar
@@ -28,7 +28,7 @@ MOST_BYTES: Final = 32 * 1024
 """The longest form: instructions for a channel, where each letter may take twelve bytes."""
 ENTER: Final = "/enter"
 OPEN: Final = frozenset({ENTER, "/style.css", "/icon.svg"})
-"""What is shown to everybody."""
+"""Paths that everybody may load."""
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
@@ -132,7 +132,7 @@ def _forbidden(why: str) -> web.HTTPForbidden:
 
 
 def _said(error: web.HTTPException) -> str:
-    """What the page says about an error."""
+    """The page's sentence about an error."""
     texts = {
         404: "There is no such page.",
         405: "This can't be asked for in that way.",

@@ -1,4 +1,8 @@
-"""The pages: what is read for each of them, the ways in and out, and the form of the settings."""
+"""The pages: what is read for each of them, the ways in and out, and the form of the settings.
+
+The form shows and changes the live configuration in the same way as `/settings`. What lies on a disk or in a
+database that may hang is read while somebody looks, within a limit of time.
+"""
 
 import asyncio
 import logging
@@ -34,6 +38,8 @@ from discoclaw.web.page.access import LONGEST_S, Access, Session, TooManyTries
 from discoclaw.web.page.guard import ENTER, MOST_BYTES, Guard, see
 from discoclaw.web.page.rendering import STATIC, Templates
 from discoclaw.web.page.sources import Sources
+
+log = logging.getLogger(__name__)
 
 NAVIGATION: Final = (
     ("/", "Overview"),
@@ -297,8 +303,7 @@ def _scope_of(text: str) -> Scope:
         return GLOBAL
 
 
-# ----------------------------------------------------------------------
-# The live configuration as the page shows and changes it: the same fields and the same way as `/settings`.
+# ---------------------------------------------------------------------- the settings
 
 OWN_SIGNATURE = f"{FIXED[:1].upper()}{FIXED[1:]}; `discoclaw config set` signs another value."
 
@@ -395,7 +400,7 @@ class Configuration:
         )
 
     def _origin(self, scope: Scope, row: Row) -> str:
-        """Where a value comes from."""
+        """The source of a value, in words."""
         effective = row.effective
         wider = "" if effective.scope == scope else f", for {self.titled(effective.scope)}"
         if effective.source == "event":
@@ -406,10 +411,7 @@ class Configuration:
         return f"from {row.field.variable}" if effective.source == "settings" or listed else "default"
 
 
-# ----------------------------------------------------------------------
-# Values that a page reads while somebody looks, from a disk or a database that may hang.
-
-log = logging.getLogger(__name__)
+# ---------------------------------------------------------------------- values from a disk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -494,8 +496,7 @@ class Reading(Generic[P, T]):
             await asyncio.wait([task])
 
 
-# ----------------------------------------------------------------------
-# What models were used for in the last thirty days, as the page shows it: sums, bars, and what is left.
+# ---------------------------------------------------------------------- usage
 
 MOST_GROUPS: Final = 25
 """The most people, channels or servers that are listed."""
@@ -504,14 +505,14 @@ NOBODY: Final[Mapping[By, str]] = {
     "channel": "direct messages, and what the bot does by itself",
     "server": "direct messages, and what the bot does by itself",
 }
-"""What groups are called that have no id."""
+"""Names of the groups that have no id."""
 HEIGHT: Final = 100
 """The height of the highest bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What was used on a day, and how high its bar is."""
+    """The use of a day, and how high its bar is."""
 
     day: str
     total: Total
@@ -546,7 +547,7 @@ class Usage:
 
 
 async def usage_of(accounts: Accounts) -> Usage:
-    """What the accounts say. Raises MemoryFault."""
+    """Use and budgets, as the accounts have them. Raises MemoryFault."""
     now, zone = accounts.now(), accounts.rules.zone
     recent, month = last_days(now, zone), this_month(now, zone)
     calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))

@@ -1,4 +1,4 @@
-"""What the page shows, as the program hands it over. Each source may be slow or fail; see `reading`."""
+"""What the page shows, as the program hands it over. Each source may be slow or fail; see `pages.Reading`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where everything on the page comes from.
+    """The sources of everything on the page.
 
     `bot` is the bot's name, "" before it has logged in. `connected` and `people` take the number of a page.
     `own` is the memory of the admin, None if it isn't known who that is.

@@ -1,4 +1,4 @@
-"""What changed in the store, in the order in which it did.
+"""The changes of the store, in the order in which they were made.
 
 A position is the number of a transaction: those below it have ended, and their changes were returned. What
 ended above it was returned too, and is once more the next time, because an older transaction that still runs

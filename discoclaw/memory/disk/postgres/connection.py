@@ -56,7 +56,7 @@ _PREPARE = f"""SELECT set_config('statement_timeout', '{_STATEMENT_S}s', false),
     set_config('idle_in_transaction_session_timeout', '{_OPEN_S}s', false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)"""
-"""What an admin set to `off` would lose acknowledged commits; what they set higher, for a standby, stays."""
+"""Limits of a session. `off` would lose acknowledged commits; what is set higher, for a standby, stays."""
 
 
 class Connection(psycopg.Connection[Row]):

@@ -83,7 +83,7 @@ class PostgresDisk:
         return ProcessRows(self.database, lease_s)
 
     def together(self) -> Together:
-        """Who uses the store now. Raises OSError."""
+        """The processes that use the store now. Raises OSError."""
         return self.tables.read(status.together)
 
     def open(self) -> None:
@@ -202,9 +202,7 @@ def _subject(name: str) -> str:
     return name.removeprefix(_PREFIX).removesuffix(_ENDING)
 
 
-# ----------------------------------------------------------------------
-# One transaction in which everything is read or written: a copy of a whole store, or a store that is
-# filled.
+# ---------------------------------------------------------------------- one transaction
 
 T = TypeVar("T")
 
@@ -249,8 +247,7 @@ def pinned(database: Database, begin: str) -> Iterator[Pinned]:
             raise
 
 
-# ----------------------------------------------------------------------
-# A log as rows: its head in `logs`, and its lines in `lines`, byte for byte.
+# ---------------------------------------------------------------------- a log as rows
 
 
 AT_ONCE = 1 << 21
@@ -328,7 +325,7 @@ class PostgresLog:
         return {"name": self.name, "size": head.size, "generation": head.generation}
 
     def _loaded(self, rows: Sequence[Row], since: Head) -> tuple[bytes, Head]:
-        """What `load` returns of the rows that there are after a head."""
+        """The result of `load` from the rows after a head."""
         if not rows:
             self.tables.seen.read(self.name, 0)
             return b"", NO_LOG

@@ -12,7 +12,7 @@ import psycopg
 from discoclaw.core.errors import LeaseLost
 
 LOST = "ZL001"
-"""What the function `fence` raises, as an SQLSTATE."""
+"""The SQLSTATE that the function `fence` raises."""
 REPEATED = frozenset({"40001", "40P01"})
 """SQLSTATEs after which the same transaction may succeed: it lost against another one."""
 

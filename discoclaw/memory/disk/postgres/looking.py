@@ -1,4 +1,4 @@
-"""What a database is like before anything is done with it: one look, which makes no tables. Blocking."""
+"""Looks at a database before anything is done with it: one look, which makes no tables. Blocking."""
 
 from dataclasses import dataclass
 

@@ -21,7 +21,7 @@ from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import LOST
 
 PARTITIONS = 8
-"""Of the lines, the one table that grows large. A lookup locks all of them, and sixteen locks are fast."""
+"""Partitions of the lines, the only large table. A lookup locks all of them, and sixteen locks are fast."""
 
 _STORE = (
     "CREATE SEQUENCE versions",

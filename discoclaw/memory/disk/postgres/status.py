@@ -20,7 +20,7 @@ _SIZE = "SELECT pg_database_size(current_database())"
 
 
 def together(db: Connection) -> Together:
-    """What is known about the processes of a store now. Raises psycopg.Error."""
+    """The processes that use a store now. Raises psycopg.Error."""
     processes = [ProcessState._make(row) for row in db.execute(_PROCESSES).fetchall()]
     leases = [LeaseState._make(row) for row in db.execute(_LEASES).fetchall()]
     row = db.execute(_SIZE).fetchone()

@@ -98,11 +98,10 @@ class Tables:
             raise Unsure(f"it may or may not be written: {error}") from error
 
 
-# ----------------------------------------------------------------------
-# Which version of each text this process has seen, so that it notices what others wrote.
+# ---------------------------------------------------------------------- the versions seen
 
 MOST = 100_000
-"""Names that are kept, about 15 MB. If there are more, those that were left out count as changed."""
+"""The most names with a version, about 15 MB. If there are more, those left out count as changed."""
 
 
 class Seen:
@@ -128,7 +127,7 @@ class Seen:
             self._note(name, version)
 
     def differing(self, versions: Mapping[str, int]) -> set[str]:
-        """Those of these texts that have another version than was seen here, or that were never seen.
+        """The texts, of these, that have another version than was seen here, or that were never seen.
 
         What was never seen may be known not to exist, such as what somebody chose.
         """
@@ -140,7 +139,7 @@ class Seen:
             }
 
     def unseen(self, versions: Mapping[str, int]) -> set[str]:
-        """Those of these texts that were not seen here in just this version."""
+        """The texts, of these, that were not seen here in just this version."""
         with self._lock:
             return {name for name, version in versions.items() if self._versions.get(name) != version}
 
