@@ -20,9 +20,9 @@ from bench.figure import Figure, median, without_garbage
 from bench.turn import settle_in
 from bench.world import OWNER, EchoModel, fresh_folder, settings_in
 from discoclaw.app import App, build
-from discoclaw.app.monitoring import Monitoring
 from discoclaw.jobs import Jobs
 from discoclaw.settings_types import Listen
+from discoclaw.web.listening import Listener
 
 TURNS, WARM_UP, SCRAPE_EVERY = 1_000, 50, 100
 MOST = 1.02
@@ -103,8 +103,7 @@ async def _turn(app: App, number: int) -> float:
 
 
 async def _scrape(session: aiohttp.ClientSession, app: App) -> None:
-    listener = app.feature(Monitoring).listener
-    assert listener is not None
+    (listener,) = (one for one in app.services if isinstance(one, Listener))
     async with session.get(f"http://127.0.0.1:{listener.port}/metrics") as answer:
         assert answer.status == 200
         await answer.read()

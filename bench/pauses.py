@@ -13,7 +13,7 @@ from bench.figure import Figure
 from bench.sessions import EACH, NoPast, converse, message_of
 from bench.world import EchoModel, fresh_folder, settings_in
 from discoclaw.app import build
-from discoclaw.app.heap import freeze_heap
+from discoclaw.app.app import freeze_heap
 
 SESSIONS = 300
 SHARE = 0.5

@@ -30,7 +30,7 @@ from bench.figure import Figure
 from bench.sessions import POLICY, Listener, NoPast
 from bench.world import OWNER, EchoModel, fill, fresh_folder, message, sentence, settings_in
 from discoclaw.app import App, build, now_ms
-from discoclaw.app.heap import freeze_heap
+from discoclaw.app.app import freeze_heap
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.subjects.store import Memory
 

@@ -16,7 +16,6 @@ from bench.discord_payloads import connect
 from bench.figure import Figure, without_garbage
 from bench.world import FIRST_MESSAGE, EchoModel, fresh_folder, message, settings_in
 from discoclaw.app import App, build, now_ms
-from discoclaw.app.learning import Learning
 from discoclaw.core import titles
 from discoclaw.core.message import Inbound, Place, Said
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
@@ -122,7 +121,7 @@ async def _measured(known: int) -> list[Figure]:
 
 async def meet(app: App, count: int) -> None:
     """Let the bot hear so many people, each in a conversation of their own, and write down what it notes."""
-    inboxes = app.feature(Learning).inboxes
+    inboxes = app.talk.inboxes
     for session in range(SESSIONS, SESSIONS + count):
         inbound = message_of(session, 0)
         assert inboxes.take(inbound.place, inbound.session_key, inbound.id)

@@ -50,7 +50,7 @@ async def started(settings: Settings) -> tuple[float, float]:
     with without_garbage():
         began, used = time.perf_counter(), time.process_time()
         async with app:
-            for caught_up in app.client.ready_hooks:
+            for caught_up in app.client.door.ready:
                 await caught_up()
             return time.perf_counter() - began, time.process_time() - used
 

@@ -17,7 +17,6 @@ from bench.figure import Figure, median, without_garbage
 from bench.turn import Watch, settle_in
 from bench.world import OWNER, EchoModel, fresh_folder, sentence, settings_in
 from discoclaw.app import App, build
-from discoclaw.app.answering import Answering
 from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.model import ModelRequest, StreamEvent
 
@@ -60,7 +59,7 @@ async def measure() -> list[Figure]:
             bot(folder / str(number), watch, limit)
             for number, (watch, limit) in enumerate(zip(watches, limits, strict=True))
         ]
-        apps[0].feature(Answering).conversation._model = Slow(watches[0])
+        apps[0].talk.turns._conversation._model = Slow(watches[0])
         for app in apps:
             await stack.enter_async_context(app)
             await connect(app.client, lambda text: None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
 from discoclaw.core.redact import PLAIN, Redactor
@@ -24,7 +25,16 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.members import Member
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.off import STORE_OFF, NoGroups, NoLastUsed, NoMemory, NoProfiles, NoSummaries, NoToolLog
+from discoclaw.memory.off import (
+    STORE_OFF,
+    AnyMemory,
+    NoGroups,
+    NoLastUsed,
+    NoMemory,
+    NoProfiles,
+    NoSummaries,
+    NoToolLog,
+)
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
 from discoclaw.memory.people.groups import Groups
@@ -52,11 +62,11 @@ class People:
     """What is known about people and channels beside their memory."""
 
     choices: Choices
-    profiles: Profiles
-    groups: Groups
+    profiles: Profiles | NoProfiles
+    groups: Groups | NoGroups
     group_withdrawal: GroupWithdrawal
-    last_used: LastUsed
-    tool_log: ToolLog
+    last_used: LastUsed | NoLastUsed
+    tool_log: ToolLog | NoToolLog
     changed_by: ChangedBy
 
 
@@ -88,8 +98,8 @@ class Storage:
     """
 
     memory: Memory
-    used: Memory
-    summaries: RollingMemory
+    used: AnyMemory
+    summaries: RollingMemory | NoSummaries
     people: People
     conversations: Conversations
     vectors: VectorCache
@@ -204,12 +214,13 @@ def build(
     consent = KnownConsent(choices, memory)
     basis = _Basis(memory, consent, clock, idle_ms)
     conversations = _conversations(basis, settings)
-    used, summaries = memory, conversations.rolling
+    used: AnyMemory = memory
+    summaries: RollingMemory | NoSummaries = conversations.rolling
     if not disk.remembers:
         used, summaries = NoMemory(STORE_OFF), NoSummaries(STORE_OFF)
     elif not for_admin:
         used = memory if settings.durable_enabled else NoMemory()
-        summaries = summaries if settings.summary_enabled else NoSummaries()
+        summaries = conversations.rolling if settings.summary_enabled else NoSummaries()
     people = _people(basis, choices, cursors, redactor, remembers=used is memory)
     cache = settings.data_dir / "cache"
     withdrawals = Withdrawals(
@@ -241,7 +252,7 @@ def _people(
     basis: _Basis, choices: Choices, cursors: Cursors, redactor: Redactor, *, remembers: bool
 ) -> People:
     memory, disk, clock, consent = basis.memory, basis.memory.disk, basis.clock, basis.consent
-    tool_log: ToolLog = NoToolLog()
+    tool_log: ToolLog | NoToolLog = NoToolLog()
     if disk.remembers:
         tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
     withdrawal, changed_by = GroupWithdrawal(memory), ChangedBy(disk.documents(""))
@@ -297,7 +308,8 @@ def _register(settings: Settings, storage: Storage) -> None:
     memory.join(storage.undelivered)
     memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
     memory.join(people.group_withdrawal)
-    memory.join(people.tool_log, people.profiles, people.groups, people.last_used, people.changed_by)
+    stored = (people.tool_log, people.profiles, people.groups, people.last_used)
+    memory.join(*(one for one in stored if isinstance(one, PersonalData)), people.changed_by)
     memory.join(talk.responses, talk.archive, *talk.unused, storage.vectors, storage.terms)
     shared = memory.disk.shared and settings.nostr_relays
     if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off

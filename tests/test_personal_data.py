@@ -63,7 +63,7 @@ def parts_there_are() -> set[type[PersonalData]]:
     while waiting:
         one = waiting.pop()
         waiting += one.__subclasses__()
-        ours = one.__module__.startswith("discoclaw.") and one.__module__ != "discoclaw.memory.off"
+        ours = one.__module__.startswith("discoclaw.")
         ours &= not one.__module__.startswith("discoclaw.demo.")  # `demo/show` has it join by itself
         if ours and one is not PersonalData:
             found.add(one)

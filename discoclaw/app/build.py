@@ -1,49 +1,131 @@
-"""The composition root: every part is built here once, in the order in which it starts.
-
-    settings → disk, usage, mirror, people → models → finding, archive, learning → hearing, answering, talk
-    talk → chat, commands, voice, catching up
-    all → monitoring, which starts first, so that one can ask how the start is getting on
+"""The composition root: every moving part is built here once, and whole when it is handed on.
 
 `build` touches neither disk nor network. `async with App` opens the memory; `run` then connects to Discord.
-Each feature is built in its own module of this package; see `feature` for what it says about itself.
+The parts are built in the order in which they need each other; the lists at the end of `build` say in which
+order they start, and what there is of personal data and of checks of the health. What the settings switch off
+is not in them. Where somebody else needs a stand-in for it, that does nothing.
 """
 
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from discoclaw.app.answering import Answering
+from discoclaw.app import monitoring
 from discoclaw.app.app import App
-from discoclaw.app.archive import Archived
-from discoclaw.app.basics import Basics
-from discoclaw.app.catching_up import CatchingUp
-from discoclaw.app.chat import Chat
-from discoclaw.app.commanding import Commanding, command_context
 from discoclaw.app.disk import OnDisk
-from discoclaw.app.doing import Doing
-from discoclaw.app.files import Files
-from discoclaw.app.finding import Finding
-from discoclaw.app.hearing import Hearing
-from discoclaw.app.learning import Learning
-from discoclaw.app.mirror import Mirror
-from discoclaw.app.models import Models
-from discoclaw.app.monitoring import Monitoring
-from discoclaw.app.page import Page, Troubles
-from discoclaw.app.people import People
+from discoclaw.app.followers import (
+    Relays,
+    mirror_of,
+    mirrored,
+    mirroring,
+    questions_of,
+    relays_now,
+    sole_follower,
+    touch_all,
+)
+from discoclaw.app.learning import asked_back_of, facts_loop, summary_loop
+from discoclaw.app.models import counted_transcriber, meaning_of, meaning_of_talk, models_of
+from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Measured, Watch
+from discoclaw.app.page import Page
+from discoclaw.app.services import Part, Sole
 from discoclaw.app.sharding import Sharding
-from discoclaw.app.talk import Talking
-from discoclaw.app.usage import Usage
-from discoclaw.app.voice import Voice
-from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands.spec import Catalogue
+from discoclaw.bot.catch_up import Absence
+from discoclaw.bot.client import DiscoClaw, Door, nothing_missed
+from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.dispatch import Commands
+from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.bot.connected import finding as connection
+from discoclaw.bot.files.download import Download
+from discoclaw.bot.files.linked import Links
+from discoclaw.bot.gaps import Bounds
+from discoclaw.bot.late import LateAnswers
+from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
+from discoclaw.bot.presses import Presses
+from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sharded import ShardedDiscoClaw
+from discoclaw.bot.sync import sync_if_changed
+from discoclaw.bot.transparency import Transparency
+from discoclaw.bot.voice.voices import Limits as VoiceLimits
+from discoclaw.bot.voice.voices import Voices
+from discoclaw.bot.withdrawn import Telling
+from discoclaw.core.autosave import AutoSave
+from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.health import Check
 from discoclaw.core.message import Me
-from discoclaw.core.ports import Clock, History, Model
+from discoclaw.core.personal import PersonalData
+from discoclaw.core.ports import Clock, History, MirrorControl, Model, NoMirror
 from discoclaw.core.redact import PLAIN
-from discoclaw.session import tools
-from discoclaw.session.tools.base import Toolbox
+from discoclaw.core.seen import Seen
+from discoclaw.core.service import Service
+from discoclaw.loops.cadence import Cadence
+from discoclaw.loops.consolidate import Consolidator, NoConsolidator
+from discoclaw.loops.facts import NoFacts
+from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.loops.hygiene import Beside, Hygiene
+from discoclaw.loops.nearest import Nearest
+from discoclaw.loops.schedule import Loops
+from discoclaw.loops.summary import NoSummary
+from discoclaw.memory.changes import Listener as Changes
+from discoclaw.memory.conversations.inboxes import Inboxes
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.prompt.assemble import Budget
+from discoclaw.recall.rank import Ranker
+from discoclaw.session import sources, tools
+from discoclaw.session.archive_rules import Rules as ArchiveRules
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import Arrivals
+from discoclaw.session.asking import Asking
+from discoclaw.session.branching import Branching
+from discoclaw.session.catch_up import CatchUp
+from discoclaw.session.content import Content
+from discoclaw.session.conversation import Conversation
+from discoclaw.session.delivery import Delivery
+from discoclaw.session.desk import Desk
+from discoclaw.session.explained import Explained
+from discoclaw.session.files.attaching import Attachments
+from discoclaw.session.files.attaching import Bounds as FileBounds
+from discoclaw.session.files.reading import Limits as FileLimits
+from discoclaw.session.files.reading import Reader
+from discoclaw.session.files.shelf import Shelf
+from discoclaw.session.gather import Always, Gatherer, Source
+from discoclaw.session.hatch import Hatchery, HatchingRules
+from discoclaw.session.interviewer import Interviewer
+from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.listen import Listener
+from discoclaw.session.live_settings import LiveSettings
+from discoclaw.session.meaning import NoMeaning
+from discoclaw.session.noted import CallLog
+from discoclaw.session.personal import TalkInRam
+from discoclaw.session.prepare import Preparation
+from discoclaw.session.prompts import AnswerRules, Prompts
+from discoclaw.session.record import Record
+from discoclaw.session.refill import Refill
+from discoclaw.session.retracted import Retractions
+from discoclaw.session.rewriting import Rewriting
+from discoclaw.session.stopping import Stops
+from discoclaw.session.talk import Talk
+from discoclaw.session.talk_meaning import NoTalkMeaning
+from discoclaw.session.tools.base import Toolbox, ToolParts
+from discoclaw.session.tools.consolidation import Consolidation
+from discoclaw.session.turn import Turns
+from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
+from discoclaw.storage import Storage
+from discoclaw.storage import build as build_storage
+from discoclaw.usage.accounts import Accounts
+from discoclaw.usage.accounts import Rules as UsageRules
+from discoclaw.usage.log import UsageLog
+from discoclaw.usage.price_table import prices
+from discoclaw.usage.telling import Telling as BudgetNews
+
+if TYPE_CHECKING:
+    pass
+
+T = TypeVar("T")
 
 
 def now_ms() -> int:
@@ -62,53 +144,453 @@ def build(
     toolbox: Toolbox = tools.ALL,
     me: Callable[[], Me] | None = None,
 ) -> App:
-    """Build every part once. `model` and `small_model` replace the real ones (offline, tests).
+    """Build the program. `model` and `small_model` replace the real ones (offline, tests).
 
     A `model` alone stands for both; `history` replaces Discord's. `catalogue` are the commands in Discord,
     `toolbox` the model's tools. `me` is who the bot is where it never logs in to Discord.
     Raises SettingsError when there is neither a key nor an address of a model.
     """
+    # Everything on disk, and the connection to Discord, which sends and knows the servers. What arrives from
+    # there goes through the door, which is built last.
     keys, redactor = None, PLAIN
     if settings.has_keys:
         from discoclaw.mirroring import find_or_make_keys, redactor_for  # 60 MB with the Nostr library
 
         keys = find_or_make_keys(settings)
         redactor = redactor_for(settings, keys)
-    client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(settings, redactor)
-    basics = Basics(settings, clock, redactor, me or client.me)
-    disk = OnDisk(basics)
-    mirror = Mirror(basics, keys, disk)
-    people = People(disk)
-    usage = Usage(basics, disk, client)
-    models = Models(basics, disk, usage, model, small_model)
-    finding = Finding(basics, disk, usage)
-    archive = Archived(basics, disk, finding)
-    learning = Learning(basics, disk, models, archive, finding)
-    files = Files(basics, disk, models, client)
-    past = history or Past(
-        client, client.access, client.me, settings.owners, redactor, client.waits, client.passed
+    storage = build_storage(settings, clock=clock, redactor=redactor)
+    people, consent = storage.people, storage.consent
+    withdrawals, processes = storage.withdrawals, storage.processes
+    answers, rolling = storage.conversations.answers, storage.conversations.rolling
+    client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(
+        settings, redactor, storage.live, storage.cursors, processes
     )
-    hearing = Hearing(basics, disk, models, archive, finding, learning, files, past)
-    answering = Answering(basics, disk, models, archive, finding, learning, hearing, toolbox)
-    talk = Talking(basics, disk, models, learning, hearing, answering, client.threads)
-    client.talk = talk.talk
-    client.retractions = hearing.retractions
-    sharding = Sharding(basics, disk, client, learning.inboxes)
-    chat = Chat(basics, client, disk, models, learning)
-    context = command_context(basics, disk, mirror, usage, models, archive, learning, hearing)
-    commanding = Commanding(basics, client, disk, archive, context, catalogue)
-    voice = Voice(basics, client, usage, talk)
-    missed = CatchingUp(basics, client, talk)
-    troubles = Troubles(basics)
-    doing = Doing(mirror, missed)
-    page = Page(basics, troubles, client, disk, doing, context)
-    # In the order in which they start. They settle and close in reverse: what gives others work comes last.
-    # The leases of the shards end when we leave the store, and at that moment our claims do: who has them
-    # next answers what we have claimed and no longer answer, which it may not while we count as living.
-    monitoring = Monitoring(basics, client, disk, mirror, usage, models, talk)
-    # The page comes before the mirror, whose start may be a recovery from relays: it shows how far that is.
-    features = [troubles, monitoring, sharding, disk, page, usage, mirror, people, models, finding, archive]
-    features += [files, chat, learning, hearing, answering, talk, commanding, voice, missed]
-    app = App(settings, client, features)
-    monitoring.everything = page.everything = app.health
-    return app
+    me = me or client.me
+    disk = OnDisk(storage)
+    nostr = mirror_of(settings, keys, storage, clock=clock, redactor=redactor)
+
+    # What models cost, and the models.
+    priced = prices(settings.prices).table  # a wrong file stops the start, whichever models there are
+    budget_news = BudgetNews(settings.owners, partial(tell_owner, client), storage.cursors, clock=clock)
+    accounts = Accounts(
+        UsageLog(storage.memory.disk) if storage.memory.disk.remembers else None,
+        clock=clock,
+        rules=UsageRules(settings.budget, settings.zone, names_people=storage.remembers),
+        consent=consent,
+        news=budget_news.news,
+    )
+    caches = settings.response_cache and storage.remembers
+    models = models_of(
+        settings,
+        accounts,
+        clock=clock,
+        redactor=redactor,
+        responses=storage.conversations.responses if caches else None,
+        model=model,
+        small_model=small_model,
+    )
+
+    # Finding: memories by their words, and by vectors where there is a provider; and what was said.
+    ranker = Ranker(
+        settings.fade,
+        storage.terms.documents,
+        text_weight=settings.text_weight,
+        vector_weight=settings.vector_weight,
+        depth=settings.enrich_depth,
+    )
+    meaning = meaning_of(settings, storage, accounts)
+    found = meaning or NoMeaning()
+    items = ItemSearch(
+        ranker,
+        storage.terms,
+        found,
+        people.last_used,
+        clock=clock,
+        me=me,
+        usual_limit=settings.recall_limit,
+        prompt_chars=settings.inject_max_chars,
+    )
+    nearest = Nearest(
+        meaning.embedding if meaning is not None else None, storage.terms.documents, floor=lambda: found.floor
+    )
+    of_talk = meaning_of_talk(settings, storage, meaning, clock=clock) if meaning is not None else None
+    # It also runs where archiving is off, to remove what was stored before.
+    archiving = Archiving(
+        storage.conversations.archive,
+        ArchiveRules(
+            storage.places if storage.memory.disk.remembers else AutoSave(),
+            settings.hygiene_max_age_s * 1000,
+            consent,
+        ),
+        clock=clock,
+        meaning=of_talk[0] if of_talk is not None else NoTalkMeaning(),
+        processes=processes,
+    )
+
+    # What shows memory without being asked. Questions and the transparency channel follow the ledger.
+    asked_back = asked_back_of(settings, storage, clock)
+    receipts = Receipts(client, storage.places.receipts) if storage.remembers else None
+    transparency = None
+    if storage.remembers and settings.memory_channel is not None:
+        transparency = Transparency(
+            client, settings.memory_channel, storage.memory, storage.summaries, storage.cursors, consent
+        )
+    questions = questions_of(client, storage, models, asked_back) if storage.remembers else None
+    followers: list[Follower] = _there(transparency.follower if transparency is not None else None, questions)
+
+    # Learning from talk.
+    inboxes = Inboxes(
+        storage.cursors,
+        consent,
+        catches_up=settings.catch_up_hours > 0,
+        names_people=storage.remembers,
+        shared=processes.shared,
+    )
+    hygiene = Hygiene(
+        storage.used,
+        people.last_used,
+        storage.cursors,
+        clock=clock,
+        rules=settings.decay,
+        roll=random.Random().random,
+        beside=Beside(archiving.purge, people.tool_log.purge, processes),
+        consent=consent,
+    )
+    heartbeat = Heartbeat(
+        Consolidator(models.facts, storage.memory, clock=clock, nearest=nearest)
+        if storage.remembers
+        else NoConsolidator(),
+        storage.used,
+        storage.cursors,
+        clock=clock,
+        every_minutes=settings.heartbeat_minutes if storage.remembers else 0,
+        consent=consent,
+        first=hygiene.run,
+        processes=processes,
+    )
+
+    async def consolidate(subject: str, branch: str | None, why: Mapping[str, str]) -> ConsolidationReport:
+        return await heartbeat.now(subject, branch, **why)
+
+    extracts = storage.remembers and settings.extraction_enabled
+    own = (settings, storage, me, clock)
+    loops = Loops(
+        clock=clock,
+        summary=summary_loop(*own, models.summary, models.reads) if storage.sums_up else NoSummary(),
+        facts=facts_loop(*own, models.facts, models.reads, nearest) if extracts else NoFacts(),
+        cadence=Cadence(settings.summary_every, settings.durable_every, settings.history_budget),
+        learned=partial(touch_all, followers),
+        consent=consent,
+        behind=inboxes.is_behind,
+        processes=processes,
+    )
+
+    # Hearing: the windows, the files, the interview about the bot's personality.
+    windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000)
+    explained, stops = Explained(), Stops()
+    rules = AnswerRules(settings.max_tokens, models.reads, remembers=storage.remembers)
+    hatchery = Hatchery(
+        HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers),
+        Interviewer(models.named, me=me, rules=rules, compacted=hygiene.compacted),
+        storage.used,
+        storage.cursors,
+        windows,
+        loops,
+        consent,
+        clock=clock,
+    )
+    past = history or Past(
+        client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
+    )
+    refill = Refill(past, consent, withdrawals, answers, loops, archiving, clock=clock)
+    rewriting = Rewriting(windows, loops, refill, clock=clock)
+    download = Download(client, settings.discord_api)
+    shelf = Shelf(
+        Reader(download, FileLimits(settings.file_max_mb * 1_000_000, settings.file_max_chars), redactor),
+        clock=clock,
+        most=settings.files_kept_mb * 1_000_000,
+    )
+    listener = Listener(windows, loops, archiving, hatchery, people.profiles, people.groups, shelf, stops)
+    retractions = Retractions(
+        storage.memory,
+        withdrawals,
+        answers,
+        listener,
+        storage.cursors,
+        consent,
+        sessions_of=inboxes.sessions_of,
+        clock=clock,
+    )
+
+    # Answering: the steps of a turn, and the queue in which messages wait for theirs.
+    arrivals = Arrivals(storage.live, consent, windows, storage.places, processes)
+    branching = Branching(arrivals, loops, models.summary, client.threads, redactor)
+    delivery = Delivery(
+        storage.undelivered, inboxes, arrivals, answers, consent, LateAnswers(client), clock=clock
+    )
+    offered = toolbox if settings.tools_enabled else tools.NONE
+    files_at_once = settings.files_per_message if settings.files_enabled else 0
+    learns = extracts and settings.commands_enabled
+    turns = Turns(
+        stops=stops,
+        hatchery=hatchery,
+        refill=refill,
+        preparation=Preparation(
+            refill,
+            Gatherer(**_sources(settings, storage)),
+            items,
+            Prompts(
+                Budget(history=settings.history_budget, total=settings.prompt_budget),
+                clock=clock,
+                me=me,
+                zone=settings.zone,
+                rules=rules,
+                tools=offered.offered,
+            ),
+            Attachments(
+                shelf,
+                Links(client),
+                consent,
+                FileBounds(files_at_once, settings.older_files, models.reads),
+                refill.usable,
+            ),
+        ),
+        branching=branching,
+        conversation=Conversation(
+            models.chat,
+            offered,
+            ToolParts(storage.used, items, people.choices, Consolidation(consolidate), withdrawals),
+            archiving,
+            CallLog(storage.used, people.tool_log),
+            rules=rules,
+            redactor=redactor,
+            compacted=hygiene.compacted,
+        ),
+        record=Record(loops, archiving, explained, withdrawals, clock=clock, me=me, redactor=redactor),
+        loops=loops,
+        asking=Asking(storage.used, asked_back, welcomes=learns and settings.welcome),
+        delivery=delivery,
+    )
+    desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
+    talk = Talk(
+        arrivals,
+        listener,
+        inboxes,
+        turns,
+        desk,
+        hatchery=hatchery,
+        refill=refill,
+        loops=loops,
+        answers=answers,
+    )
+
+    async def close_talk() -> None:
+        await desk.close(settings.shutdown_grace_s)
+        await talk.refusals.close()
+
+    # The door: commands, buttons, voice messages, what was missed.
+    mirror: MirrorControl = nostr or NoMirror()
+    context = CommandContext(
+        storage.used,
+        storage.summaries,
+        people.choices,
+        people.last_used,
+        LiveSettings(
+            storage.places,
+            people.changed_by,
+            models.named,
+            folder=settings.memory_dir,
+            clock=clock,
+            allowlist=settings.allowlist,
+            models=models.names,
+            answers=models.answers,
+            archives=storage.memory.disk.remembers,
+        ),
+        loops=loops,
+        hatchery=hatchery,
+        archiving=archiving,
+        explained=explained,
+        consolidate=consolidate,
+        mirror=mirror,
+        accounts=accounts,
+        models_seen=models.seen,
+        off=_off(storage, mirrors=nostr is not None),
+    )
+    telling = Telling(client, withdrawals)
+    commands = Commands(client, context, telling, catalogue)
+    presses = Presses(
+        context,
+        telling,
+        owners=settings.owners,
+        may_talk=client.access.may_talk,
+        commands=commands,
+        pending_days=settings.pending_days,
+    )
+    ears = Seen(clock)
+    voices = Voices(
+        client,
+        talk,
+        download,
+        counted_transcriber(settings, accounts, ears),
+        VoiceLimits(settings.transcribe_max_s, settings.transcribe_timeout_s),
+        redactor,
+        clock=clock,
+    )
+    bounds = Bounds(settings.catch_up_hours, settings.catch_up_messages)
+    absence = Absence(client, CatchUp(talk, clock=clock), bounds, clock=clock)
+
+    async def set_up() -> None:
+        if settings.commands_enabled:
+            commands.register()
+        async with processes.lease("slash-commands"):
+            await sync_if_changed(client.tree, storage.cursors)
+
+    ready = [receipts.connected] if receipts is not None else []
+    ready += [one.catch_up for one in (transparency, questions) if one is not None]
+    door = Door(
+        talk,
+        delivery,
+        retractions,
+        presses,
+        voices,
+        archiving,
+        hearers=(delivery, absence) if bounds.hours else (delivery,),  # what needs no model comes first
+        setup=(set_up,),
+        ready=tuple(ready),
+        heard=(transparency.heard,) if transparency is not None else (),
+        missed=absence.read_before if bounds.hours else nothing_missed,
+    )
+    client.open(door)
+    sharding = Sharding(settings.shards, processes, client, inboxes, store=storage.memory.disk.name)
+
+    # How everything is, in this order.
+    lag = LoopLag()
+    relays: Callable[[], Relays] = Relays
+    if nostr is not None:
+        relays = partial(relays_now, nostr, clock)
+    checks: list[Check] = [monitoring.background, monitoring.hanging, lambda: [lag.finding()], disk.health]
+    checks += [lambda: monitoring.of_budgets(accounts)]
+    checks += [lambda: [relays().finding()]] if nostr is not None else []
+    checks += models.health
+    checks += [lambda: [monitoring.of_embeddings(meaning)]] if meaning is not None else []
+    checks += [lambda: [connection(client, client.connected, client.shards_served)]]
+    checks += [lambda: [monitoring.queue(desk)]]
+    if settings.transcribe_url is not None:
+        checks += [lambda: [monitoring.of_ears(ears)]]
+    health = Health(checks)
+    page = None
+    if settings.page is not None:
+        page = Page(
+            settings, settings.page, client, storage, context, health, absence, nostr, clock, redactor
+        )
+
+    names = (monitoring.model_names(settings), priced)
+    measured = Measured(
+        health, talk.counts, desk, lag, processes, client, models.seen, accounts, relays, names
+    )
+    metrics = monitoring.server(settings.metrics, measured) if settings.metrics is not None else None
+
+    # What runs, in the order in which it starts. It settles and closes in reverse: what gives others work
+    # comes last. The leases of the shards end when we leave the store, and at that moment our claims do: who
+    # has them next answers what we have claimed and no longer answer, which it may not while we count as
+    # living. The page comes before the mirror, whose start may be a recovery: it shows how far that is.
+    # Of withdrawals, each process does what it is told, and one does what others left.
+    left = Part(withdrawals.start, withdrawals.settle, withdrawals.rest)
+    services: list[Service] = _there(
+        page and page.errors,
+        metrics,
+        lag,
+        Watch(health),
+        sharding,
+        *disk.services,
+        page,
+        accounts,
+        budget_news,
+        nostr and mirroring(nostr, storage),
+        Part(closing=storage.live.close),
+        people.profiles,
+        people.groups,
+        people.tool_log,
+        *models.services,
+        storage.terms,
+        meaning,
+        of_talk and of_talk[1],
+        archiving,
+        shelf,
+        questions and sole_follower("questions", questions, client, storage),
+        sole_follower("transparency", transparency.follower, client, storage) if transparency else None,
+        receipts,
+        client.threads,
+        Part(closing=client.close),  # after the last answer was sent
+        hygiene,
+        loops,
+        heartbeat,
+        hatchery,
+        inboxes,
+        answers,
+        rewriting,
+        Part(settling=withdrawals.settle, closing=withdrawals.close),
+        Sole("withdrawals", [Part(rolling.finish_clears), left], processes),
+        retractions,
+        branching,
+        delivery,
+        Part(settling=desk.settle, closing=close_talk),
+        voices,
+        absence,
+    )
+
+    # What has personal data, in the order in which an erasing visits it, and what listens to changes.
+    joins: list[PersonalData | Changes] = _there(
+        *(page.joins if page is not None else ()),
+        CommitCounter(talk.counts),
+        accounts,
+        budget_news,
+        *mirrored(nostr, storage),
+        *(meaning.joins if meaning is not None else ()),
+        archiving,
+        shelf,
+        client.threads,
+        receipts,
+        transparency,
+        *followers,
+        inboxes,
+        TalkInRam(windows, loops, hatchery, explained, ranker),
+        rewriting,
+        retractions,
+        talk.chosen,
+    )
+    storage.memory.join(*joins)
+    return App(settings, client, storage, talk, sharding, accounts, mirror, models.seen, services, health)
+
+
+# ---------------------------------------------------------------------- parts of parts
+
+
+def _there(*parts: T | None) -> list[T]:
+    """The parts that are not switched off, in their order."""
+    return [one for one in parts if one is not None]
+
+
+def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:
+    """The sources of what is known for a message, by their field of `Gathered`."""
+    content = Content(settings.content_dir)
+    fades = settings.fade.idle_days > 0
+    return {
+        "items": sources.ItemSource(storage.used),
+        "who": sources.SoulSource(storage.used, content),
+        "used": sources.UsedSource(storage.people.last_used) if fades else Always({}),
+        "summary": sources.SummarySource(storage.summaries),
+        "names": sources.NameSource(storage.cursors),
+        "group": sources.GroupSource(storage.people.groups),
+        "owners": sources.OwnerSource(sorted(settings.owners), storage.people.profiles),
+        "texts": sources.TextSource(content),
+    }
+
+
+def _off(storage: Storage, *, mirrors: bool) -> frozenset[Need]:
+    """The needs of commands that the settings switch off."""
+    off: list[Need] = []
+    off += [] if storage.remembers else ["memory", "tidying"]
+    off += [] if storage.sums_up else ["summaries"]
+    off += [] if mirrors else ["mirror"]
+    return frozenset(off)

@@ -4,18 +4,15 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import ClassVar
 
-from discoclaw.app.basics import Basics
-from discoclaw.app.feature import Feature
-from discoclaw.app.part import Part
+from discoclaw.app.services import Part
 from discoclaw.core.health import Finding
 from discoclaw.core.times import span
 from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
-from discoclaw.storage import build
+from discoclaw.storage import Storage
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
@@ -29,33 +26,19 @@ PROBE_HANGS_S = 60.0
 _PROBE = "writable.json"
 
 
-class OnDisk(Feature):
-    """Everything in the data folder; `storage` has the parts."""
+class OnDisk:
+    """Opens and closes everything in the data folder. `services` are its parts, in order."""
 
-    settings: ClassVar = (
-        "store",
-        "data_dir",
-        "idle_s",
-        "max_items",
-        "asks_first",
-        "durable_enabled",
-        "durable_dir",
-        "summary_dir",
-        "summary_enabled",
-    )
-
-    def __init__(self, basics: Basics) -> None:
-        self.storage = build(basics.settings, clock=basics.clock, redactor=basics.redactor)
-        settling = self.storage.processes.settle
-        opening = Part(starting=self._open, settling=settling, closing=self._close)
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        opening = Part(starting=self._open, settling=storage.processes.settle, closing=self._close)
         pause = PROBE_S
         self._probe = Worker("the store", self._write, retry_s=pause, longest_s=pause, most_s=PROBE_HANGS_S)
-        self.services = (opening, self._probe, self.storage.memory.erasings)
-        self.health = (self._health,)
+        self.services = (opening, self._probe, storage.memory.erasings)
 
-    def _health(self) -> Iterator[Finding]:
+    def health(self) -> Iterator[Finding]:
         """Whether the store can be reached, and was written when that was last tried."""
-        storage, written, name = self.storage, WRITES.state(), "the store"
+        storage, written, name = self._storage, WRITES.state(), "the store"
         if not storage.processes.in_touch:
             text = "PostgreSQL has not answered lately; people are answered without their memories"
             yield Finding(name, "bad", text, "look at the database, and at the network to it")
@@ -68,14 +51,14 @@ class OnDisk(Feature):
 
     async def _write(self, _: str) -> None:
         """Try whether the store can be written again. Raises OSError and MemoryFault."""
-        folder = self.storage.memory.disk.documents(CURSORS)
+        folder = self._storage.memory.disk.documents(CURSORS)
         await in_thread(folder.write, _PROBE, b"{}\n")
         await in_thread(folder.remove, [_PROBE])
 
     async def _open(self) -> None:
-        await read_in_thread(self.storage.open)
-        await self.storage.processes.start()
-        await read_in_thread(self.storage.load)
+        await read_in_thread(self._storage.open)
+        await self._storage.processes.start()
+        await read_in_thread(self._storage.load)
 
     async def _close(self) -> None:
         """Close the files, unless a disk hangs: what it may still write has to be under our lock."""
@@ -84,8 +67,8 @@ class OnDisk(Feature):
                 while running():  # noqa: ASYNC110 - threads ring no bell, and this is the last thing we do
                     await asyncio.sleep(LOOK_S)
         calls = running()
-        await self.storage.processes.close()  # what is still written after that, a shared store refuses
+        await self._storage.processes.close()  # what is still written after that, a shared store refuses
         if calls:
             log.error("the data folder stays locked until we end, because of %s", "; ".join(calls))
             return
-        await read_in_thread(self.storage.close)
+        await read_in_thread(self._storage.close)

@@ -16,7 +16,7 @@ from prometheus_client.core import (
 )
 
 from discoclaw import __version__
-from discoclaw.app.mirror import Relays
+from discoclaw.app.followers import Relays
 from discoclaw.core.budgets import Spent
 from discoclaw.core.counts import Counts, Ended, Histogram, Why
 from discoclaw.core.health import Finding, healthy

@@ -7,27 +7,35 @@ start on. Without it, the log still says when something becomes bad, and when it
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterator
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from discoclaw.app.basics import Basics
-from discoclaw.app.disk import OnDisk
-from discoclaw.app.feature import Feature
-from discoclaw.app.lag import LoopLag
-from discoclaw.app.mirror import Mirror
-from discoclaw.app.models import Models
-from discoclaw.app.talk import Talking
-from discoclaw.app.usage import Usage
+from discoclaw.app.followers import Relays
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.core.budgets import SMALL_FROM
+from discoclaw.core.counts import Counts, Histogram
 from discoclaw.core.event import Commit
-from discoclaw.core.health import Finding
+from discoclaw.core.health import Check, Finding
+from discoclaw.core.processes import Processes
+from discoclaw.core.seen import Seen
+from discoclaw.core.usage import NOBODY
 from discoclaw.jobs import at_work
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.threads import running
 from discoclaw.memory.disk.writes import WRITES
+from discoclaw.session.desk import Desk
+from discoclaw.session.meaning import Meaning
 from discoclaw.settings import Settings
+from discoclaw.settings_types import Listen
 from discoclaw.show.words import count
+from discoclaw.usage.accounts import Accounts
+from discoclaw.voice.seen import VOICE
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -40,93 +48,37 @@ SLOW_S, HANGS_S = 10.0, 60.0
 """From when on a call in a thread is a warning, and from when on it hangs. Answers wait two seconds."""
 LOOK_S: Final = 10.0
 """How often one looks for what to say in the log."""
+BUSY_S: Final = 120.0
+"""A message that has been waiting for longer is a warning: more is asked than can be answered."""
+EVERY_S: Final = 0.5
+"""How often the event loop's lag is measured."""
+BLOCKED_S: Final = 5.0
+"""From this lag on the loop counts as blocked: an answer stalls, and Discord may end the connection."""
+NEWS_S: Final = 300.0
+"""For so long a block is news."""
+BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_FRAMES: Final = 6
 
 
-class Monitoring(Feature, Listener):
-    """Looks at everything. `everything` is the program's health, which the composition root sets."""
+class Health:
+    """How everything is, by what is known already: what each of `checks` finds, in their order."""
 
-    settings: ClassVar = ("metrics", "log_format")
-    listener: "HttpListener | None" = None
+    def __init__(self, checks: Sequence[Check]) -> None:
+        self._checks = tuple(checks)
 
-    def __init__(
-        self,
-        basics: Basics,
-        client: DiscoClaw,
-        disk: OnDisk,
-        mirror: Mirror,
-        usage: Usage,
-        models: Models,
-        talk: Talking,
-    ) -> None:
-        self.everything: Callable[[], list[Finding]] = list
-        self.lag = LoopLag()
-        self._client = client
-        self._disk = disk
-        self._mirror = mirror
-        self._models = models
-        self._talk = talk.talk
-        self._accounts = usage.accounts
-        self._names = (_models(basics.settings), usage.rates(None).prices.table)
-        self.watch = Watch(lambda: self.everything())
-        self.services = (self.lag, self.watch)
-        if (at := basics.settings.metrics) is not None:
-            from discoclaw.web import monitor  # 13 MB with Prometheus, and more with a server
-            from discoclaw.web.listening import Listener as HttpListener
-
-            app = monitor.application(lambda: self.everything(), monitor.registry_of(self.measured))
-            self.listener = HttpListener(app, at, "DISCOCLAW_METRICS")
-            self.services = (self.listener, self.lag, self.watch)
-        self.joins = (self,)
-        self.health = (_background, hanging, lambda: [self.lag.finding()])
-
-    def committed(self, subject: str, commit: Commit) -> None:
-        self._talk.counts.commits += 1
-
-    def measured(self) -> "Iterator[Metric]":
-        """Everything that is measured, as it is now."""
-        from discoclaw.app import measures
-
-        desk = self._talk.desk
-        yield from measures.of_health(self.everything())
-        yield from measures.of_answers(self._talk.counts, desk.waiting, desk.oldest_s)
-        yield from measures.of_work(at_work())
-        yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
-        yield from measures.of_store(WRITES.state(), self._disk.storage.processes.in_touch)
-        client = self._client
-        ours, away = len(client.shards_served.ids), len(client.connected.away(client.shards_served))
-        latency = client.latency if not away and math.isfinite(client.latency) else None
-        yield from measures.of_gateway(measures.Gateway(ours - away, away, latency))
-        yield from measures.of_models(self._models.seen.last)
-        accounts = self._accounts
-        yield from measures.of_usage(accounts.ended, accounts.all_spent(), measures.known_model(*self._names))
-        yield from measures.of_relays(self._mirror.relays())
+    def __call__(self) -> list[Finding]:
+        """Look at everything. Call it in the event loop; never blocks or raises."""
+        return [one for check in self._checks for one in _looked_at(check)]
 
 
-def _models(settings: Settings) -> frozenset[str]:
-    """The models that the settings name."""
-    chat, small = settings.model, (settings.summary_model, settings.durable_model, settings.model_provider)
-    return frozenset(filter(None, (chat, *small, settings.transcribe_model, settings.embedding_model)))
-
-
-def _background() -> Iterator[Finding]:
-    work = at_work()
-    if not any(one.hangs for one in work):
-        waiting = count(sum(one.waiting for one in work), "job")
-        text = f"{count(len(work), 'worker')}, none of them hangs; {waiting} waiting"
-        yield Finding("background work", "good", text)
-    yield from (finding for one in work if (finding := one.finding()) is not None)
-
-
-def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
-    """Whether calls hang in threads. Nearly all of them read or write a disk, or a database."""
-    name, way_out = "the disk", "look at the disk and its mounts, or at the database"
-    if not (slow := running(slow_s)):
-        return [Finding(name, "good", "no call hangs")]
-    if not (calls := running(hangs_s)):
-        return [Finding(name, "warning", f"{count(len(slow), 'call')} of more than {slow_s:.0f} s", way_out)]
-    return [
-        Finding(name, "bad", f"{count(len(calls), 'call')} hanging for {hangs_s:.0f} s or longer", way_out)
-    ]
+def _looked_at(check: Check) -> list[Finding]:
+    """What a check found; a check that fails is a finding itself."""
+    try:
+        return list(check())
+    except Exception as error:  # a named edge: one bad check must not hide what the others found
+        log.exception("a check of the health failed")
+        name = getattr(check, "__qualname__", type(check).__qualname__)
+        return [Finding(name, "unknown", f"can't be looked at: {type(error).__name__}", "the log says more")]
 
 
 class Watch:
@@ -167,3 +119,189 @@ class Watch:
         for name in self._bad.keys() - bad.keys():
             log.info("ready again: %s", name)
         self._bad = bad
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCounter(Listener):
+    """Counts the commits to memories."""
+
+    counts: Counts
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        self.counts.commits += 1
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def background() -> Iterator[Finding]:
+    work = at_work()
+    if not any(one.hangs for one in work):
+        waiting = count(sum(one.waiting for one in work), "job")
+        text = f"{count(len(work), 'worker')}, none of them hangs; {waiting} waiting"
+        yield Finding("background work", "good", text)
+    yield from (finding for one in work if (finding := one.finding()) is not None)
+
+
+def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
+    """Whether calls hang in threads. Nearly all of them read or write a disk, or a database."""
+    name, way_out = "the disk", "look at the disk and its mounts, or at the database"
+    if not (slow := running(slow_s)):
+        return [Finding(name, "good", "no call hangs")]
+    if not (calls := running(hangs_s)):
+        return [Finding(name, "warning", f"{count(len(slow), 'call')} of more than {slow_s:.0f} s", way_out)]
+    return [
+        Finding(name, "bad", f"{count(len(calls), 'call')} hanging for {hangs_s:.0f} s or longer", way_out)
+    ]
+
+
+def queue(desk: Desk) -> Finding:
+    """How long messages wait. Whether an answer hangs, `jobs` says."""
+    if not (waiting := desk.waiting):
+        return Finding("the queue", "good", "no message waits")
+    text = f"{waiting} messages wait, the first for {desk.oldest_s:.0f} s"
+    if desk.oldest_s > BUSY_S:
+        return Finding("the queue", "warning", text, "use a faster model, or let fewer people ask")
+    return Finding("the queue", "good", text)
+
+
+def of_budgets(accounts: Accounts) -> Iterator[Finding]:
+    """Whether the budgets of everything are nearly spent."""
+    for one in accounts.spent(NOBODY):  # and not of each person, who are many
+        if one.percent >= SMALL_FROM:
+            text = f"{one.percent} % of the budget of this {one.limit.period} is spent"
+            yield Finding("the budget", "warning", text, "see DISCOCLAW_BUDGET")
+
+
+def of_ears(seen: Seen) -> Finding:
+    """How the last transcription ended."""
+    way_out = "look at the server, and at the settings DISCOCLAW_TRANSCRIBE_…"
+    return seen.finding("the transcription server", VOICE, way_out, worst="warning")
+
+
+def of_embeddings(meaning: Meaning) -> Finding:
+    """Whether questions are embedded in time."""
+    if meaning.in_time:
+        return Finding("embeddings", "good", "the server answered in time lately")
+    text = "the server doesn't answer in time, so memories are found by their words alone"
+    return Finding("embeddings", "warning", text, "look at the server; the log says more")
+
+
+# ----------------------------------------------------------------------
+# How late the event loop is. While something blocks it, nothing else runs: no answer, no heartbeat, no page.
+# A thread gives the loop a call twice a second, and the call says how long it waited. If it doesn't come
+# back, the thread writes into the log where the loop is at that moment, because only a thread still can.
+
+
+class LoopLag:
+    """Measures how late the event loop is that starts it. It is a `core.service.Service`."""
+
+    def __init__(self, *, every_s: float = EVERY_S, blocked_s: float = BLOCKED_S) -> None:
+        self.times = Histogram(BOUNDS_S)
+        self.last_s = 0.0
+        """What the last call waited."""
+        self._every_s = every_s
+        self._blocked_s = blocked_s
+        self._worst = (0.0, 0.0)  # the last block, and when it ended
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        """Begin to measure."""
+        loop, ident = asyncio.get_running_loop(), threading.get_ident()
+        self._thread = threading.Thread(target=self._run, args=(loop, ident), name="loop lag", daemon=True)
+        self._thread.start()
+
+    async def settle(self) -> None:
+        """There is nothing to wait for."""
+
+    async def close(self) -> None:
+        """Stop measuring."""
+        self._stop.set()
+
+    def finding(self) -> Finding:
+        """How the loop is. Asked in the loop, so it runs at this moment."""
+        lag, ended = self._worst
+        if lag and time.perf_counter() - ended < NEWS_S:
+            text = f"it was blocked for {lag:.0f} s, {time.perf_counter() - ended:.0f} s ago"
+            return Finding("the event loop", "warning", text, "the log says where it was at that time")
+        return Finding("the event loop", "good", f"{self.last_s * 1000:.0f} ms late")
+
+    def _run(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
+        while not self._stop.wait(self._every_s):
+            back = threading.Event()
+            try:
+                loop.call_soon_threadsafe(self._back, time.perf_counter(), back)
+            except RuntimeError:  # the loop is closed
+                return
+            if not back.wait(self._blocked_s):
+                _report(ident, self._blocked_s)
+                while not back.wait(self._every_s) and not self._stop.is_set() and not loop.is_closed():
+                    pass
+
+    def _back(self, sent: float, back: threading.Event) -> None:
+        back.set()
+        now = time.perf_counter()
+        self.last_s = now - sent
+        self.times.add(self.last_s)
+        if self.last_s >= self._blocked_s:
+            self._worst = (self.last_s, now)
+            log.warning("the event loop was blocked for %.1f s", self.last_s)
+
+
+def _report(ident: int, blocked_s: float) -> None:
+    frame = sys._current_frames().get(ident)
+    where = "".join(traceback.format_stack(frame)[-_FRAMES:]) if frame is not None else ""
+    log.error("the event loop has been blocked for %.0f s; it is here:\n%s", blocked_s, where.rstrip())
+
+
+# ---------------------------------------------------------------------- metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The parts whose numbers `/metrics` shows. `tables` are the models of the settings and of the prices."""
+
+    health: Health
+    counts: Counts
+    desk: Desk
+    lag: LoopLag
+    processes: Processes
+    client: DiscoClaw
+    seen: Seen
+    accounts: Accounts
+    relays: Callable[[], Relays]
+    tables: tuple[Collection[str], Collection[str]]
+
+    def __call__(self) -> "Iterator[Metric]":
+        """Everything that is measured, as it is now."""
+        from discoclaw.app import measures
+
+        yield from measures.of_health(self.health())
+        yield from measures.of_answers(self.counts, self.desk.waiting, self.desk.oldest_s)
+        yield from measures.of_work(at_work())
+        yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
+        yield from measures.of_store(WRITES.state(), self.processes.in_touch)
+        client = self.client
+        ours, away = len(client.shards_served.ids), len(client.connected.away(client.shards_served))
+        latency = client.latency if not away and math.isfinite(client.latency) else None
+        yield from measures.of_gateway(measures.Gateway(ours - away, away, latency))
+        yield from measures.of_models(self.seen.last)
+        accounts, label = self.accounts, measures.known_model(*self.tables)
+        yield from measures.of_usage(accounts.ended, accounts.all_spent(), label)
+        yield from measures.of_relays(self.relays())
+
+
+def model_names(settings: Settings) -> frozenset[str]:
+    """The models that the settings name."""
+    chat, small = settings.model, (settings.summary_model, settings.durable_model, settings.model_provider)
+    return frozenset(filter(None, (chat, *small, settings.transcribe_model, settings.embedding_model)))
+
+
+def server(at: Listen, measured: Measured) -> "HttpListener":
+    """What answers /healthz, /readyz and /metrics, at this address."""
+    from discoclaw.web import monitor  # 13 MB with Prometheus, and more with a server
+    from discoclaw.web.listening import Listener as HttpListener
+
+    application = monitor.application(measured.health, monitor.registry_of(measured))
+    return HttpListener(application, at, "DISCOCLAW_METRICS")

@@ -4,15 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import ClassVar, Final
+from typing import Final, Literal
 
-from discoclaw.app.basics import Basics
-from discoclaw.app.disk import OnDisk
-from discoclaw.app.feature import Feature
-from discoclaw.app.part import Part
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.sharded import ShardedDiscoClaw, Slots
 from discoclaw.core.errors import LeaseLost, MemoryFault, SettingsError
+from discoclaw.core.processes import Processes
 from discoclaw.core.shards import AUTO, EVERY, Shards, every
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.disk.members import SHARDS
@@ -22,28 +19,44 @@ log = logging.getLogger(__name__)
 GIVE_UP_AGAIN_S: Final = 0.1
 
 
-class Sharding(Feature):
-    """The leases of this process's shards, taken before it connects, and left with the store.
+class Sharding:
+    """The leases of this process's shards, taken before it connects, and left with the store. A `Service`.
 
     A client without shards is one of one. Where the store is not shared, nobody else can have any.
     """
 
-    settings: ClassVar = ("shards",)
-
-    def __init__(self, basics: Basics, disk: OnDisk, client: DiscoClaw, inboxes: Inboxes) -> None:
-        wanted, self._processes = basics.settings.shards, disk.storage.processes
-        if isinstance(wanted, Shards) and not wanted.all and not self._processes.shared:
+    def __init__(
+        self,
+        wanted: Shards | Literal["auto"] | None,
+        processes: Processes,
+        client: DiscoClaw,
+        inboxes: Inboxes,
+        *,
+        store: str,
+    ) -> None:
+        """`store` is what the processes would have to share. Raises SettingsError if they can't share it."""
+        if isinstance(wanted, Shards) and not wanted.all and not processes.shared:
             raise SettingsError(
                 f"DISCOCLAW_SHARDS={wanted}: the other shards need other processes, and those can't share "
-                f"DISCOCLAW_STORE={disk.storage.memory.disk.name}; "
-                "set it to postgresql://…, or take all shards"
+                f"DISCOCLAW_STORE={store}; set it to postgresql://…, or take all shards"
             )
         self._wanted = wanted
+        self._processes = processes
         self._client = client
         self._inboxes = inboxes
         self._holding: asyncio.Task[None] | None = None
-        client.processes, client.elsewhere.cursors = self._processes, disk.storage.cursors
-        self.services = (Part(closing=self._left),)
+
+    async def start(self) -> None:
+        """Nothing to start: `served` takes the shards."""
+
+    async def settle(self) -> None:
+        """There is nothing to wait for."""
+
+    async def close(self) -> None:
+        """Give the shards back: the store was left, and so were the leases."""
+        if self._holding is not None:
+            self._holding.cancel()
+            await asyncio.gather(self._holding, return_exceptions=True)
 
     async def served(self, connect: Callable[[], Awaitable[None]]) -> None:
         """Take the shards, which may take until another process ends, and stay connected.
@@ -134,12 +147,6 @@ class Sharding(Feature):
                     f"{name.removeprefix(SHARDS)}; stop all processes before you start one with another "
                     "number of shards"
                 )
-
-    async def _left(self) -> None:
-        """The store was left, and so were the leases."""
-        if self._holding is not None:
-            self._holding.cancel()
-            await asyncio.gather(self._holding, return_exceptions=True)
 
 
 async def _given_up(connecting: "asyncio.Future[None]") -> None:

@@ -25,12 +25,17 @@ MOST_KNOWN = 10_000
 
 
 class Access:
-    """The allowlist at work. The roles that people have on the servers of `client` count."""
+    """The allowlist at work. The roles that people have on the servers of `client` and `elsewhere` count.
+
+    `live` is what live configuration says about channels.
+    """
 
     def __init__(
         self,
         allowlist: Allowlist,
         client: discord.Client,
+        live: LiveConfig,
+        elsewhere: Elsewhere,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -38,24 +43,21 @@ class Access:
         self._client = client
         self._now = now
         self._known: dict[tuple[int, int], tuple[bool, float]] = {}
-        self.elsewhere: Elsewhere | None = None
-        """The servers of other processes' shards, if there may be any."""
-        self.live: LiveConfig | None = None
-        """Live configuration of channels, once the composition root has set it."""
+        self._live = live
+        self._elsewhere = elsewhere
 
     async def refresh(self) -> None:
         """Take over a change of the live configuration that was made in its file."""
-        if self.live is not None:
-            await self.live.look()
+        await self._live.look()
 
     def listens(self, place: Place) -> bool:
         """Whether we hear what is said in a place; that says nothing about whom we answer there."""
-        listen = self.live.policy(place).listen if self.live is not None else None
+        listen = self._live.policy(place).listen
         return self.allowlist.channel(place.group_id, place.channel_id) if listen is None else listen
 
     def deaf(self, place: Place) -> bool:
         """Whether live configuration says not to listen there."""
-        return self.live is not None and self.live.policy(place).listen is False
+        return self._live.policy(place).listen is False
 
     async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
         """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""
@@ -107,11 +109,10 @@ class Access:
 
     async def _anywhere(self, user_id: int) -> bool:
         """Ask all servers, also those of other processes' shards. Raises ChatError."""
-        elsewhere = self.elsewhere
-        if elsewhere is not None and not elsewhere.knows_all and await elsewhere.has_role(user_id):
+        if await self._elsewhere.has_role(user_id):
             return True
         guilds = self._client.guilds
-        return bool(guilds or elsewhere is None or elsewhere.knows_all) and await self._ask(guilds, user_id)
+        return bool(guilds or self._elsewhere.knows_all) and await self._ask(guilds, user_id)
 
     async def _ask(self, guilds: Sequence[discord.Guild], user_id: int) -> bool:
         """Ask the servers that have one of the roles. Raises ChatError when Discord cannot say."""

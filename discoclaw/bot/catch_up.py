@@ -52,9 +52,6 @@ class Absence:
         """The channels that are being read, and whether all that was missed there is known by now."""
         self._passed: set[str] = set()
         """Channels for which a message has waited in vain: until they are read, none waits there again."""
-        if bounds.hours:
-            client.sessions.hearers.append(self)
-            client.in_order.missed = self.read_before
 
     # ------------------------------------------------------------------ the lifecycle
 

@@ -1,4 +1,4 @@
-"""The Discord door: who may speak, what is heard, and who is answered. Everything else is inside.
+"""The connection to Discord: who may speak, what is heard, and who is answered. `Door` is what is behind it.
 
 Closed by default: with an empty allowlist nobody is answered. Messages are heard (they enter the window)
 in allowed channels only; a thread goes by its parent.
@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
 from weakref import WeakValueDictionary
@@ -37,9 +37,12 @@ from discoclaw.bot.voice import meant
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
-from discoclaw.core.processes import ALONE, Processes
-from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.processes import Processes
+from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import EVERY, Shards
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.live import LiveConfig
+from discoclaw.session.archiving import Archiving
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.gone import Edited
 from discoclaw.session.retracted import Retractions
@@ -53,19 +56,55 @@ MODALS: tuple[type[modals.PersonalModal], ...] = (*memory_menu.MODALS, *settings
 """Every modal that people can send."""
 
 
-class DiscoClaw(commands.Bot):
-    """The client. The composition root sets the parts below before it starts."""
+class Hearer(Protocol):
+    """Hears of the gateway's sessions, each of which is about some of Discord's shards."""
+
+    def began(self, shards: Shards) -> None:
+        """A new session: what was missed before will not be sent again."""
+
+    async def ready(self, shards: Shards) -> None:
+        """The servers of a new session are known."""
+
+    def resumed(self, shards: Shards) -> None:
+        """A session goes on after its connection was lost; Discord sends what was missed."""
+
+
+async def nothing_missed(message: Inbound) -> None:
+    """Nothing is to be taken in before a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What is behind the client: the parts to which it hands what arrives from Discord.
+
+    `hearers` hear of the gateway's sessions, `setup` runs after login, and `ready` whenever the servers of
+    all shards are known; each in its order. `heard` is told of each message of somebody who may talk to us.
+    `missed` is awaited before a message is taken in, and takes in what was missed before it.
+    """
 
     talk: Talk
     delivery: Delivery
     retractions: Retractions
     presses: Presses
     voices: Voices
-    processes: Processes = ALONE
+    archiving: Archiving
+    hearers: tuple[Hearer, ...]
+    setup: tuple[Callable[[], Awaitable[None]], ...]
+    ready: tuple[Callable[[], Awaitable[None]], ...]
+    heard: tuple[Callable[[Inbound], None], ...]
+    missed: Callable[[Inbound], Awaitable[None]]
+
+
+class DiscoClaw(commands.Bot):
+    """The connection to Discord. What arrives goes through the door, which `open` opens before it starts."""
+
     shards_served: Shards = EVERY
     """The shards whose events come to this client; `sharded` has a client for several."""
 
-    def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
+    def __init__(
+        self, settings: Settings, redactor: Redactor, live: LiveConfig, cursors: Cursors, processes: Processes
+    ) -> None:
+        """`live` says where to listen; in `cursors`, processes tell each other of their servers."""
         intents = discord.Intents.none()
         intents.guilds = intents.messages = intents.message_content = True
         # We have no voice; without this, each start warns of its missing libraries.
@@ -84,18 +123,20 @@ class DiscoClaw(commands.Bot):
         gateway.guard(self._connection.parsers, self._faults)
         self.settings = settings
         self.redactor = redactor
-        self.access = Access(settings.allowlist, self)
-        self.setup_hooks: list[Callable[[], Awaitable[None]]] = []
-        self.ready_hooks: list[Callable[[], Awaitable[None]]] = []
-        self.sessions = Sessions()
+        self.processes = processes
+        self.elsewhere = Elsewhere(self, settings.allowlist, cursors)
+        self.access = Access(settings.allowlist, self, live, self.elsewhere)
         self.connected = Connected()
-        self.sessions.hearers.append(self.connected)
-        self.in_order = InOrder(self)
-        self.access.elsewhere = self.elsewhere = Elsewhere(self, settings.allowlist)
-        self.sessions.hearers.append(self.elsewhere)
-        self.heard_hooks: list[Callable[[Inbound], None]] = []
         self.anew = Anew(self)
         self.pairing = Pairing(settings.token.get_secret_value() if settings.token is not None else "")
+
+    def open(self, door: Door) -> None:
+        """Hand what arrives to the parts behind a door. Called once, before the client logs in."""
+        self.door = door
+        self.talk, self.delivery, self.retractions = door.talk, door.delivery, door.retractions
+        self.presses, self.voices = door.presses, door.voices
+        self.sessions = Sessions((self.connected, self.elsewhere, *door.hearers))
+        self.in_order = InOrder(self, door.missed)
 
     def me(self) -> Me:
         """Ourselves. Raises RuntimeError before we are logged in."""
@@ -120,7 +161,7 @@ class DiscoClaw(commands.Bot):
             *settings_controls.ALL,
             *controls.ALL,
         )
-        for hook in self.setup_hooks:
+        for hook in self.door.setup:
             await hook()
 
     async def claims(self, interaction: discord.Interaction[Any]) -> bool:
@@ -154,7 +195,7 @@ class DiscoClaw(commands.Bot):
                 "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS, or run `discoclaw pair`"
             )
         self.talk.listener.reopen()  # a later READY means a gap that Discord does not fill
-        for hook in self.ready_hooks:
+        for hook in self.door.ready:
             await hook()
 
     async def on_connect(self) -> None:
@@ -211,7 +252,7 @@ class DiscoClaw(commands.Bot):
             message, self.user, place, owners=owners, may_talk=may_talk, redactor=self.redactor
         )
         if may_talk:
-            for hook in self.heard_hooks:
+            for hook in self.door.heard:
                 hook(heard)
         return await self._with_spoken_quote(message, heard)
 
@@ -343,6 +384,14 @@ class DiscoClaw(commands.Bot):
             except ChatError as error:
                 log.info("the thread %s could not be joined: %s", thread.id, error)
 
+    async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
+        """The archive follows when a channel is deleted."""
+        await self.door.archiving.forget_channel(str(channel.id))
+
+    async def on_raw_thread_delete(self, payload: discord.RawThreadDeleteEvent) -> None:
+        """The archive follows when a thread is deleted."""
+        await self.door.archiving.forget_channel(str(payload.thread_id))
+
     def waits(self, message: discord.Message) -> bool:
         """Whether a message is still to be handled, or is being handled."""
         return self.talk.inboxes.waits(wire.session_key(message), message.id)
@@ -366,17 +415,13 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
 # Takes in the messages of a conversation one after another, and before them what was missed there.
 
 
-async def _nothing(message: Inbound) -> None:
-    """Nothing is read later."""
-
-
 class InOrder:
     """The order in which `client` takes in messages. `missed` is awaited before each of them."""
 
-    def __init__(self, client: "DiscoClaw") -> None:
+    def __init__(self, client: DiscoClaw, missed: Callable[[Inbound], Awaitable[None]]) -> None:
         self._client = client
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self.missed: Callable[[Inbound], Awaitable[None]] = _nothing
+        self._missed = missed
 
     async def taken(self, message: discord.Message) -> Inbound | None:
         """A message as the parts inside know it. None if it is not to be handled, or was before."""
@@ -386,43 +431,26 @@ class InOrder:
             if heard is None:
                 self._client.pass_over(message)
                 return None
-            await self.missed(heard)
+            await self._missed(heard)
             first = await self._client.talk.first_time(heard)
             # Once we can answer nobody any more, it stays unhandled: the next start reads it again.
             return heard if first and not self._client.is_closed() else None
 
 
-# ----------------------------------------------------------------------
-# The gateway's sessions, each about some of Discord's shards: who wants to hear what becomes of them.
-
-
-class Hearer(Protocol):
-    """Hears of sessions."""
-
-    def began(self, shards: Shards) -> None:
-        """A new session: what was missed before will not be sent again."""
-
-    async def ready(self, shards: Shards) -> None:
-        """The servers of a new session are known."""
-
-    def resumed(self, shards: Shards) -> None:
-        """A session goes on after its connection was lost; Discord sends what was missed."""
-
-
 class Sessions:
     """All who hear of the sessions, as one."""
 
-    def __init__(self) -> None:
-        self.hearers: list[Hearer] = []
+    def __init__(self, hearers: tuple[Hearer, ...]) -> None:
+        self._hearers = hearers
 
     def began(self, shards: Shards) -> None:
-        for hearer in self.hearers:
+        for hearer in self._hearers:
             hearer.began(shards)
 
     async def ready(self, shards: Shards) -> None:
-        for hearer in self.hearers:
+        for hearer in self._hearers:
             await hearer.ready(shards)
 
     def resumed(self, shards: Shards) -> None:
-        for hearer in self.hearers:
+        for hearer in self._hearers:
             hearer.resumed(shards)

@@ -35,13 +35,15 @@ def knows_all(client: discord.Client) -> bool:
 
 
 class Elsewhere:
-    """The servers that `client` does not know. It hears of the gateway's sessions (`sessions.Hearer`)."""
+    """The servers that `client` does not know. It hears of the gateway's sessions (`client.Hearer`).
 
-    def __init__(self, client: discord.Client, allowlist: Allowlist) -> None:
+    In `cursors`, processes tell each other of their servers.
+    """
+
+    def __init__(self, client: discord.Client, allowlist: Allowlist, cursors: Cursors) -> None:
         self._client = client
         self._allowlist = allowlist
-        self.cursors: Cursors | None = None
-        """Cursors by which processes tell each other of their servers; the composition root sets them."""
+        self._cursors = cursors
         self._loop: asyncio.AbstractEventLoop | None = None
         self._servers: dict[int, str | None] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -59,7 +61,7 @@ class Elsewhere:
     async def ready(self, shards: Shards) -> None:
         """Note which of our servers have a role of the allowlist."""
         self._loop = asyncio.get_running_loop()
-        if self.cursors is None or self.knows_all:
+        if self.knows_all:
             return
         ours = {
             role: str(guild.id)
@@ -67,17 +69,17 @@ class Elsewhere:
             for role in self._allowlist.roles
             if guild.get_role(int(role)) is not None
         }
-        if ours.items() - (await self.cursors.get(CURSOR)).items():
-            await self.cursors.update(CURSOR, lambda known: {**known, **ours})
+        if ours.items() - (await self._cursors.get(CURSOR)).items():
+            await self._cursors.update(CURSOR, lambda known: {**known, **ours})
 
     def resumed(self, shards: Shards) -> None:
         """Do nothing: the session's servers are the same."""
 
     async def has_role(self, user_id: int) -> bool:
         """Whether somebody has a role of the allowlist on a server of another process. Raises ChatError."""
-        if self.cursors is None or self.knows_all:
+        if self.knows_all:
             return False
-        known = await self.cursors.get(CURSOR)
+        known = await self._cursors.get(CURSOR)
         servers = {str(server) for role, server in known.items() if role in self._allowlist.roles}
         for server in sorted(servers):
             if self._client.get_guild(int(server)) is not None:

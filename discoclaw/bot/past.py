@@ -1,7 +1,7 @@
 """A conversation's past, read from Discord's history: the port `History`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, cast
@@ -9,7 +9,6 @@ from typing import Final, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.access import Access
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.requests import request_of
 from discoclaw.bot.texts.markup import NOTE
@@ -24,7 +23,7 @@ PAGE: Final = 100
 
 
 class Past:
-    """Reads history with `client`; `owners` and `access` mark the lines' authors.
+    """Reads history with `client`; `owners` and `may_say` mark the lines' authors.
 
     `waits`: whether a message is still to be handled; `passed`: whether it was said where we were not to
     listen.
@@ -33,7 +32,7 @@ class Past:
     def __init__(
         self,
         client: discord.Client,
-        access: Access,
+        may_say: Callable[[discord.Message], Awaitable[bool]],
         me: Callable[[], Me],
         owners: frozenset[str],
         redactor: Redactor = PLAIN,
@@ -45,7 +44,7 @@ class Past:
         self._client = client
         self._me = me
         self._owners = owners
-        self._access = access
+        self._may_say = may_say
         self._redactor = redactor
 
     async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
@@ -92,7 +91,7 @@ class Past:
             and not (wire.is_voice(message) and message.id not in spoken and self._waits(message))
         ]
         authors = {wire.author_id(message): message for message in talk}
-        known = await asyncio.gather(*map(self._access.may_say, authors.values()))
+        known = await asyncio.gather(*map(self._may_say, authors.values()))
         guests = {author for author, allowed in zip(authors, known, strict=True) if not allowed}
         return _with_addressees(
             wire.said(

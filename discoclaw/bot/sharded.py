@@ -16,8 +16,10 @@ from discoclaw.bot import gateway
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import Processes
-from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import Shards
+from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.live import LiveConfig
 from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -73,8 +75,10 @@ class Slots:
 class ShardedDiscoClaw(DiscoClaw, commands.AutoShardedBot):
     """The client. `serve` says which shards it has, before it connects."""
 
-    def __init__(self, settings: Settings, redactor: Redactor = PLAIN) -> None:
-        super().__init__(settings, redactor)
+    def __init__(
+        self, settings: Settings, redactor: Redactor, live: LiveConfig, cursors: Cursors, processes: Processes
+    ) -> None:
+        super().__init__(settings, redactor, live, cursors, processes)
         self._slots: Slots | None = None
         self._begun = False
         self._early: set[int] = set()

@@ -11,7 +11,7 @@ how often that was `wanted` and `done`.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 
 import discord
@@ -35,6 +35,8 @@ from discoclaw.core.yours import named
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import NoSummaries
+from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count
 
@@ -58,7 +60,7 @@ class Transparency(PersonalData, Listener):
         client: discord.Client,
         channel_id: str,
         memory: Memory,
-        rolling: RollingMemory,
+        rolling: RollingMemory | NoSummaries,
         cursors: Cursors,
         consent: Consent = UNLIMITED,
     ) -> None:
@@ -71,8 +73,16 @@ class Transparency(PersonalData, Listener):
         self._talked_in: dict[str, tuple[str, str]] = {}
         self._names: dict[str, str] = {}
         self._one = asyncio.Lock()
-        self.touch: Callable[[str], None] = lambda subject: None
+        self.follower = Follower("transparency", self.mirror, ledgers=memory.ledgers, cursors=cursors)
         """Has `mirror` called for a subject, soon and until it succeeds."""
+
+    async def catch_up(self) -> None:
+        """Have everything mirrored that is due: Discord can be reached."""
+        for subject in self._memory.pending_erasures(CURSOR):
+            self.follower.touch(subject)  # its message still has to be deleted
+        if await self.has_renewals():
+            self.follower.touch(BOT)
+        await self.follower.catch_up()
 
     def heard(self, message: Inbound) -> None:
         """Note where a person last talked with us in public: the summary of that place is shown with them."""
@@ -84,14 +94,14 @@ class Transparency(PersonalData, Listener):
         return (CURSOR,)
 
     def chosen(self, user_id: str) -> None:
-        self.touch(user_subject(user_id))
+        self.follower.touch(user_subject(user_id))
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         """Have the messages with summaries renewed if the summary of an open conversation is withdrawn."""
         for key in sorted(sessions):
             if person_of(key) is None and (await self._cursors.get(f"summary-{key}")).get("again"):
                 await self._cursors.update(RENEWALS, lambda now: {**now, "wanted": _times(now, "wanted") + 1})
-                self.touch(BOT)  # nobody's own message: what is due is done with whatever comes next
+                self.follower.touch(BOT)  # nobody's own message: what is due is done with whatever comes next
                 break
         return NOTHING_WITHDRAWN
 

@@ -11,8 +11,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from discoclaw.app.models import config_of
-from discoclaw.app.usage import is_own
+from discoclaw.app.models import config_of, is_own
 from discoclaw.checkup.asked import Asked, Exchange, Listening
 from discoclaw.checkup.costs import cost_of
 from discoclaw.checkup.model import QUESTION, address_of, check_key, is_at_vendor, plainly, used_by

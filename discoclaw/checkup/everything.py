@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from discoclaw import __version__
 from discoclaw import settings as settings_module
-from discoclaw.app.finding import config_of
+from discoclaw.app.models import embedding_config_of
 from discoclaw.checkup.answers import DURABLE, Examined, answers, learns
 from discoclaw.checkup.costs import costs
 from discoclaw.checkup.folder import folder
@@ -289,7 +289,7 @@ def _extras(settings: Settings) -> frozenset[str]:
     provider = settings.embedding_provider.strip().lower()
     if provider == "local":
         wanted.add("local-vectors")
-    elif provider or (settings.embedding_auto and config_of(settings).openai_key is not None):
+    elif provider or (settings.embedding_auto and embedding_config_of(settings).openai_key is not None):
         wanted.add("vectors")
     return frozenset(wanted)
 

@@ -6,8 +6,7 @@ import time
 import wave
 from collections.abc import AsyncIterator
 
-from discoclaw.app.finding import config_of
-from discoclaw.app.voice import transcriber_of
+from discoclaw.app.models import embedding_config_of, transcriber_of
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import (
     DiscoClawError,
@@ -42,7 +41,7 @@ SILENCE_HZ, SILENCE = 16_000, 4_000
 async def embeddings(settings: Settings) -> AsyncIterator[Finding]:
     """The embedding provider, with texts of ours."""
     try:
-        embedder = open_embedder(config_of(settings))
+        embedder = open_embedder(embedding_config_of(settings))
     except EmbeddingError as error:
         yield finding("embeddings", error)
         return

@@ -9,7 +9,6 @@ from contextlib import aclosing
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.access import Access
 from discoclaw.bot.looking import logged_in
 from discoclaw.bot.past import Past, channel_of
 from discoclaw.core.audit import Finding, Readable
@@ -26,10 +25,9 @@ WITHIN_S = 600.0
 """For all channels together."""
 
 
-class _Anybody(Access):
-    async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
-        """Always true: it makes no difference here who is a guest."""
-        return True
+async def _anybody(message: discord.Message) -> bool:
+    """Return True: it makes no difference here who is a guest."""
+    return True
 
 
 async def in_channels(settings: Settings, storage: Storage, audit: Audit) -> tuple[list[Finding], list[str]]:
@@ -45,7 +43,7 @@ async def in_channels(settings: Settings, storage: Storage, audit: Audit) -> tup
         client, user = session.client, session.client.user
         assert user is not None  # it has logged in
         me = Me(str(user.id), user.display_name)
-        past = Past(client, _Anybody(settings.allowlist, client), lambda: me, settings.owners)
+        past = Past(client, _anybody, lambda: me, settings.owners)
         for key, channel_id in channels_in(storage.cursors.documents).items():
             try:
                 place = wire.place_of(await channel_of(client, channel_id))

@@ -1,7 +1,7 @@
 """The lifecycle of every part that runs. Declarations only.
 
-The composition root starts services in order and closes them in reverse. A feature that is switched off is a
-service that does nothing, so no code asks whether a part exists.
+The composition root starts services in order and closes them in reverse. What is switched off is not among
+them, and has a stand-in where another part needs one, so no code asks whether a part exists.
 """
 
 from typing import Protocol

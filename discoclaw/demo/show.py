@@ -15,7 +15,6 @@ from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
-from discoclaw.app.models import Models
 from discoclaw.core.autosave import AutoSave
 from discoclaw.core.model_names import VENDOR, split
 from discoclaw.demo.feed import Feed
@@ -54,7 +53,7 @@ async def show(*, channel: str, port: int, fresh: bool, say: Callable[[str], Non
             _forget(settings)
         app = build(settings)
         app.storage.memory.join(held)
-        app.feature(Models).seen.watch = held.asked
+        app.seen.watch = held.asked
         stack.push_async_callback(world.env.shutdown)  # after the app, whose end may send answers
         await stack.enter_async_context(app)
         await world.env.connect(app.client)

@@ -110,7 +110,7 @@ async def extracting(
     """A scene in which a person is learned from, and nothing is summarised."""
     async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
-        facts = facts_loop(settings, storage, redacting, me=lambda: ME, clock=clock, reads=lambda: reads)
+        facts = facts_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
         loops = Loops(
             clock=clock, summary=NoSummary(), facts=facts, cadence=Cadence(), consent=storage.consent
         )
@@ -126,7 +126,7 @@ async def summarising(
     given = {"timezone": zone, "summary_max_chars": max_chars}
     async with _scene(place, "A", names, **given) as (settings, storage, clock):
         redacting = RedactingModel(model, PLAIN)
-        summary = summary_loop(settings, storage, redacting, me=lambda: ME, clock=clock, reads=lambda: reads)
+        summary = summary_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
         loops = Loops(
             clock=clock,
             summary=summary,

@@ -146,8 +146,8 @@ class Consolidator:
         return changed | done.left | over
 
 
-class NoConsolidator(Consolidator):
-    """Refuses every run, since nobody is remembered. `why` is the reason given."""
+class NoConsolidator:
+    """Refuses every run: stands in for `Consolidator` without a memory. `why` is the reason given."""
 
     def __init__(self, why: str = MEMORY_OFF) -> None:
         self._why = why

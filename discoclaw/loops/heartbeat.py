@@ -26,11 +26,11 @@ from discoclaw.core.reviewed import Review
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.jobs import Jobs
-from discoclaw.loops.consolidate import Consolidator
+from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.round import Rounds
-from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class Heartbeat:
 
     def __init__(
         self,
-        consolidator: Consolidator,
-        memory: Memory,
+        consolidator: Consolidator | NoConsolidator,
+        memory: AnyMemory,
         cursors: Cursors,
         *,
         clock: Clock,

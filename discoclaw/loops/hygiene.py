@@ -34,9 +34,9 @@ from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import AnyMemory, NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.round import Rounds
-from discoclaw.memory.subjects.store import Memory
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,8 @@ class Hygiene:
 
     def __init__(
         self,
-        memory: Memory,
-        access: LastUsed,
+        memory: AnyMemory,
+        access: LastUsed | NoLastUsed,
         cursors: Cursors,
         *,
         clock: Clock,

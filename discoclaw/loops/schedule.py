@@ -19,10 +19,10 @@ from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import person_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.cadence import Cadence
-from discoclaw.loops.facts import FactsLoop
+from discoclaw.loops.facts import FactsLoop, NoFacts
 from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
-from discoclaw.loops.summary import SummaryLoop
+from discoclaw.loops.summary import NoSummary, SummaryLoop
 from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import GRACE_S, Worker
 
@@ -41,8 +41,8 @@ class Loops:
         self,
         *,
         clock: Clock,
-        summary: SummaryLoop,
-        facts: FactsLoop,
+        summary: SummaryLoop | NoSummary,
+        facts: FactsLoop | NoFacts,
         cadence: Cadence,
         learned: Callable[[str], None] = lambda user_id: None,
         consent: Consent = UNLIMITED,
@@ -252,8 +252,8 @@ class Runs:
         tracks: Tracks,
         cadence: Cadence,
         *,
-        summary: SummaryLoop,
-        facts: FactsLoop,
+        summary: SummaryLoop | NoSummary,
+        facts: FactsLoop | NoFacts,
         learned: Callable[[str], None],
         consent: Consent,
         behind: Callable[[str], bool],

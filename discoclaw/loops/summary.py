@@ -39,7 +39,7 @@ from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.conversations.withdrawn import message_in, struck
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of, people_of
-from discoclaw.memory.off import NO_GROUPS
+from discoclaw.memory.off import NO_GROUPS, NoGroups
 from discoclaw.memory.people.group_notes import Known, Learned
 from discoclaw.memory.people.groups import Groups
 from discoclaw.prompt.recent import display_names, same_name
@@ -99,7 +99,7 @@ class SummaryLoop:
         rules: SummaryRules,
         consent: Consent,
         taken_back: TakenBackBy = nothing_taken_back,
-        groups: Groups = NO_GROUPS,
+        groups: Groups | NoGroups = NO_GROUPS,
     ) -> None:
         self._model = model
         self._rolling = rolling
@@ -273,11 +273,8 @@ class SummaryLoop:
             log.warning("nothing is learned for the group of %s: %s", session_key, fault)
 
 
-class NoSummary(SummaryLoop):
-    """Summarises nothing: stands in where summaries are switched off."""
-
-    def __init__(self) -> None:
-        """Set up nothing."""
+class NoSummary:
+    """Summarises nothing: stands in for `SummaryLoop` where summaries are switched off."""
 
     def hears(self, said: Said) -> bool:
         return False

@@ -5,27 +5,19 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
-from discoclaw.core.event import Commit
 from discoclaw.core.history import Branches, History
 from discoclaw.core.message import Place
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Removed, Withdrawn
 from discoclaw.core.profile import Group, Profile
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.service import Passive
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
+from discoclaw.memory.conversations.rolling import NOTHING, Rolling
 from discoclaw.memory.people.group_notes import Known
-from discoclaw.memory.people.groups import Groups
-from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.memory.people.profiles import Profiles
-from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import NoLedgers
 from discoclaw.memory.subjects.store import Memory
 
@@ -34,7 +26,7 @@ MEMORY_OFF = "memory is switched off here; an admin can switch it on with DISCOC
 SUMMARIES_OFF = "summaries are switched off here; an admin can switch them on with DISCOCLAW_SUMMARY_ENABLED"
 
 
-class NoMemory(Memory):
+class NoMemory:
     """A memory without items, to which none can be added. `why` is the error for those who try."""
 
     def __init__(self, why: str = MEMORY_OFF) -> None:
@@ -93,51 +85,11 @@ class NoMemory(Memory):
         raise Refused(self._why)
 
 
-class _Nothing:
-    """What an empty part does when it is started, notified of a change, or told to forget: nothing."""
-
-    def __init__(self) -> None:
-        """There is nothing to set up."""
-
-    async def start(self) -> None:
-        """Nothing to start."""
-
-    async def settle(self) -> None:
-        """Nothing waits."""
-
-    async def close(self, grace_s: float = 0.0) -> None:
-        """Nothing is open."""
-
-    def recorded(self, subject: str) -> None:
-        """Nothing is shown."""
-
-    def committed(self, subject: str, commit: Commit) -> None:
-        """Nothing is noted."""
-
-    async def renewed(self, names: Collection[str]) -> None:
-        """Nothing is in RAM."""
-
-    def readable(self) -> Iterator[Readable]:
-        return iter(())
-
-    def forget(self, erasure: Erasure) -> None:
-        """Nothing is in RAM."""
-
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        return NOTHING_WITHDRAWN
-
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        return NOTHING_WITHDRAWN
-
-    @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        yield
-
-    def erase(self, erasure: Erasure) -> Removed:
-        return Removed()
+AnyMemory: TypeAlias = Memory | NoMemory
+"""The memory that answers use, which may be switched off."""
 
 
-class NoProfiles(_Nothing, Profiles):
+class NoProfiles(Passive):
     """Profiles, of which there are none."""
 
     def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
@@ -153,7 +105,7 @@ class NoProfiles(_Nothing, Profiles):
         return None
 
 
-class NoGroups(_Nothing, Groups):
+class NoGroups(Passive):
     """Channel notes, of which there are none."""
 
     def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
@@ -175,7 +127,7 @@ class NoGroups(_Nothing, Groups):
         """Nothing is learned where nothing is known."""
 
 
-class NoLastUsed(_Nothing, LastUsed):
+class NoLastUsed:
     """Times of use, of which there are none."""
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
@@ -194,7 +146,7 @@ class NoLastUsed(_Nothing, LastUsed):
         """Nothing waits."""
 
 
-class NoToolLog(_Nothing, ToolLog):
+class NoToolLog(Passive):
     """A log of tool calls that stays empty."""
 
     def note(self, *args: Any, **call: Any) -> None:
@@ -204,7 +156,7 @@ class NoToolLog(_Nothing, ToolLog):
         return 0
 
 
-class NoSummaries(_Nothing, RollingMemory):
+class NoSummaries:
     """Summaries, of which there are none. `why` is the error for those who try to clear one."""
 
     def __init__(self, why: str = SUMMARIES_OFF) -> None:

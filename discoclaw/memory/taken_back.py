@@ -10,7 +10,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.message import Said
 from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.off import AnyMemory
 
 
 def everything(subject: str) -> Withdrawal:
@@ -30,7 +30,7 @@ def brings_back(commit: Commit) -> bool:
 class TakenBack:
     """Answers from the views of `memory`, and from who wants none (`consent`)."""
 
-    def __init__(self, memory: Memory, consent: Consent) -> None:
+    def __init__(self, memory: AnyMemory, consent: Consent) -> None:
         self._memory = memory
         self._consent = consent
 

@@ -34,8 +34,8 @@ from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.port import CURSORS, subject_of
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Follower
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.taken_back import TakenBack, brings_back, everything
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: AnyMemory,
         personal: Registry,
         cursors: Cursors,
         consent: Consent,

@@ -12,8 +12,8 @@ from discoclaw.core.pending import Pending
 from discoclaw.core.ports import AskOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.deadline import in_time, noted_in_time
 
@@ -28,7 +28,7 @@ WELCOME = (
 class Asking:
     """Finds the question that is to be shown below an answer."""
 
-    def __init__(self, memory: Memory, asked: AskedBack, *, welcomes: bool = False) -> None:
+    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
         self._memory = memory
         self._asked = asked
         self._welcomes = welcomes

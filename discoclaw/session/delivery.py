@@ -53,10 +53,9 @@ class Deliverer(Protocol):
 class Delivery:
     """Delivers answers. It is a `core.service.Service`, and hears of the gateway's sessions.
 
-    Whoever builds it sets `deliverer` and `record`, which gets a question, and the answer's id and text.
+    Whoever takes turns sets `record`, which gets a question, and the answer's id and text.
     """
 
-    deliverer: Deliverer
     record: Callable[[Arrival, str, str], None]
 
     def __init__(
@@ -66,9 +65,11 @@ class Delivery:
         arrivals: Arrivals,
         answers: Answers,
         consent: Consent,
+        deliverer: Deliverer,
         *,
         clock: Clock,
     ) -> None:
+        self._deliverer = deliverer
         self._undelivered = undelivered
         self._answers = answers
         self._consent = consent
@@ -203,7 +204,7 @@ class Delivery:
         def shown(message_id: str, channel_id: str) -> None:
             self._answers.sent(channel_id, message_id, permission, kept.ids)
 
-        return self.deliverer.deliver(kept, late=self._late(kept), shown=shown)
+        return self._deliverer.deliver(kept, late=self._late(kept), shown=shown)
 
     def _in(self, channel_id: str) -> list[Kept]:
         return [one for one in self._undelivered if one.held.channel_id == channel_id]

@@ -25,8 +25,8 @@ from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
 from discoclaw.session.interviewer import Interviewer
@@ -63,7 +63,7 @@ class Hatchery:
         self,
         rules: HatchingRules,
         interviewer: Interviewer,
-        memory: Memory,
+        memory: AnyMemory,
         cursors: Cursors,
         windows: Windows,
         loops: Loops,
@@ -166,7 +166,7 @@ class Hatchery:
         offer = {"at": self._clock()}
         return await noted_in_time(self._cursors.update(OFFERED, lambda known: None if known else offer))
 
-    def _memory(self, user_id: str) -> Memory:
+    def _memory(self, user_id: str) -> AnyMemory:
         """The store, for an owner. Raises Refused."""
         if user_id not in self._rules.owners:
             raise Refused(messages.ONLY_OWNERS)

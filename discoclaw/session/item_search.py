@@ -11,6 +11,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
 from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
 from discoclaw.core.visible import VisibleItems
+from discoclaw.memory.off import NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.recall.query import in_context, parse
 from discoclaw.recall.select import Chosen, Selection, select
@@ -31,7 +32,7 @@ class ItemSearch:
         ranker: Recall,
         terms: KeptTerms,
         meaning: Meaning | NoMeaning,
-        last_used: LastUsed,
+        last_used: LastUsed | NoLastUsed,
         *,
         clock: Clock,
         me: Callable[[], Me],

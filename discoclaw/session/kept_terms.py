@@ -28,7 +28,7 @@ from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.files import in_thread, read_plain, write_atomic
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.erasing.files import remove_named
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.off import AnyMemory
 from discoclaw.recall.dates import date_terms
 from discoclaw.recall.document import NO_TERMS, Document, Documents, of_item
 from discoclaw.work import GRACE_S, Worker
@@ -56,7 +56,7 @@ class KeptTerms(PersonalData):
     name = "terms"
     local = True
 
-    def __init__(self, cache: Path, memory: Memory, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, cache: Path, memory: AnyMemory, *, wait_s: float = WAIT_S) -> None:
         self.documents = Documents()
         self._memory = memory
         self._folder = FileDocuments(cache / "views")

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.loops.schedule import Loops
+from discoclaw.memory.off import NoGroups, NoProfiles
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.session.archiving import Archiving
@@ -27,8 +28,8 @@ class Listener:
         loops: Loops,
         archive: Archiving,
         hatchery: Hatchery,
-        profiles: Profiles,
-        groups: Groups,
+        profiles: Profiles | NoProfiles,
+        groups: Groups | NoGroups,
         shelf: Shelf,
         stops: Stops,
     ) -> None:

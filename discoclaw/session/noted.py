@@ -12,8 +12,8 @@ from discoclaw.core.item import Item
 from discoclaw.core.model import ToolCall, ToolResult
 from discoclaw.core.privacy import may_show
 from discoclaw.core.view import View
+from discoclaw.memory.off import AnyMemory, NoToolLog
 from discoclaw.memory.people.tool_log import ToolLog
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.archive_search import HEADING
 from discoclaw.session.arrival import Arrival
 
@@ -24,7 +24,7 @@ TAKEN_BACK = "(taken back)"
 class CallLog:
     """Records calls in the tool log; `memory` says which text is private."""
 
-    def __init__(self, memory: Memory, tool_log: ToolLog) -> None:
+    def __init__(self, memory: AnyMemory, tool_log: ToolLog | NoToolLog) -> None:
         self._memory = memory
         self._tool_log = tool_log
 

@@ -10,10 +10,10 @@ from discoclaw.core.view import View
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of
+from discoclaw.memory.off import AnyMemory, NoGroups, NoLastUsed, NoProfiles, NoSummaries
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Content, Texts
@@ -26,7 +26,7 @@ class ItemSource:
 
     name, nothing = "what is remembered", Items()
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: AnyMemory) -> None:
         self._memory = memory
 
     def in_ram(self, arrival: Arrival) -> Items | None:
@@ -70,7 +70,7 @@ class SoulSource:
 
     name, nothing = "the personality", Who()
 
-    def __init__(self, memory: Memory, content: Content) -> None:
+    def __init__(self, memory: AnyMemory, content: Content) -> None:
         self._memory = memory
         self._content = content
 
@@ -99,7 +99,7 @@ class UsedSource:
     name = "the times of use"
     nothing: Mapping[str, int] = {}
 
-    def __init__(self, last_used: LastUsed) -> None:
+    def __init__(self, last_used: LastUsed | NoLastUsed) -> None:
         self._last_used = last_used
 
     def in_ram(self, arrival: Arrival) -> Mapping[str, int] | None:
@@ -116,7 +116,7 @@ class SummarySource:
 
     name, nothing = "the summary", ""
 
-    def __init__(self, rolling: RollingMemory) -> None:
+    def __init__(self, rolling: RollingMemory | NoSummaries) -> None:
         self._rolling = rolling
 
     def in_ram(self, arrival: Arrival) -> str | None:
@@ -149,7 +149,7 @@ class GroupSource:
 
     name, nothing = "what the channel is about", ""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: Groups | NoGroups) -> None:
         self._groups = groups
 
     def in_ram(self, arrival: Arrival) -> str | None:
@@ -164,7 +164,7 @@ class OwnerSource:
 
     name = "the owners' names"
 
-    def __init__(self, owners: Sequence[str], profiles: Profiles) -> None:
+    def __init__(self, owners: Sequence[str], profiles: Profiles | NoProfiles) -> None:
         self._owners = sorted(owners)
         self._profiles = profiles
         self.nothing: Owners = tuple(("", one) for one in self._owners)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import discord
 import pytest
@@ -12,8 +12,6 @@ import simcord
 from simcord.results import to_discord_message
 
 from discoclaw.app import App, build
-from discoclaw.app.learning import Learning
-from discoclaw.app.mirror import Mirror
 from discoclaw.core.ports import Model
 from discoclaw.loops.hygiene import Hygiene
 from discoclaw.memory.subjects.store import Memory
@@ -27,6 +25,7 @@ from tests.contract.cards import said
 from tests.contract.providers import PROVIDERS, Provider, served
 from tests.servers.messages_api import MessagesServer
 
+T = TypeVar("T")
 GUILD_ID = 100_000_000_000_000_001
 
 simcord.Env._settle_internal.__kwdefaults__["idle"] = 0.005
@@ -147,14 +146,13 @@ class World:
 
     @property
     def hygiene(self) -> Hygiene:
-        return self.app.feature(Learning).hygiene
+        return running(self.app, Hygiene)
 
     @property
     def mirror(self) -> NostrAdapter:
         """The mirror on relays, where there is one."""
-        adapter = self.app.feature(Mirror).adapter
-        assert isinstance(adapter, NostrAdapter)
-        return adapter
+        assert isinstance(self.app.mirror, NostrAdapter)
+        return self.app.mirror
 
     def durable(self, person: Any) -> Path:
         return self.folder / "data" / "memory" / "durable" / f"{person.id}.json"
@@ -166,6 +164,12 @@ class World:
     def shown(self, channel: Any) -> list[str]:
         """What a channel shows, oldest first."""
         return [said(message) for message in channel.history()]
+
+
+def running(app: App, kind: type[T]) -> T:
+    """The part of a type among those that run."""
+    (found,) = (one for one in app.services if isinstance(one, kind))
+    return found
 
 
 Start = Callable[..., AbstractAsyncContextManager[World]]

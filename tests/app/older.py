@@ -1,18 +1,19 @@
 """What the old tests of the whole bot share about vectors, the archive, files and voice messages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import discord
 
-from discoclaw.app.files import Files
-from discoclaw.app.finding import Finding
+from discoclaw.bot.files.linked import Links
 from discoclaw.bot.voice.shown import MARK
-from discoclaw.core.attached import FileRef, Unreadable
+from discoclaw.core.attached import Unreadable
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.subject import user_subject
-from tests.app.conftest import World
+from discoclaw.session.meaning import Meaning
+from tests.app.conftest import World, running
 from tests.contract.cards import said
 from tests.servers.embeddings_api import EmbeddingsServer
 from tests.session.scene import until
@@ -37,8 +38,7 @@ def openai(server: EmbeddingsServer, **changes: Any) -> dict[str, Any]:
 
 async def ready(world: World) -> None:
     """Wait until the provider is known to answer, and all is embedded."""
-    meaning = world.app.feature(Finding).meaning
-    assert meaning is not None
+    meaning = running(world.app, Meaning)
     await until(lambda: meaning.in_time, seconds=20)
     await meaning.settle()
 
@@ -73,18 +73,16 @@ class Ears:
 
     def __init__(self, world: World) -> None:
         self.heard: list[Inbound] = []
-        self._files = world.app.feature(Files)
-        world.app.client.heard_hooks.append(self.heard.append)
+        self._linked = Links(world.app.client)
+        client = world.app.client
+        client.door = replace(client.door, heard=(*client.door.heard, self.heard.append))
 
     @property
     def last(self) -> Inbound:
         return self.heard[-1]
 
-    async def read(self, files: Sequence[FileRef]) -> list[Any]:
-        return [await self._files.reader.read(one) for one in files]
-
     async def linked(self) -> Sequence[Said | Unreadable]:
-        return await self._files.linked.messages(self.last)
+        return await self._linked.messages(self.last)
 
 
 def link(message: Any, channel: Any, *, host: str = "discord.com", server: Any = None) -> str:

@@ -2,12 +2,9 @@
 
 import dataclasses
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 from pydantic import Field
 
-from discoclaw.app import App, build
-from discoclaw.app.feature import Feature
 from discoclaw.bot.answers import Answer, Carded
 from discoclaw.bot.cards.card import Card, Entry, Turn
 from discoclaw.bot.commands.call import Call
@@ -22,12 +19,10 @@ from discoclaw.core.model import (
     ToolCall,
     ToolTurn,
 )
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
-from discoclaw.work import Worker
-from tests.app.conftest import Start, settings_for
+from tests.app.conftest import Start
 from tests.contract.cards import every_page, said
 
 
@@ -122,36 +117,3 @@ class TestATool:
             await world.ann.send(world.general, "throw a die")
             assert world.answer(world.general) == f"It shows 3, {world.ann.id}."
         assert "dice" in model.offered
-
-
-class Counting(Feature, PersonalData):
-    """A loop that counts what is recorded about people, and forgets it when they are erased."""
-
-    name = "counts"
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.worker: Worker[str] = Worker("counting", self._count)
-        self.services = (self.worker,)
-        self.joins = (self,)
-
-    async def _count(self, subject: str) -> None:
-        self.counts[subject] = self.counts.get(subject, 0) + 1
-
-    def forget(self, erasure: Erasure) -> None:
-        self.counts.pop(erasure.subject, None)
-
-
-class TestALoopWithPersonalData:
-    """A service of a feature, registered for erasing."""
-
-    async def test_is_settled_with_the_program_and_visited_by_an_erasing(self, tmp_path: Path) -> None:
-        settings = settings_for(tmp_path)
-        app = build(settings, model=OfflineModel())
-        counting = Counting()
-        async with App(settings, app.client, (*app.features, counting)) as mine:
-            counting.worker.note("user-1")
-            await mine.settle()
-            assert counting.counts == {"user-1": 1}
-            await mine.storage.memory.erase("user-1")
-            assert counting.counts == {}

@@ -2,12 +2,11 @@
 
 from collections.abc import Collection
 
-from discoclaw.app.disk import OnDisk
-from discoclaw.app.monitoring import Monitoring
+from discoclaw.app.monitoring import LoopLag, Watch
 from discoclaw.app.sharding import Sharding
 from discoclaw.core.processes import Alone
 from discoclaw.models.offline.model import OfflineModel
-from tests.app.conftest import Start, World
+from tests.app.conftest import Start, World, running
 from tests.contract.cards import said
 
 
@@ -105,8 +104,7 @@ async def test_a_command_is_carried_out_by_the_process_that_has_it(start: Start)
 
 async def test_shards_are_given_back_last_of_all_as_the_process_leaves_the_store(start: Start) -> None:
     async with start(OfflineModel()) as world:
-        services = world.app._services._services  # in the order in which they start
-        (shards,) = world.app.feature(Sharding).services
-        watching, store = world.app.feature(Monitoring).services, world.app.feature(OnDisk).services
-        begin = (*watching, shards, *store)
-        assert services[: len(begin)] == begin
+        shards = world.app.services.index(running(world.app, Sharding))
+        before, after = world.app.services[:shards], world.app.services[shards + 1]
+        assert [type(one) for one in before] == [LoopLag, Watch]
+        assert after.starting.__self__._storage is world.app.storage

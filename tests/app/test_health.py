@@ -14,17 +14,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from discoclaw.app import build
-from discoclaw.app.lag import LoopLag
-from discoclaw.app.mirror import Relays
-from discoclaw.app.monitoring import Monitoring, hanging
+from discoclaw.app.followers import Relays
+from discoclaw.app.monitoring import LoopLag, Watch, hanging
 from discoclaw.core.errors import ModelOverloaded, ModelUnreachable, SettingsError
 from discoclaw.core.seen import NEWS_MS, Seen
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.settings_types import Listen
+from discoclaw.web.listening import Listener
 from discoclaw.work import Worker
-from tests.app.conftest import Start, World, settings_for
+from tests.app.conftest import Start, World, running, settings_for
 from tests.app.models import Scripted
 from tests.app.of_refused_fields import TELLING
 from tests.app.test_standstill import rambling
@@ -39,8 +39,7 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 async def get(world: World, path: str) -> tuple[int, str]:
     """What a program gets that watches the bot."""
-    listener = world.app.feature(Monitoring).listener
-    assert listener is not None
+    listener = running(world.app, Listener)
     url = f"http://127.0.0.1:{listener.port}{path}"
     headers = {"Host": "bot.example"}  # as behind a proxy
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
@@ -136,8 +135,7 @@ class TestAConversation:
 class TestABadAddress:
     async def test_in_use_stops_the_start_with_one_line(self, start: Start) -> None:
         async with start(metrics=ANYWHERE) as world:
-            listener = world.app.feature(Monitoring).listener
-            assert listener is not None
+            listener = running(world.app, Listener)
             taken = settings_for(world.folder / "other", metrics=Listen("127.0.0.1", listener.port))
             with pytest.raises(
                 SettingsError, match=rf"^DISCOCLAW_METRICS=127.0.0.1:{listener.port}: [^\n]+$"
@@ -273,7 +271,7 @@ class TestTheLog:
     ) -> None:
         caplog.set_level(logging.INFO, "discoclaw.app.monitoring")
         async with start(Scripted(ModelUnreachable("no route"), "back")) as world:
-            watch = world.app.feature(Monitoring).watch
+            watch = running(world.app, Watch)
             await world.ann.send(world.general, "one")
             watch.look()
             watch.look()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.app.heap import freeze_heap
+from discoclaw.app.app import freeze_heap
 
 THREADS = """
 import ctypes, sys, threading
-from discoclaw.app.heap import share_heap
+from discoclaw.app.app import share_heap
 share_heap()
 both = threading.Barrier(2)
 def work():

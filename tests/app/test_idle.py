@@ -4,7 +4,6 @@ import logging
 
 import pytest
 
-from discoclaw.app.hearing import Hearing
 from tests.app.conftest import Start
 from tests.app.models import Scripted
 
@@ -18,7 +17,7 @@ class TestAnIdlePerson:
     ) -> None:
         caplog.set_level(logging.DEBUG, logger="discoclaw")
         async with start(Scripted(), idle_s=IDLE_S, extraction_enabled=False, heartbeat_minutes=0) as world:
-            windows, key = world.app.feature(Hearing).windows, f"discord:channel:{world.general.id}"
+            windows, key = world.app.talk.listener._windows, f"discord:channel:{world.general.id}"
             await world.ann.send(world.general, "I like tea")
             await world.settle()
             subject = f"user-{world.ann.id}"

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from discoclaw.app.finding import Finding
-from discoclaw.app.learning import Learning
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import item_id
 from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Shape
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
-from tests.app.conftest import Start, World
+from discoclaw.loops.heartbeat import Heartbeat
+from discoclaw.loops.schedule import Loops
+from discoclaw.session.meaning import Meaning
+from tests.app.conftest import Start, World, running
 from tests.app.models import Scripted
 from tests.citing import items_of
 from tests.core.builders import item
@@ -84,7 +85,7 @@ def by(server: EmbeddingsServer, *, here: bool = True) -> dict[str, Any]:
 
 async def ready(world: World) -> None:
     """Wait until the provider is known to answer, and all is embedded."""
-    meaning = world.app.feature(Finding).meaning
+    meaning = running(world.app, Meaning)
     meaning.want(user_subject(str(world.ann.id)), (await view(world)).active())
     await until(lambda: meaning.in_time, seconds=20)
     await meaning.settle()
@@ -192,7 +193,7 @@ class TestAMove:
 
             def take_back(made: Vectors) -> Vectors:  # the reply asked first, the extraction asks now
                 if vectors.texts.count(LEFT) > 1:
-                    world.app.feature(Learning).loops.tracks.forget(str(gone.id))
+                    running(world.app, Loops).tracks.forget(str(gone.id))
                 return made
 
             vectors.default = Shaped(take_back)
@@ -216,7 +217,7 @@ class TestTidying:
             pair = {"keep": item_id("fact", LINZ), "drop": [item_id("fact", "User moved to Linz, house3.")]}
             count = len(model.structured_prompts)
             model.facts = [json.dumps({"duplicates": [{**pair, "text": None}]})]
-            await world.app.feature(Learning).heartbeat.beat()
+            await running(world.app, Heartbeat).beat()
             (prompt,) = model.structured_prompts[count:]
             assert LINZ in prompt and "moved to Linz" in prompt and prompt.count("\n- ") <= 10
             assert [one.text for one in (await view(world)).active() if "Linz" in one.text] == [LINZ]

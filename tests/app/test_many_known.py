@@ -2,9 +2,9 @@
 
 import pytest
 
-from discoclaw.app.learning import Learning
+from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.subjects import changed
-from tests.app.conftest import Start, World
+from tests.app.conftest import Start, World, running
 from tests.app.test_nostr import mirrored
 from tests.counting import ENTRIES, SCANS, STATEMENTS, Counts, counted, grown, least
 from tests.memory.kit import remember
@@ -23,7 +23,7 @@ async def known(world: World, count: int) -> None:
     for _ in range(2):
         await world.restart()
         for _ in range(4):
-            await world.app.feature(Learning).heartbeat.round()
+            await running(world.app, Heartbeat).round()
             await world.settle()
 
 
@@ -58,7 +58,7 @@ async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
                     await world.settle()
             found["commit"].append(counts)
             for _ in range(2):
-                await world.app.feature(Learning).heartbeat.round()
+                await running(world.app, Heartbeat).round()
             with counted() as counts:
                 await world.env.advance_time(3600)
                 await world.settle()

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from discoclaw.app.hearing import Hearing
 from discoclaw.core.model import Purpose
 from discoclaw.core.ports import Shape
 from tests.app.conftest import Start
@@ -125,7 +124,7 @@ class TestNamesakes:
             await renamed(world, world.ann, "Kanarie")
             await world.ann.send(world.general, "hello")
             await world.bob.send(world.general, "hi")
-            window = world.app.feature(Hearing).windows.use(f"discord:channel:{world.general.id}")
+            window = world.app.talk.listener._windows.use(f"discord:channel:{world.general.id}")
             assert str(world.ann.id) in window.names
             await erase(world, world.ann)
             assert str(world.ann.id) not in window.names

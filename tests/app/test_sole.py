@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from discoclaw.app.part import Part
-from discoclaw.app.sole import Sole
+from discoclaw.app.services import Part, Sole
 from discoclaw.core.processes import ALONE
 from tests.memory.together import Together
 from tests.session.scene import until

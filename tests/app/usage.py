@@ -5,7 +5,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from discoclaw.app.usage import Usage
 from discoclaw.core.usage import Call
 from tests.app.conftest import World
 from tests.servers.messages_api import MessagesServer
@@ -23,7 +22,7 @@ output = 10
 
 async def calls(world: World) -> list[Call]:
     await world.settle()
-    return await world.app.feature(Usage).accounts.calls(0)
+    return await world.app.accounts.calls(0)
 
 
 def at(server: MessagesServer, folder: Path, **more: Any) -> dict[str, Any]:

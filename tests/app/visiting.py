@@ -12,7 +12,7 @@ from yarl import URL
 
 from discoclaw.app.page import Page
 from discoclaw.settings_types import Listen
-from tests.app.conftest import Start, World
+from tests.app.conftest import Start, World, running
 
 TOKEN = "a-token-for-the-page-0123"
 ON: dict[str, Any] = {"page": Listen("127.0.0.1", 0), "page_token": SecretStr(TOKEN)}
@@ -30,7 +30,7 @@ class Visitor:
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.world.app.feature(Page).listener.port}"
+        return f"http://127.0.0.1:{running(self.world.app, Page).listener.port}"
 
     async def get(self, path: str, **options: Any) -> str:
         """Open a page by its address, and return its text without markup."""

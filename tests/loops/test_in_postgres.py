@@ -7,8 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from discoclaw.app.part import Part
-from discoclaw.app.sole import Sole
+from discoclaw.app.services import Part, Sole
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.decay import Decay
 from discoclaw.memory.erasing.group_index import GroupIndex

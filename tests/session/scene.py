@@ -15,7 +15,7 @@ from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
 from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import Refused
+from discoclaw.core.errors import ChatUnavailable, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Author, Inbound, Me, Place, Said
 from discoclaw.core.model import (
@@ -42,7 +42,7 @@ from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.conversations.undelivered import Undelivered
+from discoclaw.memory.conversations.undelivered import Kept, Undelivered
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.live import LiveConfig
@@ -400,6 +400,13 @@ class House:
         await self.loops.settle()
 
 
+class OutOfReach:
+    """A chat that takes no late answer."""
+
+    async def deliver(self, kept: Kept, *, late: bool, shown: Callable[[str, str], None]) -> None:
+        raise ChatUnavailable("503")
+
+
 def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> House:
     """Build the parts; `given` replaces defaults."""
     clock: Clock = given.pop("clock", None) or Clock()
@@ -526,7 +533,13 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
         delivery=Delivery(
-            Undelivered(cursors, consent, withdrawals), inboxes, arrivals, answers, consent, clock=clock
+            Undelivered(cursors, consent, withdrawals),
+            inboxes,
+            arrivals,
+            answers,
+            consent,
+            OutOfReach(),
+            clock=clock,
         ),
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf, stops)

@@ -29,7 +29,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.privacy import may_show
 from discoclaw.core.subject import user_subject
 from discoclaw.core.usage import Payer
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.off import AnyMemory
 
 Interaction = discord.Interaction[DiscoClaw]
 
@@ -139,7 +139,7 @@ class Call:
     # ------------------------------------------------------------------ the memory it is about
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> AnyMemory:
         """The memory, for a command that needs it."""
         return self.context.store
 

@@ -18,10 +18,10 @@ from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.seen import Seen
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.off import AnyMemory, NoLastUsed, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.place_rules import PlaceRules
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
@@ -81,10 +81,10 @@ class CommandContext:
     `listed` are the lists of memories that people were shown.
     """
 
-    store: Memory
-    summaries: RollingMemory
+    store: AnyMemory
+    summaries: RollingMemory | NoSummaries
     choices: Choices
-    last_used: LastUsed
+    last_used: LastUsed | NoLastUsed
     settings: LiveSettings
     loops: Loops
     hatchery: Hatchery

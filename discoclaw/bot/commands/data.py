@@ -20,6 +20,7 @@ from discoclaw.core.history import History
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.disk.files import read_in_thread
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, memories
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ async def erase(call: Call, user: str | None, yes: bool) -> Answer:
         text = f"**Erase everything I remember about you?** That is {size}, {DESTROYED} {KEEP_A_COPY}"
     else:
         text = f"**Erase everything I remember about {target}?** That is all of it, {DESTROYED}"
+    assert isinstance(call.memory, Memory)  # the command needs one
     if ON_RELAYS in await read_in_thread(call.memory.personal.outside, user_subject(target)):
         text += f" {texts.ON_RELAYS_TOO}"
     return [Page(text, view=erase_view(call.user_id, target))]

@@ -28,6 +28,7 @@ from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import graph
 from discoclaw.show import text as shown
 from discoclaw.show.text import hidden as hidden_of
@@ -126,6 +127,7 @@ async def _as_mermaid(history: History) -> Sequence[Page]:
 
 
 async def verify(call: Call) -> str:
+    assert isinstance(call.memory, Memory)  # the command needs one
     found = await read_in_thread(held, call.memory.disk, call.subject)
     return texts.damaged(found.faults) if found.faults else texts.intact(len(found.commits))
 

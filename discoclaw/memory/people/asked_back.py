@@ -14,15 +14,15 @@ from discoclaw.core.decay import DAY_MS
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.subjects.store import Memory
 
 
 class AskedBack:
     """The limits. Unless it is switched `on`, nobody may be asked."""
 
     def __init__(
-        self, memory: Memory, cursors: Cursors, choices: Choices, *, clock: Clock, on: bool = True
+        self, memory: AnyMemory, cursors: Cursors, choices: Choices, *, clock: Clock, on: bool = True
     ) -> None:
         self._memory = memory
         self._cursors = cursors

@@ -19,20 +19,32 @@ from discoclaw.core.merge import MergeContext, MergeResult
 from discoclaw.core.pending import Key
 from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.off import AnyMemory
 
 Bring = Callable[[History, MergeContext], MergeResult]
 
 
 async def merge(
-    memory: Memory, subject: str, source: str, origin: Origin, *, into: str | None = None, **metadata: Any
+    memory: AnyMemory,
+    subject: str,
+    source: str,
+    origin: Origin,
+    *,
+    into: str | None = None,
+    **metadata: Any,
 ) -> MergeResult:
     """Bring another branch's changes into HEAD's branch, or `into`."""
     return await _bring(memory, subject, lambda h, act: core.merge(h, source, act), origin, into, metadata)
 
 
 async def cherry_pick(
-    memory: Memory, subject: str, commit: str, origin: Origin, *, onto: str | None = None, **metadata: Any
+    memory: AnyMemory,
+    subject: str,
+    commit: str,
+    origin: Origin,
+    *,
+    onto: str | None = None,
+    **metadata: Any,
 ) -> MergeResult:
     """Apply one commit's changes to HEAD's branch, or `onto`."""
     return await _bring(
@@ -41,14 +53,20 @@ async def cherry_pick(
 
 
 async def revert(
-    memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
+    memory: AnyMemory,
+    subject: str,
+    commit: str,
+    origin: Origin,
+    *,
+    on: str | None = None,
+    **metadata: Any,
 ) -> MergeResult:
     """Revert one commit's changes."""
     return await _bring(memory, subject, lambda h, act: core.revert(h, commit, act), origin, on, metadata)
 
 
 async def undo(
-    memory: Memory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
+    memory: AnyMemory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
 ) -> MergeResult:
     """Revert the last change that has not been undone."""
 
@@ -59,14 +77,26 @@ async def undo(
 
 
 async def restore(
-    memory: Memory, subject: str, commit: str, origin: Origin, *, on: str | None = None, **metadata: Any
+    memory: AnyMemory,
+    subject: str,
+    commit: str,
+    origin: Origin,
+    *,
+    on: str | None = None,
+    **metadata: Any,
 ) -> MergeResult:
     """Set the branch back to its state at an earlier commit."""
     return await _bring(memory, subject, lambda h, act: core.restore(h, commit, act), origin, on, metadata)
 
 
 async def create_branch(
-    memory: Memory, subject: str, name: str, persona: str = "", *, start: str | None = None, **metadata: Any
+    memory: AnyMemory,
+    subject: str,
+    name: str,
+    persona: str = "",
+    *,
+    start: str | None = None,
+    **metadata: Any,
 ) -> Branches:
     """Create a branch at HEAD, or at the branch `start`."""
 
@@ -77,14 +107,14 @@ async def create_branch(
     return await memory.turn(subject, create)
 
 
-async def switch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
+async def switch(memory: AnyMemory, subject: str, name: str, **metadata: Any) -> Branches:
     """Move HEAD to another branch."""
     return await memory.turn(
         subject, lambda branches, now_ms: branches.switch(name, now_ms=now_ms, **metadata)
     )
 
 
-async def delete_branch(memory: Memory, subject: str, name: str, **metadata: Any) -> Branches:
+async def delete_branch(memory: AnyMemory, subject: str, name: str, **metadata: Any) -> Branches:
     """Delete a branch; its commits stay in the history."""
     return await memory.turn(
         subject, lambda branches, now_ms: branches.delete(name, now_ms=now_ms, **metadata)
@@ -92,7 +122,7 @@ async def delete_branch(memory: Memory, subject: str, name: str, **metadata: Any
 
 
 async def settle(
-    memory: Memory,
+    memory: AnyMemory,
     subject: str,
     event_id: str,
     how: Resolution,
@@ -113,7 +143,7 @@ async def settle(
 
 
 async def answer(
-    memory: Memory,
+    memory: AnyMemory,
     subject: str,
     asked: Collection[Key],
     origin: Origin,
@@ -141,7 +171,7 @@ async def answer(
 
 
 async def edit(
-    memory: Memory,
+    memory: AnyMemory,
     subject: str,
     item: Callable[[Draft], Item],
     text: str,
@@ -165,7 +195,12 @@ async def edit(
 
 
 async def _bring(
-    memory: Memory, subject: str, bring: Bring, origin: Origin, branch: str | None, metadata: dict[str, Any]
+    memory: AnyMemory,
+    subject: str,
+    bring: Bring,
+    origin: Origin,
+    branch: str | None,
+    metadata: dict[str, Any],
 ) -> MergeResult:
     def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], MergeResult]:
         name = history.branch(branch).name if branch is not None else history.branches.current

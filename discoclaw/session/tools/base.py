@@ -23,8 +23,8 @@ from discoclaw.core.ports import ChoiceOffer, Offer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.view import View
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
@@ -95,7 +95,7 @@ class Speaker:
 class ToolParts:
     """The parts of memory that tools work on; the same in every turn."""
 
-    memory: Memory
+    memory: AnyMemory
     search: ItemSearch
     choices: Choices
     consolidation: Consolidation

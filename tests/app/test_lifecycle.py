@@ -1,19 +1,14 @@
-"""What the program is made of: features that say what they bring, and one lifecycle for all that runs."""
+"""One lifecycle for all that runs."""
 
 import asyncio
 import logging
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from discoclaw.app import App, build
-from discoclaw.app.feature import Feature
+from discoclaw.app import build
 from discoclaw.app.services import Services
-from discoclaw.bot.client import DiscoClaw
-from discoclaw.core.redact import PLAIN
 from discoclaw.models.offline.model import OfflineModel
-from discoclaw.settings import Settings
 from tests.app.conftest import settings_for
 
 
@@ -40,13 +35,6 @@ class Probe:
             raise OSError(what)
 
 
-class TestSettings:
-    def test_each_belongs_to_one_feature(self, tmp_path: Path) -> None:
-        app = build(settings_for(tmp_path), model=OfflineModel())
-        named = Counter(name for feature in app.features for name in feature.settings)
-        assert named == Counter(Settings.model_fields.keys())
-
-
 class TestTheLifecycle:
     async def test_is_in_order_and_back(self) -> None:
         asked: list[str] = []
@@ -71,35 +59,14 @@ class TestTheLifecycle:
             await services.close()
         assert asked[-2:] == ["close b", "close a"]
 
-    async def test_reaches_the_services_of_every_feature(self, tmp_path: Path) -> None:
-        asked: list[str] = []
-
-        class Mine(Feature):
-            services = (Probe("mine", asked),)
-
-        settings = settings_for(tmp_path)
-        app = build(settings, model=OfflineModel())
-        async with App(settings, app.client, (*app.features, Mine())) as mine:
-            await mine.settle()
-        assert asked == ["start mine", "settle mine", "close mine"]
-
     async def test_every_service_of_ours_can_be_closed_twice(self, tmp_path: Path) -> None:
         app = build(settings_for(tmp_path), model=OfflineModel())
         before = asyncio.all_tasks()
         async with app:
             assert asyncio.all_tasks() != before  # there is something to close
-        for feature in reversed(app.features):
-            for service in feature.services:
-                await service.close()
+        for service in reversed(app.services):
+            await service.close()
         assert asyncio.all_tasks() == before
-
-    def test_a_feature_that_is_not_there_is_named(self, tmp_path: Path) -> None:
-        class Absent(Feature):
-            pass
-
-        app = App(settings_for(tmp_path), DiscoClaw(settings_for(tmp_path), PLAIN), ())
-        with pytest.raises(KeyError, match="Absent"):
-            app.feature(Absent)
 
 
 class TestStopping:
