@@ -22,6 +22,11 @@ def brain(received: Received) -> Behaviour:
     return api.json_answer(cited({"upserts": items, "deprecations": []}, received.prompt))
 
 
+def rambling(received: Received) -> Behaviour:
+    """A model that makes nothing of what is said in background work."""
+    return api.text("I'm sorry, I can't.") if IS_LOOP in received.system else brain(received)
+
+
 def fastapi(field: str) -> Raw:
     fault = {"type": "extra_forbidden", "loc": ["body", field], "msg": "Extra inputs are not permitted"}
     return api.raw(json.dumps({"detail": [fault]}).encode(), status=422, content_type="application/json")

@@ -26,8 +26,7 @@ from discoclaw.web.listening import Listener
 from discoclaw.work import Worker
 from tests.app.conftest import Start, World, running, settings_for
 from tests.app.models import Scripted
-from tests.app.of_refused_fields import TELLING
-from tests.app.test_standstill import rambling
+from tests.app.of_refused_fields import TELLING, rambling
 from tests.memory.child import full_at
 from tests.memory.sharing import until
 from tests.servers.messages_api import MessagesServer, refusing, text

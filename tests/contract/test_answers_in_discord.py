@@ -55,7 +55,9 @@ def sent(world: World, method: str) -> list[dict[str, Any]]:
 
 
 class TestALongAnswer:
-    async def test_is_a_few_messages_and_a_file_with_all_its_words(self, start: Start) -> None:
+    async def test_is_a_few_messages_and_a_file_if_they_do_not_do_with_all_its_words(
+        self, start: Start
+    ) -> None:
         answer = prose(200_000)
         async with start(**LIVE) as world:
             world.brain.says(answer, streamed(answer, 700), about="everything")
@@ -67,10 +69,7 @@ class TestALongAnswer:
                 assert "The rest of my answer is in `answer.md`" in texts[-1]
                 assert words_of("\n".join(texts[:-1]) + rest) == words_of(answer)
                 assert rest.count("```") % 2 == 0
-
-    async def test_that_fits_into_one_more_message_has_no_file(self, start: Start) -> None:
-        answer = "".join(f"{number:>5}. A line of forty characters, as it is.\n" for number in range(230))
-        async with start(**LIVE) as world:
+            answer = "".join(f"{number:>5}. A line of forty characters, as it is.\n" for number in range(230))
             world.brain.says(streamed(answer, 90))
             await world.says(world.ann, world.general, "tell me more")
             texts, files = await ours(world, world.general)
@@ -89,7 +88,7 @@ class TestALongAnswer:
 
 
 class TestAnAnswer:
-    async def test_replies_to_the_question_pings_nobody_and_has_few_previews(self, start: Start) -> None:
+    async def test_grows_live_as_a_reply_that_pings_nobody_and_has_few_previews(self, start: Start) -> None:
         said = "@everyone <@1> <@&2> look at https://example.com/one first. "
         goes_on = asyncio.Event()
         async with start(**LIVE) as world:
@@ -105,10 +104,7 @@ class TestAnAnswer:
             requests = [*sent(world, "POST"), *sent(world, "PATCH")]
             assert len(requests) >= 2 and all(one["allowed_mentions"] == {"parse": []} for one in requests)
             assert sent(world, "POST")[0]["message_reference"]["fail_if_not_exists"] is False
-
-    async def test_grows_live_behind_typing_with_its_code_closed(self, start: Start) -> None:
-        goes_on = asyncio.Event()
-        async with start(**LIVE) as world:
+            goes_on = asyncio.Event()
             world.brain.says(text("Look:\n```py\nx = 1\n``", "`\nYes.", " 👍", hold=goes_on))
             writes(world, world.ann, world.general, "hello")
             await until(lambda: world.answer(world.general) == "Look:\n```py\nx = 1\n```")
@@ -118,7 +114,9 @@ class TestAnAnswer:
             await world.settle()
             assert world.answer(world.general) == "Look:\n```py\nx = 1\n```\nYes. 👍"
 
-    async def test_says_what_is_being_done_while_tools_run(self, start: Start) -> None:
+    async def test_says_what_is_being_done_while_tools_run_and_is_told_to_be_none_if_nothing_shows(
+        self, start: Start
+    ) -> None:
         goes_on = asyncio.Event()
         async with start(**LIVE) as world:
             one, two = ("t1", "memory_search", {"query": "cat"}), ("t2", "memory_recall", {"query": "Tom"})
@@ -136,17 +134,14 @@ class TestAnAnswer:
             assert world.shown(world.general)[1:] == ["Let me look.\n\nHere it is."]
             await world.says(world.ann, world.general, "and?")
             assert "]: Let me look.\n" in world.prompt and "looking in" not in world.prompt
-
-    async def test_that_shows_nothing_is_told_to_be_none_and_a_little_is_shown(self, start: Start) -> None:
-        nothing = ["", "  \n", "\u200b\u200d\ufeff\u2060 \n\u00ad", "\u2800\u3164\u115f", "\x01\x02"]
-        nothing += [
-            "\ufe0f\U000e0020\U000e0041",
-            "\u200b" * 5_000,
-            "```\n```",
-            "```\u200b```",
-            "> ```\n> ```",
-        ]
-        async with start(**LIVE) as world:
+            nothing = ["", "  \n", "\u200b\u200d\ufeff\u2060 \n\u00ad", "\u2800\u3164\u115f", "\x01\x02"]
+            nothing += [
+                "\ufe0f\U000e0020\U000e0041",
+                "\u200b" * 5_000,
+                "```\n```",
+                "```\u200b```",
+                "> ```\n> ```",
+            ]
             for said in nothing:
                 world.brain.says(streamed(said, 1) if 0 < len(said) < 50 else said, about="hello")
                 assert await world.says(world.ann, world.general, "hello") == NOTHING, repr(said)
@@ -158,7 +153,9 @@ class TestAnAnswer:
 
 
 class TestWhenDiscordFails:
-    async def test_an_answer_comes_all_the_same_and_once(self, start: Start) -> None:
+    async def test_an_answer_comes_once_all_the_same_or_its_person_is_told_in_private(
+        self, start: Start
+    ) -> None:
         async with start(**LIVE) as world:
             path = f"/channels/{world.general.id}/messages"
             world.env.inject_error("POST", "/channels/*/typing", status=403, times=None)
@@ -169,8 +166,12 @@ class TestWhenDiscordFails:
             nonces = [one["nonce"] for one in sent(world, "POST")]
             assert len(nonces) == 6 and len(set(nonces)) == 3
             assert all(one["enforce_nonce"] for one in sent(world, "POST"))
+        async with start(**QUIET) as world:
+            world.env.inject_error("POST", f"/channels/{world.general.id}/messages", status=403, times=None)
+            assert await world.says(world.ann, world.general, "hello") == "hello"
+            assert "not allowed to write in" in world.answer(world.ann_dm)
 
-    async def test_an_edit_that_is_refused_ends_the_live_view_and_loses_nothing(self, start: Start) -> None:
+    async def test_a_refused_edit_or_a_deletion_by_somebody_loses_nothing(self, start: Start) -> None:
         async with start(**LIVE) as world:
             world.env.inject_error("PATCH", "/channels/*/messages/*", status=403, times=None)
             for first, rest, shown in (
@@ -185,8 +186,6 @@ class TestWhenDiscordFails:
                 goes_on.set()
                 await world.settle()
                 assert [one.strip() for one in world.shown(place)[1:]] == [one.strip() for one in shown]
-
-    async def test_what_somebody_deletes_of_a_growing_answer_is_said_again(self, start: Start) -> None:
         goes_on = asyncio.Event()
         async with start(**LIVE) as world:
             world.brain.says(text("First sentence. ", "Second sentence.", hold=goes_on))
@@ -199,9 +198,9 @@ class TestWhenDiscordFails:
 
     async def test_each_word_is_shown_once_whatever_fails_meanwhile(self, start: Start) -> None:
         async with start(**LIVE) as world:
-            for seed in range(8):
+            for seed in range(3):
                 chance = random.Random(seed)
-                words = [f"w{number}" + chance.choice([" ", " ", ". ", "\n"]) for number in range(900)]
+                words = [f"w{number}" + chance.choice([" ", " ", ". ", "\n"]) for number in range(600)]
                 place = world.guild.create_text_channel("room")
                 for method, path in (("POST", "messages"), ("PATCH", "messages/*")):
                     status, times = chance.choice([429, 500, 503]), chance.randint(1, 4)
@@ -215,9 +214,3 @@ class TestWhenDiscordFails:
                 await world.settle()
                 told = "".join(world.shown(place)[1:])
                 assert "".join(told.split()) == "".join("".join(words).split()), seed
-
-    async def test_where_we_may_not_write_the_person_is_told_in_private(self, start: Start) -> None:
-        async with start(**QUIET) as world:
-            world.env.inject_error("POST", f"/channels/{world.general.id}/messages", status=403, times=None)
-            assert await world.says(world.ann, world.general, "hello") == "hello"
-            assert "not allowed to write in" in world.answer(world.ann_dm)

@@ -34,7 +34,9 @@ class TestTheAllowlist:
             assert refused.ephemeral and "You aren't on my allowlist" in refused.response.content
             assert world.server.requests == []
 
-    async def test_lets_in_people_and_members_of_a_role_also_in_dms(self, start: Start) -> None:
+    async def test_lets_in_people_and_members_of_a_role_and_hears_others_as_guests(
+        self, start: Start
+    ) -> None:
         async with start(allow_roles=frozenset({"1"})) as world:
             friends = world.guild.create_role("friends")
             carol = world.guild.add_member(world.env.create_user("carol"), roles=[friends])
@@ -52,8 +54,6 @@ class TestTheAllowlist:
             guild.unavailable = False
             assert await world.says(dan, dan.user.dm_channel, "hello?") == "ok"
             assert await world.says(world.bob, world.general, "and me?") == "and me?"
-
-    async def test_strangers_and_bots_are_heard_as_guests(self, start: Start) -> None:
         async with start() as world:
             await world.restart(**only(world.ann))
             robot = world.guild.add_member(world.env.create_user("robot", bot=True))
@@ -65,7 +65,7 @@ class TestTheAllowlist:
 
 
 class TestWhereItAnswers:
-    async def test_is_the_channels_that_are_listed_their_threads_and_dms(self, start: Start) -> None:
+    async def test_is_the_listed_channels_by_their_respond_mode_and_every_dm(self, start: Start) -> None:
         async with start() as world:
             await world.restart(channels=frozenset({str(world.dev.id)}))
             outside, inside = await thread_in(world, world.general), await thread_in(world, world.dev)
@@ -79,8 +79,6 @@ class TestWhereItAnswers:
                 said = await world.says(world.ann, place, f"here in {place.id}?")
                 assert (said == "ok") is answered
             assert f"here in {world.general.id}" not in "".join(one.prompt for one in world.turns())
-
-    async def test_goes_by_the_respond_mode_everywhere_but_in_dms(self, start: Start) -> None:
         async with start() as world:
             for mode, said, mentioned, by_owner in (
                 ("all", True, True, True),
@@ -98,7 +96,7 @@ class TestWhereItAnswers:
                 if mode == "mention":
                     assert await world.says(world.ann, world.ann_dm, "psst") == "ok"
 
-    async def test_our_mention_or_a_reply_to_us_asks_us_and_the_rest_is_heard(self, start: Start) -> None:
+    async def test_is_below_a_mention_or_reply_and_on_in_a_thread_or_forum_post(self, start: Start) -> None:
         async with start(respond_mode="mention") as world:
             world.brain.says("The answer is 42.", about="what is up")
             await world.bob.send(world.general, "the build is broken")
@@ -109,8 +107,6 @@ class TestWhereItAnswers:
             assert "The answer is 42." in section(world.prompt, REPLIED_TO)
             assert await world.says(world.ann, world.general, world.mention) == "ok"  # a bare mention
             assert len(world.turns()) == 3
-
-    async def test_a_thread_goes_on_once_we_were_asked_there_also_much_later(self, start: Start) -> None:
         async with start(respond_mode="mention", context_history=3) as world:
             thread = await thread_in(world, world.general)
             assert await world.says(world.ann, thread, "nobody asked you") == "nobody asked you"
@@ -120,8 +116,6 @@ class TestWhereItAnswers:
             assert await world.says(world.ann, thread, "still there?") == "ok"
             assert "and go on" in world.prompt
             assert await world.says(world.ann, world.general, "and here?") == "and here?"
-
-    async def test_a_forum_post_is_a_thread_with_its_tags_and_guidelines(self, start: Start) -> None:
         async with start() as world:
             handle = world.guild.create_forum_channel("help")
             await world.env.settle()
@@ -141,7 +135,9 @@ class TestWhereItAnswers:
 
 
 class TestWhatItHasHeard:
-    async def test_is_read_from_discord_after_a_start_without_commands(self, start: Start) -> None:
+    async def test_is_read_from_discord_after_a_start_and_follows_edits_and_deletions(
+        self, start: Start
+    ) -> None:
         async with start() as world:
             world.brain.says("Nice to meet you.", about="Lisbon")
             await world.says(world.ann, world.general, "I am planning a trip to Lisbon")
@@ -154,10 +150,6 @@ class TestWhatItHasHeard:
                 "[bob]: you missed this",
                 f"[{world.env.bot.user.name}]: ok",
             ]
-
-    async def test_follows_edits_and_deletions_also_of_what_was_said_before_a_restart(
-        self, start: Start
-    ) -> None:
         async with start(respond_mode="mention") as world:
             await world.ann.delete(await world.ann.send(world.general, "my pin is 1234"))
             edited = await world.ann.send(world.general, "meet at nin")
@@ -171,7 +163,7 @@ class TestWhatItHasHeard:
             await world.says(world.ann, world.general, f"{world.mention} and now?")
             assert "secret" not in world.prompt and "1234" not in world.prompt
 
-    async def test_has_no_secret_keys_nor_has_the_disk(self, start: Start) -> None:
+    async def test_has_no_secret_keys_and_is_bounded_and_summed_up(self, start: Start) -> None:
         key = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"
         async with start() as world:
             await world.says(world.ann, world.general, f"my key is {key}, and {key.upper()}")
@@ -179,8 +171,6 @@ class TestWhatItHasHeard:
             assert "[REDACTED nsec]" in world.prompt
             assert not any(key[5:40] in str(one.body).lower() for one in world.server.requests)
             assert world.files_with(key[5:40]) == []
-
-    async def test_is_bounded_and_what_leaves_the_prompt_is_in_the_summary(self, start: Start) -> None:
         async with start(history_budget=3000, summary_every=1, extraction_enabled=False) as world:
             for number in range(5):
                 await world.says(world.ann, world.general, f"<{number}> " + "x" * 1400)
@@ -192,8 +182,6 @@ class TestWhatItHasHeard:
             await world.restart(context_history=2)
             await world.says(world.ann, world.general, "And then?")
             assert len(recent(world.prompt)) <= 2
-
-    async def test_a_history_that_discord_does_not_give_costs_no_answer(self, start: Start) -> None:
         async with start() as world:
             world.env.inject_error("GET", "/channels/*/messages", status=500, times=None)
             assert await world.says(world.ann, world.general, "hello") == "ok"
@@ -202,7 +190,9 @@ class TestWhatItHasHeard:
 class TestAWebhook:
     """A webhook is nobody's voice, whatever name and author its messages have."""
 
-    async def test_is_a_guest_who_is_not_answered_and_of_whom_nothing_is_learned(self, start: Start) -> None:
+    async def test_is_a_guest_of_whom_nothing_is_learned_and_who_runs_and_edits_nothing(
+        self, start: Start
+    ) -> None:
         async with start() as world:
             world.brain.learns("User lives in Vladivostok.", about="Vladivostok")
             hook = world.guild.create_webhook(world.general, "builds")
@@ -223,11 +213,6 @@ class TestAWebhook:
                 for line, words in zip(recent(world.prompt), heads, strict=False):
                     assert line.endswith(words) and " (guest)]: " in line
             assert world.memories(world.ann) == []
-
-    async def test_runs_no_command_of_the_person_it_names_and_edits_none_of_their_words(
-        self, start: Start
-    ) -> None:
-        async with start() as world:
             await world.remember(world.ann, "I like tea")
             for command in ("!memory remember cake", "!memory forget tea"):
                 writes(world, world.ann, world.general, command, webhook_id=HOOK)
@@ -265,7 +250,9 @@ class TestTheContextFiles:
         await world.says(world.ann, place, "hello")
         return world.turns()[-1].system
 
-    async def test_count_in_order_for_everywhere_and_for_one_place_and_at_once(self, start: Start) -> None:
+    async def test_count_in_order_at_once_for_a_place_and_beside_the_programs_rules_about_memory(
+        self, start: Start
+    ) -> None:
         async with start() as world:
             assert "House style" in await self.system(world, world.general)  # those of the program
             base, channels = self.folder(world), self.folder(world, "channels")
@@ -279,11 +266,6 @@ class TestTheContextFiles:
             assert (await self.system(world, world.ann_dm)).endswith("\n\nof direct messages")
             (base / "1.md").write_text("changed!")
             assert "\n\nchanged!\n\nsecond" in await self.system(world, world.general)
-
-    async def test_have_the_programs_rules_about_memory_unless_they_have_their_own(
-        self, start: Start
-    ) -> None:
-        async with start() as world:
             for own, rules in (
                 ("We sail.\n\n## Memory\n- Forget tea.\n", False),  # changed by the admin
                 ("We sail.\n### Memory\n## Memory of the house\nold", True),  # older than the section

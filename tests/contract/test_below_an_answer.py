@@ -31,7 +31,9 @@ async def streaming(world: World, place: Any) -> Any:
 
 
 class TestStop:
-    async def test_ends_an_answer_for_who_asked_and_the_next_is_answered(self, start: Start) -> None:
+    async def test_ends_an_answer_for_who_asked_but_no_change_of_the_memory_that_has_begun(
+        self, start: Start
+    ) -> None:
         async with start(**LIVE) as world:
             world.brain.says(endless(), about="Count sheep")
             writes(world, world.ann, world.general, "Count sheep")
@@ -55,8 +57,18 @@ class TestStop:
                 ("ok", ["Again"]),
             ]
             assert late.followups == [] and BEGUN in world.prompt and "Three" not in world.prompt
+            store = ("t", "memory_store", {"text": "User likes tea.", "kind": "preference"})
+            world.brain.says(tool_use(store, said="I note it."), endless("Done. "), about="tea")
+            writes(world, world.ann, world.general, "I like tea")
+            await until(lambda: world.memories(world.ann))
+            press(world, world.ann, await streaming(world, world.general))
+            await world.settle()
+            assert world.memories(world.ann) == ["User likes tea."]
+            assert seen(world.general)[-1][0].startswith("I note it.")
 
-    async def test_before_the_first_word_leaves_a_note_that_is_no_talk(self, start: Start) -> None:
+    async def test_before_the_first_word_leaves_a_note_and_is_below_the_last_message_alone_also_after_a_crash(
+        self, start: Start
+    ) -> None:
         async with start(**LIVE) as world:
             call = ("t", "memory_search", {"query": "tea"})
             thinks = tool_use(said="You like tea.", thought="Hm.", hold=asyncio.Event())
@@ -70,8 +82,6 @@ class TestStop:
             await world.restart()
             await world.says(world.ann, world.general, "Hello")
             assert "Stopped." not in world.prompt
-
-    async def test_is_below_the_last_message_of_an_answer_alone(self, start: Start) -> None:
         async with start(**LIVE) as world:
             world.brain.says(text("word " * 500, "word " * 100, hold=asyncio.Event()), about="Tell")
             writes(world, world.ann, world.general, "Tell me")
@@ -79,19 +89,6 @@ class TestStop:
             press(world, world.ann, world.general.last_message)
             await world.settle()
             assert [below for _, below in seen(world.general)] == [[], [], ["Again", "Go on"]]
-
-    async def test_lets_a_change_of_the_memory_that_has_begun_end(self, start: Start) -> None:
-        async with start(**LIVE) as world:
-            store = ("t", "memory_store", {"text": "User likes tea.", "kind": "preference"})
-            world.brain.says(tool_use(store, said="I note it."), endless("Done. "), about="tea")
-            writes(world, world.ann, world.general, "I like tea")
-            await until(lambda: world.memories(world.ann))
-            press(world, world.ann, await streaming(world, world.general))
-            await world.settle()
-            assert world.memories(world.ann) == ["User likes tea."]
-            assert seen(world.general)[-1][0].startswith("I note it.")
-
-    async def test_of_an_answer_that_a_crash_has_left_says_so_and_goes(self, start: Start) -> None:
         async with start(**LIVE, catch_up_hours=0) as world:
             stop = {"type": 2, "style": 2, "label": "Stop", "custom_id": f"stop:{world.ann.id}:5"}
             rows = [{"type": 1, "components": [stop]}]
@@ -169,7 +166,9 @@ class TestAgain:
             assert [one.content for one in pressed.followups] == [told]
             assert seen(world.general) == [("ok", [])] and len(world.turns()) == 2
 
-    async def test_works_below_a_failure_and_after_a_shutdown_and_without_memory(self, start: Start) -> None:
+    async def test_works_below_a_failure_and_after_a_shutdown_and_waits_for_an_interview(
+        self, start: Start
+    ) -> None:
         async with start(**LIVE, durable_enabled=False, tools_enabled=False, shutdown_grace_s=0.0) as world:
             world.brain.says(cut("Heads or"), endless("Tails, or"), "Edge.", about="coin")
             await world.says(world.ann, world.general, "Toss a coin")
@@ -182,8 +181,6 @@ class TestAgain:
             await world.ann.click(world.general.last_message, label="Again")
             await world.settle()
             assert seen(world.general)[1:] == [("Edge.", ["Again"])]
-
-    async def test_waits_for_an_interview_which_has_no_buttons(self, start: Start) -> None:
         async with start(**LIVE) as world:
             await world.ann.send_dm("Toss a coin")
             await world.restart(owners=frozenset({str(world.ann.id)}))
@@ -197,7 +194,9 @@ class TestAgain:
 
 
 class TestGoOn:
-    async def test_gives_the_rest_which_is_no_message_of_its_person(self, start: Start) -> None:
+    async def test_gives_the_rest_which_is_no_message_of_its_person_and_can_be_stopped(
+        self, start: Start
+    ) -> None:
         async with start(**{**LIVE, "extraction_enabled": True}) as world:
             parts = (BEGUN, "Three sheep.", "Four.")
             reasons = ("max_tokens", "max_tokens", "end_turn")
@@ -218,8 +217,6 @@ class TestGoOn:
             assert {one.reference.message_id for one in answers} == {asked.id}
             await world.says(world.ann, world.general, "Enough of that")
             assert not any(": go on" in one.prompt for one in world.server.requests)
-
-    async def test_can_be_stopped(self, start: Start) -> None:
         async with start(**LIVE) as world:
             world.brain.says(text(BEGUN, stop_reason="max_tokens"), about="Count")
             world.brain.says(endless("Three. Four."), about="go on")
@@ -232,7 +229,7 @@ class TestGoOn:
             assert seen(world.general)[-1] == ("Three. Four.", ["Go on"])
 
 
-async def test_the_setting_turns_all_buttons_off(start: Start) -> None:
+async def test_buttons_that_are_off_or_that_discord_refuses_are_left_out_of_the_answer(start: Start) -> None:
     hold = asyncio.Event()
     async with start(**LIVE, answer_buttons=False) as world:
         world.brain.says(text(BEGUN, " Three.", hold=hold, stop_reason="max_tokens"))
@@ -241,9 +238,6 @@ async def test_the_setting_turns_all_buttons_off(start: Start) -> None:
         hold.set()
         await world.settle()
         assert seen(world.general)[-1] == (BEGUN + " Three." + CUT, [])
-
-
-async def test_buttons_that_discord_refuses_are_left_out_of_the_answer(start: Start) -> None:
     hold = asyncio.Event()
     async with start(**LIVE) as world:
         world.brain.says(text("A first sentence. ", "And a second.", hold=hold))

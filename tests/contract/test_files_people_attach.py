@@ -40,7 +40,7 @@ def link(message: Any, channel: Any, *, host: str = "discord.com", server: Any =
 
 
 class TestAPicture:
-    async def test_stands_before_the_text_that_names_it_scaled_to_what_models_look_at(
+    async def test_stands_before_the_text_that_names_it_and_can_be_talked_about_for_a_while(
         self, start: Start
     ) -> None:
         async with start(**QUIET) as world:
@@ -59,10 +59,6 @@ class TestAPicture:
             labels = [one["text"] for one in content(last(world)) if one["type"] == "text"]
             assert labels[:3] == [f"Picture 1, part {number} of 3:" for number in (1, 2, 3)]
             assert "“long.png” (3 parts of one picture, in their order)" in files(last(world))[0]
-
-    async def test_can_be_talked_about_for_a_while_and_by_a_reply_and_after_a_restart(
-        self, start: Start
-    ) -> None:
         async with start(**QUIET) as world:
             old = await send(world, "look", CAT)
             await send(world, "nice, is it?", by=world.bob)
@@ -77,7 +73,7 @@ class TestAPicture:
             assert shown(last(world)) == [RED]
             assert files(last(world)) == ["- Picture 1: “cat.png”, with the replied-to message"]
 
-    async def test_is_seen_by_an_answer_that_is_asked_for_again_or_goes_on_or_is_in_a_thread(
+    async def test_is_seen_by_further_answers_and_that_of_a_question_by_command_by_nobody_else(
         self, start: Start
     ) -> None:
         async with start(**QUIET) as world:
@@ -98,8 +94,6 @@ class TestAPicture:
                 await world.says(world.ann, thread, words)
                 assert shown(last(world)) == [RED]
                 await world.restart(threads=True)
-
-    async def test_of_a_question_by_command_is_for_nobody_else(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await world.ann.slash(world.general, "ask", text="what is it?", file=CAT)
             await world.ann.slash(world.general, "ask", text="which colour?")
@@ -110,7 +104,9 @@ class TestAPicture:
 
 
 class TestADocumentOrText:
-    async def test_goes_as_it_came_or_is_quoted_and_passes_for_nothing_else(self, start: Start) -> None:
+    async def test_goes_as_it_came_or_is_quoted_and_what_is_left_out_is_told_below_the_answer(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET, older_files=0) as world:
             report = pdf()
             await send(world, "sum it up", ("report.pdf", report))
@@ -132,8 +128,6 @@ class TestADocumentOrText:
             assert all(line.startswith("  > ") for line in found[FILES][1:]) and "Ignore all rules" in text
             await send(world, "keys", (f"{SECRET}.txt", SECRET.encode()))
             assert SECRET not in str(last(world).body) and "[REDACTED GitHub token]" in world.prompt
-
-    async def test_of_which_only_a_part_is_read_is_told_below_the_answer(self, start: Start) -> None:
         text = "".join(f"line {number} of {'a long log ' * 20}\n" for number in range(200)).encode()
         async with start(**QUIET) as world:
             await send(world, "what failed?", ("build.log", text), ("short.txt", b"all of it"))
@@ -160,7 +154,9 @@ class TestADocumentOrText:
 
 
 class TestAFileOfAnotherMessage:
-    async def test_comes_with_a_forward_a_reply_or_a_link(self, start: Start) -> None:
+    async def test_comes_with_a_forward_a_reply_or_a_link_and_of_a_guest_if_somebody_points_at_it(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET, older_files=0) as world:
             told = await world.bob.send(world.dev, f"it is {SECRET}", attachments=[CAT])
             await world.ann.forward(told, world.general)
@@ -178,8 +174,6 @@ class TestAFileOfAnotherMessage:
                 ]
                 assert found[FILES] == ["- Picture 1: “cat.png”, with a linked message"]
                 assert shown(last(world)) == [RED]
-
-    async def test_of_a_guest_is_read_only_if_somebody_points_at_it(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await world.restart(allow_roles=frozenset(), allow_users=frozenset({str(world.ann.id)}))
             seen = await send(world, "my cat", CAT, by=world.bob)
@@ -190,7 +184,9 @@ class TestAFileOfAnotherMessage:
 
 
 class TestALink:
-    async def test_is_read_where_everybody_there_may_read_it_and_else_told(self, start: Start) -> None:
+    async def test_is_read_where_everybody_may_read_it_and_the_bot_listens_and_else_told(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             me = world.guild.me
             seen = {one: discord.PermissionOverwrite(view_channel=True) for one in (world.ann, me)}
@@ -227,9 +223,6 @@ class TestALink:
                 if why in (not_here, gone, "one of us may not read"):
                     assert not any(one in str(said) for one in ("plan", "only for", "between"))
             assert bots and [name for name, right in told.items() if not right] == []
-
-    async def test_is_read_only_where_the_bot_listens_and_of_many_the_first_three(self, start: Start) -> None:
-        async with start(**QUIET) as world:
             told = [await world.bob.send(world.dev, f"number {one}") for one in range(4)]
             links = [link(one, world.dev) for one in (told[0], *told)]
             answer = await world.says(world.ann, world.general, " ".join(links))
@@ -344,7 +337,9 @@ class TestAFileThatCannotBeRead:
             await send(world, "and this?", by=world.bob, reply_to=gone)
             assert "no longer there" in world.answer(world.general)
 
-    async def test_is_one_of_too_many_or_more_than_the_model_reads_at_once(self, start: Start) -> None:
+    async def test_is_one_of_too_many_or_for_a_model_that_cannot_look_or_takes_no_more(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET, older_files=0, files_per_message=2) as world:
             await send(world, "look", *((f"{number}.png", picture()) for number in range(3)))
             assert shown(last(world)) == [RED, RED]
@@ -361,8 +356,6 @@ class TestAFileThatCannotBeRead:
             ) in world.answer(world.general)
             await send(world, "read", ("paper.pdf", pdf(48)))
             assert shown(last(world)) == ["document"]
-
-    async def test_is_said_of_a_model_that_cannot_look_or_takes_no_more(self, start: Start) -> None:
         async with start(**QUIET) as world:
             refused = api.failure(400, "invalid_request_error", "no images")
             world.brain.usual = lambda one: refused if shown(one) else "ok"
@@ -403,7 +396,9 @@ class TestWhatIsMadeOfFiles:
             assert f"{world.general.id}/{sent.id}" in why
             assert world.background() and not any(claim in one.prompt for one in world.background())
 
-    async def test_is_named_by_why_and_preview_which_reads_none(self, start: Start) -> None:
+    async def test_is_named_by_why_and_preview_and_another_answer_for_another_picture(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await send(world, "look", CAT, ("log.txt", b"error"))
             why = await world.says(world.ann, world.general, "!memory why")
@@ -411,10 +406,6 @@ class TestWhatIsMadeOfFiles:
             asked = len(world.turns())
             assert "1 picture" in await world.says(world.ann, world.general, "!memory preview what was it?")
             assert len(world.turns()) == asked
-
-    async def test_is_another_answer_for_another_picture_though_answers_are_cached(
-        self, start: Start
-    ) -> None:
         same = {"response_cache": True, "older_files": 0, "history_budget": 0}
         async with start(**QUIET, **same) as world:
             for colour in ("red", "blue"):

@@ -126,7 +126,7 @@ class Placed(EmbeddingsServer):
 
 
 class TestWhatIsSent:
-    async def test_elsewhere_is_nothing_private_confidential_or_of_the_persona_and_no_name(
+    async def test_elsewhere_is_nothing_private_and_on_this_machine_nothing_confidential(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
         soul = {"identity": "You are Mog.", "user": "Ann builds boats.", "philosophy": "No lies."}
@@ -154,10 +154,6 @@ class TestWhatIsSent:
         every = " ".join(sent(server))
         secrets = ("private", "therapy", "spy", "You are Mog", "builds boats", "No lies", "another")
         assert [one for one in secrets if one in every] == []
-
-    async def test_on_this_machine_is_what_is_private_but_nothing_confidential(
-        self, start: Start, server: EmbeddingsServer
-    ) -> None:
         async with start(**near(server)) as world:
             spy = {"id": "durable-12345678", "kind": "fact", "text": "User is a spy."}
             await takes(world, spy | {"sensitivity": "confidential"})
@@ -244,7 +240,7 @@ class TestAProviderThatFails:
             await ready(world)
 
     @pytest.mark.design(188)
-    @pytest.mark.parametrize("fault", ["401", "500", "cut", "nan"])
+    @pytest.mark.parametrize("fault", ["500", "nan"])
     async def test_leaves_answers_by_words_says_so_once_and_is_asked_again_later(
         self, start: Start, server: EmbeddingsServer, fault: str, caplog: pytest.LogCaptureFixture
     ) -> None:

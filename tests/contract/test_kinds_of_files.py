@@ -271,7 +271,9 @@ UNSURE = {
 
 
 class TestTexts:
-    async def test_of_the_world_are_read_and_what_is_not_certain_is_told(self, start: Start) -> None:
+    async def test_of_the_world_are_read_at_both_ends_and_leave_no_half_of_a_secret(
+        self, start: Start
+    ) -> None:
         async with start(**ONE) as world:
             wrong = {}
             for encoding, line in LANGUAGES.items():
@@ -291,10 +293,6 @@ class TestTexts:
             assert "damaged letters" in found.told
             for data in (b"", b"\x00" * 500, b" \n\t\n", b"\xef\xbb\xbf"):
                 assert "is empty" in (await sent(world, data)).told
-
-    async def test_that_are_long_are_read_at_both_ends_and_leave_no_half_of_a_secret(
-        self, start: Start
-    ) -> None:
         async with start(**ONE, file_max_chars=1000) as world:
             lines = [*(f"строка {number}: всё хорошо" for number in range(9_000)), "последняя: ошибка 17"]
             for encoding in ("utf-8", "utf-16", "cp1251"):

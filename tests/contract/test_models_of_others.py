@@ -87,8 +87,8 @@ def at(local: ChatServer, *others: str, **more: Any) -> dict[str, Any]:
 
 
 class TestALocalModel:
-    async def test_needs_one_name_to_answer_and_to_learn_and_may_learn_while_another_answers(
-        self, start: Start, local: ChatServer
+    async def test_answers_and_learns_by_one_name_and_counts_as_the_dearest_until_it_has_a_price(
+        self, start: Start, local: ChatServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with start(**at(local, summary_enabled=False)) as world:
             assert await world.says(world.ann, world.general, "I prefer tabs") == "Noted here."
@@ -103,10 +103,6 @@ class TestALocalModel:
             assert await world.says(world.bob, world.general, "I prefer tabs too") == "ok"
             assert world.turns()[-1].body["model"] == "claude-sonnet-5-5"
             assert local.requests and "sk-claude" not in str(local.requests[0].headers)
-
-    async def test_elsewhere_without_a_price_counts_as_the_dearest_until_it_has_one(
-        self, start: Start, local: ChatServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
         elsewhere = local.base_url.replace("127.0.0.1", "127.1")
         prices = tmp_path / "prices.toml"
         prices.write_text(f'["{LOCAL}"]\ninput = 1\noutput = 2\n')

@@ -44,7 +44,8 @@ async def contradicted(start: Start, **settings: Any) -> AsyncIterator[World]:
 
 
 class TestAContradiction:
-    async def test_is_asked_in_a_dm_with_both_sides_and_where_they_were_said(self, start: Start) -> None:
+    @pytest.mark.design(289)
+    async def test_is_asked_once_in_a_dm_with_both_sides_their_places_and_a_hint(self, start: Start) -> None:
         async with contradicted(start) as world:
             (message,) = world.ann_dm.history()
             title, about, first, its_place, second, place = said(message).splitlines()
@@ -60,9 +61,6 @@ class TestAContradiction:
             await world.restart()
             await world.settle()
             assert len(world.ann_dm.history()) == 1  # nobody is asked twice
-
-    @pytest.mark.design(289)
-    async def test_may_have_a_hint_of_the_small_model_and_room_for_its_links(self, start: Start) -> None:
         async with start() as world:
             old, new = ("I use " + "tabs " * 198).strip(), ("User uses " + "tea " * 240).strip()
             world.brain.writes("how", {"how": "use_new", "reason": "It was said later."})
@@ -99,7 +97,9 @@ class TestAContradiction:
             await world.says(world.ann, world.ann_dm, "hello")
             assert "Settled" not in world.prompt
 
-    async def test_can_be_settled_once_and_by_its_person_alone(self, start: Start) -> None:
+    async def test_can_be_settled_once_by_its_person_and_waits_while_three_are_open(
+        self, start: Start
+    ) -> None:
         async with contradicted(start) as world:
             first, second = [(await types(world, "settle"), world.general.last_message)[1] for _ in range(2)]
             refused = await world.bob.click(first, label="Keep the old")
@@ -108,10 +108,6 @@ class TestAContradiction:
             result = await world.ann.click(second, label="Use the new")
             assert [one.content for one in result.followups] == ["That is done already."]
             assert world.memories(world.ann) == [TABS]
-
-    async def test_waits_while_three_are_open_and_closes_when_it_is_settled_elsewhere(
-        self, start: Start
-    ) -> None:
         async with start() as world:
             for number in range(5):
                 await types(world, f"remember plan {number} holds")
@@ -157,8 +153,6 @@ class TestAContradiction:
             result = await world.ann.user.click(asked, label="Use the new")
             assert result.followups[0].content.startswith("You have opted out of memory")
             assert world.memories(world.ann) == [TABS]
-
-    async def test_that_came_while_nobody_could_be_asked_is_not_put_to_strangers(self, start: Start) -> None:
         async with start() as world:
             await types(world, f"remember {TABS}")
             path = f"/channels/{world.ann_dm.id}/messages"
@@ -207,7 +201,7 @@ def rule_told(world: World) -> bool:
 
 
 class TestWhatTheBotIsUnsureOf:
-    async def test_is_asked_below_the_next_answer_to_its_person_once(self, start: Start) -> None:
+    async def test_is_asked_once_below_the_next_answer_where_it_belongs(self, start: Start) -> None:
         async with start() as world:
             assert said(await talk(world, MOVED)) == "ok" and rule_told(world)
             await talk(world, person=world.bob)
@@ -222,8 +216,6 @@ class TestWhatTheBotIsUnsureOf:
             await talk(world)
             assert questions(world.general) == [ASKED]
             assert not any("Graz" in one.prompt for one in world.turns())
-
-    async def test_is_asked_where_it_belongs(self, start: Start) -> None:
         async with start(dm_privacy="open") as world:
             await talk(world, MOVED, sensitivity="private")
             await talk(world)
@@ -241,7 +233,9 @@ class TestWhatTheBotIsUnsureOf:
             assert questions(world.general) == []
             assert tea in said(await talk(world, place=world.ann_dm))
 
-    async def test_is_neither_markup_nor_a_ping_nor_a_secret(self, start: Start) -> None:
+    async def test_is_neither_markup_nor_a_ping_and_is_remembered_with_a_yes_after_a_restart_too(
+        self, start: Start
+    ) -> None:
         key = "sk-ant-" + "a1b2c3d4" * 4
         async with start() as world:
             await talk(world, "User likes *tea*.", ask=f"Do you like **tea**, {key} and `mate`?")
@@ -252,8 +246,6 @@ class TestWhatTheBotIsUnsureOf:
             sent = [one.json for one in world.env.http_requests if "mate" in str(one.json)]
             assert [one["allowed_mentions"] for one in sent if "content" in one][-1] == {"parse": []}
             assert world.files_with(key) == []
-
-    async def test_is_remembered_with_a_yes_after_a_restart_too(self, start: Start) -> None:
         async with asking(start) as (world, question):
             assert f"1. remember “{MOVED_READ}”" in await types(world, "pending")
             await world.restart()
@@ -269,7 +261,9 @@ class TestWhatTheBotIsUnsureOf:
             why = said((await world.ann.slash(world.general, "memory why", memory="Graz")).response)
             assert f"you agreed to: “{MOVED_READ}”" in why
 
-    async def test_is_dropped_with_a_no_and_one_a_day_is_asked(self, start: Start) -> None:
+    async def test_is_dropped_with_a_no_asked_once_a_day_and_settled_by_a_command_or_in_time(
+        self, start: Start
+    ) -> None:
         async with asking(start) as (world, question):
             await talk(world, "User likes tea.", ask="Do you like tea?")
             assert not rule_told(world)  # as long as one is open
@@ -284,8 +278,6 @@ class TestWhatTheBotIsUnsureOf:
             await world.env.advance_time(DAY_S)
             await talk(world, "User likes tea.", ask="Do you like tea?")
             assert said(await talk(world)).startswith("-# Do you like tea?")
-
-    async def test_is_settled_by_a_command_too_and_lapses_in_time(self, start: Start) -> None:
         async with asking(start, pending_days=3.0) as (world, question):
             await types(world, f"remember {MOVED}")
             result = await world.ann.click(question, label="No")
@@ -321,7 +313,9 @@ class TestWhatTheBotIsUnsureOf:
             await talk(world, place=world.ann_dm)
             assert (questions(world.general), questions(world.ann_dm)) == ([], [])
 
-    async def test_adds_nothing_for_who_left_after_the_question(self, start: Start) -> None:
+    async def test_adds_nothing_for_who_left_and_is_left_alone_where_questions_are_off(
+        self, start: Start
+    ) -> None:
         async with asking(start) as (world, question):
             stale = as_seen(world, question)
             await types(world, "optout")
@@ -334,8 +328,6 @@ class TestWhatTheBotIsUnsureOf:
             await world.settle()
             assert [one.content for one in result.followups] == [GONE]
             assert world.files_with("Graz") == []
-
-    async def test_is_left_alone_where_people_or_admins_switched_questions_off(self, start: Start) -> None:
         async with start() as world:
             for choice in ("on", "off"):
                 await types(world, f"approve {choice}")
@@ -348,7 +340,9 @@ class TestWhatTheBotIsUnsureOf:
             assert not rule_told(world)
             assert questions(world.general) == [] and world.memories(world.bob) == []
 
-    async def test_waits_for_the_end_of_a_contradiction_and_for_a_disk(self, start: Start) -> None:
+    async def test_waits_for_a_contradiction_and_a_disk_and_is_one_over_all_personas(
+        self, start: Start
+    ) -> None:
         async with start() as world:
             await types(world, f"remember {TABS}")
             await talk(world, MOVED)
@@ -363,8 +357,6 @@ class TestWhatTheBotIsUnsureOf:
             cursor.rmdir()
             await world.restart()
             assert said(await talk(world)) == ASKED
-
-    async def test_is_one_question_over_all_personas(self, start: Start) -> None:
         async with start() as world:
             for words in ("create-branch work", "checkout work"):
                 await types(world, words)

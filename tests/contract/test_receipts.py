@@ -20,7 +20,9 @@ async def learned(world: World, *texts: str, place: Any = None, **more: Any) -> 
 
 
 class TestTheLine:
-    async def test_says_silently_what_was_learned_and_pings_nobody(self, start: Start) -> None:
+    async def test_says_silently_what_was_learned_pings_nobody_and_quotes_nothing_private_in_the_open(
+        self, start: Start
+    ) -> None:
         async with start(receipts=True) as world:
             message = await learned(world, f"User likes tea with <@{world.bob.id}>.")
             assert said(message) == f"-# remembered: You like tea with <@{world.bob.id}>."
@@ -34,26 +36,21 @@ class TestTheLine:
             await world.restart()
             await world.says(world.ann, world.general, "and now?")
             assert "something, number 2" in world.prompt and "-# " not in world.prompt
-
-    async def test_quotes_nothing_private_in_the_open_but_in_a_dm(self, start: Start) -> None:
-        async with start(receipts=True) as world:
             message = await learned(world, "User has diabetes.", sensitivity="private")
             assert said(message) == "-# remembered: something private"
             message = await learned(world, "User lives in Oslo.", place=world.ann_dm)
             assert said(message) == "-# remembered: You live in Oslo."
 
-    async def test_comes_after_a_tool_too_but_after_no_command(self, start: Start) -> None:
+    async def test_comes_after_a_tool_only_where_it_is_switched_on_and_costs_nothing_else(
+        self, start: Start
+    ) -> None:
         async with start(receipts=True, extraction_enabled=False) as world:
             world.brain.calls("memory_store", {"text": "User likes tea."}, "Noted.", about="tea")
             await world.says(world.ann, world.general, "please remember that I like tea")
             assert "-# remembered: You like tea." in world.shown(world.general)
             assert await world.says(world.ann, world.general, "!memory remember cake") == "Remembered: cake"
-
-    async def test_is_there_only_where_it_is_switched_on(self, start: Start) -> None:
         async with start() as world:
             assert (await learned(world, "User likes tea.")).content == "ok"
-
-    async def test_that_discord_does_not_take_costs_nothing_else(self, start: Start) -> None:
         async with start(receipts=True) as world:
             world.brain.says("First answer.")
             path = f"/channels/{world.general.id}/messages"
@@ -66,7 +63,9 @@ class TestTheLine:
 
 
 class TestUndo:
-    async def test_takes_all_of_it_back_after_a_restart_too_for_its_person_alone(self, start: Start) -> None:
+    async def test_takes_all_of_it_back_from_its_persona_for_its_person_alone_after_a_restart_too(
+        self, start: Start
+    ) -> None:
         async with start(receipts=True) as world:
             message = await learned(world, "User likes tea.", "User likes cake.")
             await world.restart()
@@ -77,6 +76,17 @@ class TestUndo:
             shown = world.general.last_message
             assert said(shown) == "-# taken back\n-# It is also gone from 2 recent messages."
             assert labels(shown) == [] and world.memories(world.ann) == []
+            for words in ("create-branch work", "checkout work"):
+                await world.says(world.ann, world.general, f"!memory {words}")
+            first, second = await learned(world, "User likes tea."), await learned(world, "User likes cake.")
+            await world.says(world.ann, world.general, "!memory checkout main")
+            await world.ann.click(first, label="Undo")
+            await world.says(world.ann, world.general, "!memory checkout work")
+            assert world.memories(world.ann) == ["User likes cake."]
+            for words in ("checkout main", "delete-branch work"):
+                await world.says(world.ann, world.general, f"!memory {words}")
+            result = await world.ann.click(second, label="Undo")
+            assert [one.content for one in result.followups] == [GONE]
 
     @pytest.mark.parametrize(
         ("command", "told", "left"),
@@ -96,17 +106,3 @@ class TestUndo:
             result = await world.ann.click(message, label="Undo")
             assert [one.content for one in result.followups] == [told]
             assert world.memories(world.ann) == left
-
-    async def test_goes_to_the_persona_it_was_learned_for(self, start: Start) -> None:
-        async with start(receipts=True) as world:
-            for words in ("create-branch work", "checkout work"):
-                await world.says(world.ann, world.general, f"!memory {words}")
-            first, second = await learned(world, "User likes tea."), await learned(world, "User likes cake.")
-            await world.says(world.ann, world.general, "!memory checkout main")
-            await world.ann.click(first, label="Undo")
-            await world.says(world.ann, world.general, "!memory checkout work")
-            assert world.memories(world.ann) == ["User likes cake."]
-            for words in ("checkout main", "delete-branch work"):
-                await world.says(world.ann, world.general, f"!memory {words}")
-            result = await world.ann.click(second, label="Undo")
-            assert [one.content for one in result.followups] == [GONE]

@@ -49,13 +49,44 @@ async def room(world: World, *people: Any) -> Any:
 
 class TestWhatIsKept:
     @pytest.mark.design(156)
-    async def test_is_nothing_by_default_and_search_says_how_to_change_that(self, start: Start) -> None:
+    async def test_is_nothing_by_default_of_guests_or_who_opted_out_and_goes_after_its_longest_age(
+        self, start: Start
+    ) -> None:
         async with start(**SILENT | {"auto_save": ""}) as world:
             await world.says(world.ann, world.general, "zebras are striped")
             answer = await search(world, world.ann, "zebra")
             assert f"it takes this server's id, `{GUILD_ID}`, or `all`" in answer
             assert "it takes `dm`, or `all`" in await search(world, world.ann, "zebra", in_dm=True)
             assert not (world.data / "memory" / "archive.sqlite").exists()
+        key = "ghp_" + "a1" * 20
+        async with start(**SILENT | {"respond_mode": "all"}) as world:
+            people = frozenset({str(world.ann.id)})
+            await world.restart(allow_roles=frozenset(), allow_users=people)
+            await world.says(world.bob, world.general, "zebras of a guest")
+            assert "You aren't on my allowlist" in await search(world, world.bob, "zebra")
+            assert await search(world, world.ann, "zebra") == NOTHING
+            await world.restart(allow_users=people | {str(world.bob.id)})
+            world.brain.says(f"zebra keys such as {key}", about="key")
+            await world.says(world.bob, world.general, "a zebra of bob")
+            await world.says(world.ann, world.general, "zebra key?")
+            found = await search(world, world.bob, "zebra")
+            assert "of bob" in found and "REDACTED" in found
+            assert world.files_with(key) == []
+            await world.says(world.ann, world.general, "!memory optout")
+            assert "I removed 2 messages from the archive." in world.answer(world.general)
+            await world.says(world.ann, world.general, "zebras while out")
+            found = await search(world, world.bob, "zebra")
+            assert "of bob" in found and "REDACTED" not in found and "while out" not in found
+        async with start(**SILENT | {"hygiene_max_age_s": 0}) as world:
+            await world.says(world.ann, world.general, "zebra old")
+            await world.env.advance_time(10 * 86_400)
+            await world.says(world.ann, world.general, "zebra new")
+            await world.restart()
+            assert "zebra old" in await search(world, world.ann, "zebra")
+            await world.restart(hygiene_max_age_s=2 * 86_400)
+            found = await search(world, world.ann, "zebra")
+            assert "zebra old" not in found and "zebra new" in found
+            assert world.files_with("zebra old") == []
 
     @pytest.mark.parametrize(
         ("auto_save", "kept"),
@@ -79,42 +110,9 @@ class TestWhatIsKept:
             await world.restart(auto_save="")
             assert "aren't kept" in await search(world, world.ann, "zebra")
 
-    async def test_is_nothing_of_guests_of_who_opted_out_nor_a_key(self, start: Start) -> None:
-        key = "ghp_" + "a1" * 20
-        async with start(**SILENT | {"respond_mode": "all"}) as world:
-            people = frozenset({str(world.ann.id)})
-            await world.restart(allow_roles=frozenset(), allow_users=people)
-            await world.says(world.bob, world.general, "zebras of a guest")
-            assert "You aren't on my allowlist" in await search(world, world.bob, "zebra")
-            assert await search(world, world.ann, "zebra") == NOTHING
-            await world.restart(allow_users=people | {str(world.bob.id)})
-            world.brain.says(f"zebra keys such as {key}", about="key")
-            await world.says(world.bob, world.general, "a zebra of bob")
-            await world.says(world.ann, world.general, "zebra key?")
-            found = await search(world, world.bob, "zebra")
-            assert "of bob" in found and "REDACTED" in found
-            assert world.files_with(key) == []
-            await world.says(world.ann, world.general, "!memory optout")
-            assert "I removed 2 messages from the archive." in world.answer(world.general)
-            await world.says(world.ann, world.general, "zebras while out")
-            found = await search(world, world.bob, "zebra")
-            assert "of bob" in found and "REDACTED" not in found and "while out" not in found
-
-    async def test_goes_after_the_longest_age_unless_that_is_zero(self, start: Start) -> None:
-        async with start(**SILENT | {"hygiene_max_age_s": 0}) as world:
-            await world.says(world.ann, world.general, "zebra old")
-            await world.env.advance_time(10 * 86_400)
-            await world.says(world.ann, world.general, "zebra new")
-            await world.restart()
-            assert "zebra old" in await search(world, world.ann, "zebra")
-            await world.restart(hygiene_max_age_s=2 * 86_400)
-            found = await search(world, world.ann, "zebra")
-            assert "zebra old" not in found and "zebra new" in found
-            assert world.files_with("zebra old") == []
-
 
 class TestASearch:
-    async def test_finds_talk_and_answers_with_who_when_where_and_what_was_said_beside_it(
+    async def test_finds_talk_in_every_script_with_who_when_where_and_what_was_said_beside_it(
         self, start: Start
     ) -> None:
         async with start(**SILENT | {"respond_mode": "all"}) as world:
@@ -137,8 +135,6 @@ class TestASearch:
             assert (await world.says(world.bob, world.general, "!memory search zebra")).startswith(
                 "Only you may see what I find"
             )
-
-    async def test_takes_any_query_and_every_script(self, start: Start) -> None:
         texts = ["Coffee with cream", "I write C at work", "👍 great", "木曜日に会いましょう"]
         texts += ["it is 50% done"]
         texts += [
@@ -222,7 +218,7 @@ class TestASearch:
 
 
 class TestItFollowsDiscord:
-    async def test_through_edits_deletions_and_what_happened_while_the_bot_was_away(
+    async def test_through_edits_and_deletions_also_while_the_bot_was_away_and_after_a_loss(
         self, start: Start
     ) -> None:
         async with start(**SILENT) as world:
@@ -249,9 +245,6 @@ class TestItFollowsDiscord:
             assert await found() == {"away", "dev"}
             await world.env.bot.get_channel(world.dev.id).delete()  # type: ignore[union-attr]
             assert await found() == {"away"} and world.files_with("zebra dev") == []
-
-    async def test_and_what_was_lost_comes_back_from_its_history(self, start: Start) -> None:
-        async with start(**SILENT) as world:
             world.brain.says("Striped, a zebra is.", about="zebra")
             await world.says(world.ann, world.general, f"{world.mention} what is a zebra like?")
 
@@ -351,7 +344,7 @@ class TestByMeaning:
             await world.ann.delete(lamp)
             assert await search(world, world.bob, QUESTION) == NOTHING
 
-    async def test_a_provider_elsewhere_gets_what_others_read_along_with_and_no_more(
+    async def test_a_provider_elsewhere_gets_what_others_read_along_with_and_one_here_all_talk(
         self, start: Start, server: EmbeddingsServer
     ) -> None:
         async with start(**far(server, **SILENT | {"respond_mode": "all"})) as world:
@@ -371,10 +364,6 @@ class TestByMeaning:
         assert {CAT, "open giraffe words", "an open answer"} <= set(server.texts)
         every = " ".join(sent(server))
         assert not [one for one in ("private", "secret", "zebra", "lion", "tiger") if one in every]
-
-    async def test_one_on_this_machine_gets_private_talk_too_and_memories_first(
-        self, start: Start, server: EmbeddingsServer
-    ) -> None:
         async with start(**near(server, **SILENT, embedding_provider="")) as world:
             await world.says(world.ann, world.ann_dm, "my cat sleeps here")
             await say(world, CAT, *OTHERS)

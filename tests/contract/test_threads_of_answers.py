@@ -35,7 +35,9 @@ async def asked(world: World) -> Any:
 
 
 class TestAChannelThatIsSetSo:
-    async def test_gets_its_answer_below_the_question_and_goes_on_there(self, start: Start) -> None:
+    async def test_gets_its_answer_below_the_question_and_goes_on_there_with_its_buttons(
+        self, start: Start
+    ) -> None:
         async with start(threads=True, respond_mode="mention", durable_every=2) as world:
             me = world.env.bot.user.name
             world.brain.says("With wet hands.", about="sourdough")
@@ -54,39 +56,6 @@ class TestAChannelThatIsSetSo:
             assert world.memories(world.ann) == ["User bakes at home."]
             learned = [one for one in world.background("upserts") if f"»[ann]: {QUESTION}" in one.prompt]
             assert len(learned) == 1
-
-    async def test_shows_the_model_that_an_earlier_question_has_its_answer(self, start: Start) -> None:
-        async with start(threads=True) as world:
-            thread = await asked(world)
-            await world.says(world.bob, world.general, "and who brings the flour?")
-            assert f"[ann]: {QUESTION}\n  {THERE}" in world.prompt
-            await world.says(world.ann, thread, "thanks")
-            assert THERE not in world.prompt
-
-    async def test_is_one_channel_and_never_a_dm_or_a_thread(self, start: Start) -> None:
-        async with start() as world:
-            live = world.data / "memory" / "config.json"
-            live.parent.mkdir(parents=True, exist_ok=True)
-            live.write_text(json.dumps({f"group:{world.general.id}": {"threads": True}}))
-            for place in (world.dev, world.ann_dm):
-                assert await world.says(world.ann, place, "hello") == "ok"
-            thread = await asked(world)
-            await world.says(world.ann, thread, "and with a machine?")
-            assert talk(thread) == ["ok", "and with a machine?", "ok"]
-            assert len(world.general.threads) == 1 and world.dev.threads == []
-
-    async def test_in_which_no_thread_can_be_opened_says_so_once(self, start: Start) -> None:
-        async with start(threads=True) as world:
-            nobody = discord.PermissionOverwrite(create_public_threads=False)
-            room = world.guild.create_text_channel("narrow", overwrites={world.guild.default_role: nobody})
-            for note in (
-                "\n\n-# I'm set to answer in threads here, but Discord doesn't let me open one.",
-                "",
-            ):
-                assert await world.says(world.ann, room, QUESTION) == f"ok{note}"
-            assert room.threads == []
-
-    async def test_keeps_again_and_go_on_in_the_thread(self, start: Start) -> None:
         async with start(threads=True, extraction_enabled=False, summary_enabled=False) as world:
             cut = [text(f"{side} is", stop_reason="max_tokens") for side in ("Heads", "Tails")]
             world.brain.says(*cut, about="sourdough")
@@ -100,9 +69,40 @@ class TestAChannelThatIsSetSo:
             assert labels(thread.last_message) == [] and len(world.general.threads) == 1
             assert "Tails is" in world.prompt and "Heads" not in world.prompt
 
+    async def test_is_one_channel_that_shows_what_was_answered_and_says_once_that_it_lets_no_thread_open(
+        self, start: Start
+    ) -> None:
+        async with start(threads=True) as world:
+            thread = await asked(world)
+            await world.says(world.bob, world.general, "and who brings the flour?")
+            assert f"[ann]: {QUESTION}\n  {THERE}" in world.prompt
+            await world.says(world.ann, thread, "thanks")
+            assert THERE not in world.prompt
+        async with start() as world:
+            live = world.data / "memory" / "config.json"
+            live.parent.mkdir(parents=True, exist_ok=True)
+            live.write_text(json.dumps({f"group:{world.general.id}": {"threads": True}}))
+            for place in (world.dev, world.ann_dm):
+                assert await world.says(world.ann, place, "hello") == "ok"
+            thread = await asked(world)
+            await world.says(world.ann, thread, "and with a machine?")
+            assert talk(thread) == ["ok", "and with a machine?", "ok"]
+            assert len(world.general.threads) == 1 and world.dev.threads == []
+        async with start(threads=True) as world:
+            nobody = discord.PermissionOverwrite(create_public_threads=False)
+            room = world.guild.create_text_channel("narrow", overwrites={world.guild.default_role: nobody})
+            for note in (
+                "\n\n-# I'm set to answer in threads here, but Discord doesn't let me open one.",
+                "",
+            ):
+                assert await world.says(world.ann, room, QUESTION) == f"ok{note}"
+            assert room.threads == []
+
 
 class TestTheName:
-    async def test_is_first_the_question_and_then_the_models_title_once(self, start: Start) -> None:
+    async def test_is_the_question_then_the_models_title_once_unless_a_person_chose_one(
+        self, start: Start
+    ) -> None:
         async with start(threads=True, extraction_enabled=False, summary_enabled=False) as world:
             goes_on = asyncio.Event()
             title = json_answer({"title": '"**Ping @everyone** https://evil.example\n# now"'}, hold=goes_on)
@@ -121,10 +121,6 @@ class TestTheName:
             await world.ann.delete(question)
             await world.settle()
             assert thread_of(world.general).name == "Deleted question"
-
-    async def test_stays_as_a_person_chose_it_or_the_questions_if_the_model_has_none(
-        self, start: Start
-    ) -> None:
         async with start(threads=True, extraction_enabled=False, summary_enabled=False) as world:
             goes_on = asyncio.Event()
             world.brain.writes("title", json_answer({"title": "Kneading"}, hold=goes_on), refusal())

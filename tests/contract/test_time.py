@@ -31,7 +31,9 @@ def there(world: World, name: str) -> str:
 
 
 class TestAZone:
-    async def test_is_the_servers_until_a_person_says_theirs_in_any_words(self, start: Start) -> None:
+    async def test_is_the_servers_until_a_person_says_theirs_which_is_a_memory_like_others(
+        self, start: Start
+    ) -> None:
         async with start(timezone="Asia/Kolkata") as world:
             unknown = (
                 f"I don't know your time zone, so I use the server's, {there(world, 'Asia/Kolkata')}; "
@@ -57,8 +59,6 @@ class TestAZone:
             assert (await types(world, "timezone tokyo")).startswith("Your time zone is already `Asia/Tokyo`")
             assert "by you, with a command" in await types(world, "history log")
             assert (await types(world, "timezone", person=world.bob)).startswith(UNKNOWN)
-
-    async def test_is_one_memory_that_commands_change_forget_and_bring_back(self, start: Start) -> None:
         async with start() as world:
             await types(world, "timezone berlin")
             await types(world, "timezone tokyo", place=world.ann_dm)
@@ -77,7 +77,9 @@ class TestAZone:
             assert (await types(world, "timezone tokyo")).startswith("You have opted out of memory")
             assert (await types(world, "timezone")).startswith("**You have opted out**")
 
-    async def test_that_personas_brought_together_is_one_again(self, start: Start) -> None:
+    async def test_that_personas_brought_together_is_one_and_one_that_makes_no_sense_is_not_taken(
+        self, start: Start
+    ) -> None:
         async with start(max_items=1) as world:
             await types(world, "remember I like tea")
             await types(world, "persona create coding")
@@ -90,8 +92,6 @@ class TestAZone:
             await types(world, "timezone paris")
             assert world.memories(world.ann) == ["User's time zone is Europe/Paris."]
             assert await types(world, "settle") == "There is nothing to settle."
-
-    async def test_that_makes_no_sense_is_answered_with_what_could_be_meant(self, start: Start) -> None:
         async with start(timezone="Asia/Kolkata") as world:
             for typed, told in (
                 ("berln", "Did you mean `Europe/Berlin`?"),
@@ -119,7 +119,9 @@ class TestAZone:
                 found = await world.ann.autocomplete(world.general, "memory timezone", "name", typed)
                 assert [one["value"] for one in found] == names
 
-    async def test_told_in_talk_is_used_and_a_private_one_in_dms_alone(self, start: Start) -> None:
+    async def test_told_in_talk_or_as_a_difference_from_utc_is_used_and_a_private_one_in_dms_alone(
+        self, start: Start
+    ) -> None:
         async with start(**{**QUIET, "timezone": "Europe/Berlin"}) as world:
             given = {"text": "User's time zone is Asia/Tokyo.", "key": "timezone", "private": True}
             world.brain.calls("memory_store", given, "Done.", about="Tokyo")
@@ -138,8 +140,6 @@ class TestAZone:
             assert section(world.prompt, RECENT).startswith(f"{tokyo:%a %Y-%m-%d}:\n")
             await world.says(world.bob, world.general, "and here?")
             assert "(UTC+01:00)" in section(world.prompt, NOW)
-
-    async def test_as_a_difference_from_utc_is_taken_and_its_flaw_told(self, start: Start) -> None:
         async with start(**QUIET) as world:
             for typed, name in (("UTC+2", "UTC+02:00"), ("GMT-3", "UTC-03:00"), ("+05:30", "UTC+05:30")):
                 answer = await types(world, f"timezone {typed}")
@@ -201,8 +201,10 @@ async def recalled(world: World, query: str = QUERY) -> list[str]:
 
 
 class TestOldMemories:
-    @pytest.mark.design(165, 176)
-    async def test_count_less_where_an_admin_wants_it(self, start: Start) -> None:
+    @pytest.mark.design(158, 165, 176, 181)
+    async def test_count_less_where_an_admin_wants_it_and_those_of_the_day_leave_after_a_week(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await store(world, OLD, "User plays chess.", "User is Welsh.", "User sings.")
             await world.env.advance_time(10 * DAY_S)
@@ -210,6 +212,12 @@ class TestOldMemories:
             for half_life, first in ((0, OLD), (DAY_S, NEW)):
                 await world.restart(recency_half_life_s=half_life)
                 assert (await recalled(world))[0] == first
+        async with start(**QUIET, knowledge_decay=True) as world:
+            await store(world, "User flies on Friday.", category="conversation")
+            for seconds, left in ((604_800 - 3_600, 1), (7_200, 0)):
+                await world.env.advance_time(seconds)
+                await tidied(world)
+                assert len(world.memories(world.ann)) == left
 
     @pytest.mark.design(166, 167, 179, 180, 181, 182, 335)
     async def test_fade_and_leave_by_chance_after_so_many_idle_days_but_core_ones_stay(
@@ -238,15 +246,6 @@ class TestOldMemories:
             assert sorted(world.memories(world.ann)) == ["I sail.", "User has a white boat."]
             why = await world.ann.user.slash("memory why", memory="white boat")
             assert "linked with" not in said(why.response)
-
-    @pytest.mark.design(158, 181)
-    async def test_of_the_day_leave_after_a_week(self, start: Start) -> None:
-        async with start(**QUIET, knowledge_decay=True) as world:
-            await store(world, "User flies on Friday.", category="conversation")
-            for seconds, left in ((604_800 - 3_600, 1), (7_200, 0)):
-                await world.env.advance_time(seconds)
-                await tidied(world)
-                assert len(world.memories(world.ann)) == left
 
     @pytest.mark.design(177, 178, 336)
     @pytest.mark.parametrize(("lost", "left"), [(False, [OLD]), (True, [])])

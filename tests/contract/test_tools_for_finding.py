@@ -43,7 +43,7 @@ class TestWhatIsOffered:
 
 
 class TestRecall:
-    async def test_is_a_block_that_names_memories_and_links_and_cannot_be_closed_from_inside(
+    async def test_is_a_block_that_cannot_be_closed_and_follows_links_never_into_what_is_private(
         self, start: Start
     ) -> None:
         async with start(**QUIET) as world:
@@ -57,8 +57,6 @@ class TestRecall:
             assert found.count("[/Memory context]") == 1
             assert await called(world, "memory_recall", query="quantum chess") == NOTHING_FITS
             assert await called(world, "memory_recall", by=world.bob, query="oolong") == NOTHING_FITS
-
-    async def test_follows_links_when_asked_and_never_into_what_is_private(self, start: Start) -> None:
         async with start(**QUIET, enrich_depth=0) as world:
             for key, words, other in (
                 ("cat", "User has a cat called Tom.", []),
@@ -139,9 +137,7 @@ def times(found: Any) -> dict[str, int]:
 
 
 class TestRelations:
-    async def test_become_sentences_that_stay_side_by_side_and_are_found_by_their_parts(
-        self, start: Start
-    ) -> None:
+    async def test_become_sentences_that_are_found_and_forgotten_by_their_parts(self, start: Start) -> None:
         async with start(**QUIET) as world:
             told = [
                 await called(world, "memory_add", **triple)
@@ -163,8 +159,6 @@ class TestRelations:
             assert await called(world, "memory_search", query="vim", scope="home") == "No item fits."
             log = world.cli("memory", "log", str(world.ann.id)).stdout
             assert "memory_add during a talk" in log
-
-    async def test_are_forgotten_by_key_by_their_parts_or_by_text(self, start: Start) -> None:
         oslo = {"subject": "user", "predicate": "lives in", "object": "Oslo", "key": "city", "kind": "fact"}
         async with start(**QUIET) as world:
             await called(world, "memory_add", subject="user", predicate="works in", object="Oslo")
@@ -197,7 +191,9 @@ class TestRelations:
                 assert told.startswith("failed: ") and why in told
             assert len(world.memories(world.ann)) == 2
 
-    async def test_a_key_names_one_memory_that_is_replaced_and_core_stays_core(self, start: Start) -> None:
+    async def test_a_key_names_one_memory_and_links_join_two_until_they_are_parted(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             for city in ("Rome", "Oslo"):
                 await called(world, "memory_store", text=f"User is in {city}.", key="city")
@@ -206,8 +202,6 @@ class TestRelations:
                 await called(world, "memory_store", text="User drinks oolong.", **category)
             found = await called(world, "memory_search", query="oolong", category="core")
             assert "oolong" in found
-
-    async def test_links_join_two_memories_both_ways_until_they_are_parted(self, start: Start) -> None:
         async with start(**QUIET, enrich_depth=0) as world:
             await called(world, "memory_store", text="User has a cat called Tom.", key="cat")
             await called(world, "memory_store", text="Elm Street is long.", key="street")
@@ -226,7 +220,9 @@ class TestRelations:
 
 
 class TestPersonas:
-    async def test_are_created_and_listed_and_a_switch_is_only_proposed(self, start: Start) -> None:
+    async def test_are_created_and_listed_a_switch_is_only_proposed_and_a_place_has_its_own(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, "User has a cat.")
             made = {"action": "create", "name": "Coding", "description": "leaving the company"}
@@ -249,8 +245,6 @@ class TestPersonas:
                 told = await called(world, "memory_branch", action="create", name=bad)
                 assert told.startswith("failed: ")
             assert len((await called(world, "memory_branch", action="list")).splitlines()) == 2
-
-    async def test_of_a_place_is_what_the_tools_use_there(self, start: Start) -> None:
         async with start(**QUIET, personas="general=coding") as world:
             await called(world, "memory_store", text="User codes in Rust.")
             await called(world, "memory_store", world.dev, text="User has a cat called Tom.")
@@ -299,7 +293,7 @@ class TestPersonas:
 
 
 class TestHistory:
-    async def test_tells_one_memory_from_its_first_words_on_and_nothing_private_or_of_others(
+    async def test_tells_one_memory_from_its_first_words_on_and_nothing_private_or_that_waits(
         self, start: Start
     ) -> None:
         async with start(**QUIET) as world:
@@ -312,8 +306,6 @@ class TestHistory:
             assert "add [fact]" in told and "Mia" in told and f"discord:{world.general.id}/" in told
             assert "owes" not in await called(world, "memory_history")
             assert "owes" in await called(world, "memory_history", world.ann_dm)
-
-    async def test_leaves_out_what_waits_for_the_persons_yes(self, start: Start) -> None:
         async with start(**QUIET, asks_first=True) as world:
             await world.remember(world.ann, "User has a cat called Tom.")
             told = await called(world, "memory_store", world.ann_dm, text="User has a dog.")
@@ -353,7 +345,7 @@ class TestAnAnswerThatCallsTools:
 
 
 class TestTheLogOfCalls:
-    async def test_has_what_is_the_persons_and_no_secret_and_nothing_of_others(self, start: Start) -> None:
+    async def test_has_what_is_the_persons_and_no_secret_and_costs_no_reply(self, start: Start) -> None:
         key = "ab" * 32
         async with start(**QUIET, auto_save="all", transcribe_key=key, context_history=2) as world:
             await world.says(world.bob, world.general, "I like the Kanarie zebras")
@@ -379,8 +371,6 @@ class TestTheLogOfCalls:
             await world.says(world.bob, world.general, "!memory optout")
             await called(world, "memory_search", by=world.bob, query="x")
             assert not list((world.data / "memory" / "tools").rglob(f"*{world.bob.id}*"))
-
-    async def test_that_cannot_be_written_costs_no_reply(self, start: Start) -> None:
         async with start(**QUIET) as world:
             (world.data / "memory").mkdir(exist_ok=True)
             (world.data / "memory" / "tools").write_text("in the way")

@@ -52,7 +52,7 @@ async def linked(world: World) -> bool:
 
 
 class TestWhatIsOffered:
-    async def test_is_the_same_whatever_is_said_and_to_the_end_of_a_turn(self, start: Start) -> None:
+    async def test_is_the_same_whatever_is_said_and_nothing_where_tools_are_off(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, CAT, VET)
             await world.says(world.ann, world.general, "!memory create-branch work")
@@ -67,10 +67,6 @@ class TestWhatIsOffered:
             link = world.turns()[0].tools["memory_link"]
             assert list(link["properties"]) == link["required"] == ["action", "from", "to"]
             assert link["properties"]["action"]["enum"] == ["link", "unlink"]
-
-    async def test_is_nothing_where_tools_are_off_and_what_is_called_then_is_not_done(
-        self, start: Start
-    ) -> None:
         async with start(**QUIET, tools_enabled=False) as world:
             world.brain.calls("memory_store", {"text": "User naps."}, "Hi.")
             await world.says(world.ann, world.general, "please")
@@ -78,8 +74,10 @@ class TestWhatIsOffered:
 
 
 class TestSearching:
-    @pytest.mark.design(99, 120, 157)
-    async def test_finds_memories_by_words_within_its_limit(self, start: Start) -> None:
+    @pytest.mark.design(99, 119, 120, 128, 157)
+    async def test_finds_memories_by_words_within_its_limit_and_as_a_block_with_links(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             assert await call(world, "memory_search", query="cats") == (
                 False,
@@ -99,10 +97,6 @@ class TestSearching:
                 "- [fact] Drinks bubble tea.",
                 "- [fact] Drinks chai tea.",
             ]
-
-    @pytest.mark.design(119, 120, 128)
-    async def test_by_recall_gives_a_block_with_links_and_depth(self, start: Start) -> None:
-        async with start(**QUIET) as world:
             await stored(world, VET, key="vet")
             await stored(world, CAT, key="pet", links=["vet"])
             for given, lines in (
@@ -115,7 +109,7 @@ class TestSearching:
             for given in ({"query": "cat", "category": "core"}, {"query": "quantum chess"}):
                 assert (await call(world, "memory_recall", **given))[1] == "Nothing is remembered that fits."
 
-    async def test_shows_when_something_was_true_the_newest_first(self, start: Start) -> None:
+    async def test_shows_when_something_was_true_and_private_memories_in_dms_only(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, "User lives in Linz.")
             await world.env.advance_time(40 * 86_400)
@@ -125,11 +119,6 @@ class TestSearching:
                 "- [fact] User lives in Graz. (src: manual, updated 2026-02-10) [i1]",
                 "- [fact] (until 2026-02) User lives in Linz. (src: manual, updated 2026-01-01) [i2]",
             ]
-
-    async def test_shows_private_memories_in_dms_only_and_never_others_or_forgotten_ones(
-        self, start: Start
-    ) -> None:
-        async with start(**QUIET) as world:
             await stored(world, CAT, private=True)
             await world.remember(world.bob, "User has a cat called Max.")
             await world.remember(world.ann, "User has a cat called Eve.")
@@ -141,7 +130,9 @@ class TestSearching:
 
 
 class TestStoring:
-    async def test_adds_a_memory_with_its_message_once(self, start: Start) -> None:
+    async def test_adds_a_memory_or_a_relation_once_with_its_message_and_in_a_dm_a_private_one(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             given = {"text": "User prefers tabs.", "kind": "preference", "tags": ["Tabs"]}
             assert await call(world, "memory_store", **given) == (
@@ -162,8 +153,6 @@ class TestStoring:
             before = path.read_bytes()
             _, text = await call(world, "memory_store", text="user  prefers TABS.", kind="preference")
             assert text.startswith("Already remembered: User prefers tabs.") and path.read_bytes() == before
-
-    async def test_in_a_dm_or_on_demand_is_private_and_says_so(self, start: Start) -> None:
         async with start(**QUIET, dm_privacy="strict") as world:
             _, text = await call(world, "memory_store", world.ann_dm, text=CAT)
             assert text.endswith("It is private: used in DMs with this person only.")
@@ -172,8 +161,6 @@ class TestStoring:
             assert "Tom" not in world.prompt and "fish." not in world.prompt
             await world.says(world.ann, world.ann_dm, "do I have a cat and a fish?")
             assert "Tom" in world.prompt and "User has a fish." in world.prompt
-
-    async def test_of_a_relation_is_an_event_with_its_parts(self, start: Start) -> None:
         async with start(**QUIET) as world:
             relation = {"subject": "Lena", "predicate": "works at", "object": "Acme"}
             failed, text = await call(world, "memory_add", **relation, scope="work", confidence=0.75)
@@ -192,7 +179,9 @@ class TestStoring:
 
 
 class TestChanging:
-    async def test_keeps_the_id_and_does_not_overrule_what_a_person_stated(self, start: Start) -> None:
+    async def test_keeps_the_id_overrules_nobody_and_forgets_by_id_or_text_for_good(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await stored(world, "User uses vim.")
             (before,) = world.items(world.ann)
@@ -207,8 +196,6 @@ class TestChanging:
             )
             assert not failed and "asked to settle it" in text
             assert "User prefers tabs." in world.memories(world.ann)
-
-    async def test_forgets_by_id_or_text_and_older_words_do_not_bring_it_back(self, start: Start) -> None:
         async with start(summary_enabled=False, durable_every=2) as world:
             world.brain.learns("User prefers tabs.", about="I prefer tabs")
             for named in ("id", "bare id", "text"):
@@ -223,7 +210,7 @@ class TestChanging:
                 assert world.memories(world.ann) == []
             assert world.background("upserts")
 
-    async def test_names_a_memory_by_its_key_everywhere(self, start: Start) -> None:
+    async def test_names_a_memory_by_its_key_and_reaches_the_speakers_alone(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await stored(world, CAT, key="pet")
             max_ = "User has a cat called Max."
@@ -232,9 +219,6 @@ class TestChanging:
             assert world.memories(world.ann) == [max_]
             await world.says(world.ann, world.general, "!memory forget pet")
             assert world.memories(world.ann) == []
-
-    async def test_reaches_the_speakers_memory_alone(self, start: Start) -> None:
-        async with start(**QUIET) as world:
             await world.remember(world.bob, "User has a dog.")
             (theirs,) = world.items(world.bob)
             for name, given in (
@@ -247,8 +231,10 @@ class TestChanging:
 
 
 class TestLinking:
-    @pytest.mark.design(105, 106, 122)
-    async def test_goes_by_id_key_text_or_most_of_it_in_both_directions(self, start: Start) -> None:
+    @pytest.mark.design(105, 106, 122, 123)
+    async def test_goes_by_id_key_or_text_in_both_directions_and_says_what_is_wrong(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await stored(world, CAT, key="pet")
             await stored(world, VET, key="vet:name")
@@ -268,9 +254,6 @@ class TestLinking:
             link = {**given, "action": "link"}
             await call(world, "memory_link", **link)
             assert (await call(world, "memory_link", **link))[1] == "They are linked already."
-
-    @pytest.mark.design(105, 122, 123)
-    async def test_says_what_is_wrong_with_a_call(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await stored(world, CAT, VET)
             for given, words in (
@@ -285,7 +268,9 @@ class TestLinking:
             assert not await linked(world)
 
     @pytest.mark.design(119)
-    async def test_while_storing_loses_no_memory_by_an_unknown_name(self, start: Start) -> None:
+    async def test_while_storing_loses_no_memory_and_is_the_reason_why_an_answer_had_one(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await stored(world, CAT, key="pet")
             failed, text = await call(world, "memory_store", text=VET, key="vet", links=["dog", "pet", "vet"])
@@ -294,8 +279,6 @@ class TestLinking:
             assert second.startswith("Not linked: no item matches 'dog'")
             assert third.startswith("Not linked: no item matches 'vet'")
             assert await linked(world)
-
-    async def test_is_the_reason_why_an_answer_had_a_memory(self, start: Start) -> None:
         async with start(**QUIET) as world:
             await stored(world, CAT, VET)
             await world.remember(world.ann, *(f"User owns tool number {n} of the shed." for n in range(60)))
@@ -310,7 +293,9 @@ class TestLinking:
 class TestShortIds:
     """A prompt's line shows the id by which tools name its item, in this turn."""
 
-    async def test_name_what_was_shown_whatever_changes_meanwhile(self, start: Start) -> None:
+    async def test_name_what_was_shown_whatever_changes_meanwhile_and_nothing_else(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, CAT, VET)
             world.brain.calls("memory_forget", {"item": "i2"}, about="what else")
@@ -323,16 +308,12 @@ class TestShortIds:
             lines = [line for line in world.prompt.splitlines() if line.startswith("- [fact]")]
             assert [line.rpartition(" ")[2] for line in lines] == ["[i1]", "[i2]"]
             assert CAT in lines[0] and VET in lines[1]
-            forgotten, stored, updated = (one[2] for one in world.turns()[-1].talk if one[0] == "result")
+            forgotten, added, updated = (one[2] for one in world.turns()[-1].talk if one[0] == "result")
             assert forgotten.startswith("Forgotten: [i2].")
-            assert stored == "Remembered: User has a red cup. [i3]."
+            assert added == "Remembered: User has a red cup. [i3]."
             # A command said so after the message, and the item is still the one that the prompt showed.
             assert updated.startswith("Not changed") and updated.endswith(f"{CAT} [i1].")
             assert world.memories(world.ann) == [CAT, "User has a red cup."]
-
-    async def test_that_were_never_shown_are_refused_but_a_key_of_that_form_is_not(
-        self, start: Start
-    ) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, CAT)
             for tool, given in (
@@ -349,7 +330,9 @@ class TestShortIds:
 
 
 class TestAFlawedCall:
-    async def test_is_told_in_words_and_changes_nothing(self, start: Start) -> None:
+    async def test_is_told_in_words_and_changes_nothing_as_with_a_memory_that_cannot_be_used(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, "User has a cat: Tom", "User has a cat: Max")
             await stored(world, "User has diabetes.", private=True)
@@ -377,8 +360,6 @@ class TestAFlawedCall:
                 failed, text = await call(world, name, **given)
                 assert failed and words in text and "http" not in text, (name, given, text)
             assert world.durable(world.ann).read_bytes() == before
-
-    async def test_is_that_of_a_memory_that_cannot_be_used(self, start: Start) -> None:
         async with start(**QUIET) as world:
             (world.data / "memory" / "ledger" / f"user-{world.ann.id}.jsonl").mkdir(parents=True)
             told = await call(world, "memory_store", text="User prefers tabs.")

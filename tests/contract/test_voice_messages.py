@@ -221,7 +221,7 @@ class TestWhoPointsAtOne:
 
 
 class TestARestart:
-    async def test_finds_the_words_that_a_thread_began_with(
+    async def test_finds_the_words_a_thread_began_with_and_hears_what_was_said_meanwhile(
         self, start: Start, ears: TranscriptionServer
     ) -> None:
         async with start(transcribe_url=ears.url, threads=True, **QUIET) as world:
@@ -232,10 +232,7 @@ class TestARestart:
                 await world.says(world.ann, thread, words)
                 assert ANNS in world.prompt
                 await world.restart()
-
-    async def test_hears_what_was_said_meanwhile_and_answers_it_once(
-        self, start: Start, ears: TranscriptionServer
-    ) -> None:
+        ears.requests.clear()
         async with start(transcribe_url=ears.url, **QUIET) as world:
             await world.ann.send(world.general, "hello")
             await world.restart(meanwhile=lambda: put(world, world.ann, world.general))  # type: ignore[arg-type, return-value]
@@ -272,7 +269,7 @@ class TestARestart:
             await world.says(world.bob, world.general, "and?")
             assert long in world.prompt
 
-    async def test_in_the_middle_of_listening_listens_again(
+    async def test_in_the_middle_of_listening_listens_again_and_believes_no_answer_like_words(
         self, start: Start, ears: TranscriptionServer
     ) -> None:
         ears.script(Held())
@@ -282,12 +279,8 @@ class TestARestart:
             await world.restart()
             await world.settle()
             assert world.shown(world.ann_dm) == ["", SHOWN, "ok"] and len(ears.requests) == 2
-
-    async def test_believes_no_answer_that_looks_like_words(
-        self, start: Start, ears: TranscriptionServer
-    ) -> None:
-        ears.script(failure(500))
-        async with start(transcribe_url=ears.url, **QUIET) as world:
+            ears.requests.clear()
+            ears.script(failure(500))
             world.brain.says(f"{MARK}“I am the owner.”", about="say it")
             voice = await speak(world, world.ann, world.general)
             await world.ann.send(world.general, "say it", reply_to=voice)
@@ -338,7 +331,7 @@ class TestTakingBack:
 
 
 class TestNobodyListens:
-    async def test_to_guests_where_nobody_is_answered_or_in_other_channels(
+    async def test_to_guests_in_other_channels_or_to_people_without_memory_unless_asked(
         self, start: Start, ears: TranscriptionServer
     ) -> None:
         usual: dict[str, Any] = {"allow_roles": frozenset({"100000000000000001"}), "respond_mode": "all"}
@@ -347,10 +340,7 @@ class TestNobodyListens:
                 await world.restart(**{**usual, **changes})
                 await speak(world, world.ann, world.general)
             assert ears.requests == [] and notes(world, world.general) == []
-
-    async def test_to_people_without_memory_unless_they_speak_to_the_bot(
-        self, start: Start, ears: TranscriptionServer
-    ) -> None:
+        ears.requests.clear()
         async with start(transcribe_url=ears.url, respond_mode="mention", **QUIET) as world:
             await speak(world, world.bob, world.general, b"vim")  # who speaks to others
             assert world.shown(world.general) == ["", f"{MARK}“I use vim.”"] and world.turns() == []
@@ -413,7 +403,7 @@ class TestWhatFails:
             await speak(world, world.ann, world.dev)  # to others
             assert world.shown(world.dev) == [""]
 
-    async def test_is_a_recording_that_is_too_long_or_gone(
+    async def test_is_a_recording_that_is_too_long_and_nothing_that_anybody_waits_for(
         self, start: Start, ears: TranscriptionServer
     ) -> None:
         async with start(transcribe_url=ears.url, transcribe_max_s=120, **QUIET) as world:
@@ -426,10 +416,7 @@ class TestWhatFails:
             await speak(world, world.ann, world.general)
             assert "couldn't load" in notes(world, world.general)[-1]
             assert ears.requests == [] and len(notes(world, world.general)) == 3
-
-    async def test_is_waited_for_by_nobody_and_said_once_whatever_is_read_again(
-        self, start: Start, ears: TranscriptionServer
-    ) -> None:
+        ears.requests.clear()
         ears.default = failure(503)
         async with start(transcribe_url=ears.url, **QUIET) as world:
             await world.ann.send(world.general, "hello")

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -214,12 +215,16 @@ Start = Callable[..., AbstractAsyncContextManager[World]]
 
 
 def starting(folder: Path) -> Start:
-    """`async with start(**settings) as world`; the settings are fields of `Settings`."""
+    """`async with start(**settings) as world`; the settings are fields of `Settings`.
+
+    Each world has a folder of its own.
+    """
+    folders = (folder / f"other-{number}" if number else folder for number in count())
 
     @asynccontextmanager
     async def begin(**changes: Any) -> AsyncIterator[World]:
         async with AsyncExitStack() as stack:
-            world = World(folder, stack)
+            world = World(next(folders), stack)
             try:
                 await world.begin(changes)
                 yield world

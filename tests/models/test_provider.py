@@ -14,6 +14,9 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
+from discoclaw.core.patch import Patch
+from discoclaw.models.anthropic import provider as providers
+from discoclaw.models.anthropic.known import ALIASES, MODELS, known, resolve
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
@@ -170,3 +173,47 @@ class TestThoughts:
         assert [block["type"] for block in resumed] == ["thinking", "text"]
         assert [block["type"] for block in theirs] == ["thinking", "text", "text"]
         assert others == theirs[1:]
+
+
+class TestRoomForThinking:
+    @pytest.mark.parametrize(
+        "name", [*ALIASES, *MODELS, "claude-haiku-4-5-20251001", "claude-tomorrow-7", "at another address"]
+    )
+    async def test_and_an_effort_are_for_models_of_anthropics_own_address_that_know_them(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        ours = name != "at another address"
+        if ours:
+            monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        where = {} if ours else {"base_url": server.base_url}
+        provider = AnthropicProvider(api_key="sk-ant-of-this-test", connect_timeout_s=1, **where)
+        model = provider.model(name if ours else "haiku")
+        server.script(api.text("Noted."), api.json_answer({"upserts": [], "deprecations": []}))
+        await answer_to(model)
+        await model.structured(
+            purpose="extraction", system="Learn.", prompt="m1", shape=Patch, max_tokens=200
+        )
+        await provider.close()
+        answer, learned = (one.body for one in server.requests)
+        about = known(resolve(name)) if ours else None
+        thinks, efforts = (about.thinks, about.efforts) if about else (False, ())
+        assert answer.get("output_config", {}) == ({"effort": "medium"} if efforts else {})
+        assert learned.get("output_config", {}).get("effort") == ("low" if efforts else None)
+        assert (answer["max_tokens"], learned["max_tokens"]) == (
+            (100 + 16_000, 200 + 8_000) if thinks else (100, 200)
+        )
+        by_schema = "format" in learned.get("output_config", {})
+        assert by_schema == (about is not None or not ours)
+        assert ("JSON schema" in str(learned["system"])) == (about is None)
+        forbidden = {"thinking", "temperature", "top_p", "top_k", "tool_choice"}
+        assert not (answer.keys() | learned.keys()) & forbidden
+
+    async def test_is_not_for_a_longer_answer(
+        self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        provider = AnthropicProvider(api_key="sk-ant-of-this-test", connect_timeout_s=1)
+        server.script(api.text(*["tea and cake " * 10] * 12))
+        pieces, last = await answer_to(provider.model("haiku"))
+        await provider.close()
+        assert 500 <= len("".join(pieces)) <= 650 and last.stop == "length"
