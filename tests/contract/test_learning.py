@@ -4,11 +4,15 @@ import asyncio
 import json
 from typing import Any
 
+import discord
 import pytest
 
+from tests.contract.brain import own_lines
+from tests.contract.embedding import near, ready, sent
 from tests.contract.published import arrives
 from tests.contract.tools import commits
 from tests.contract.world import Start, World
+from tests.servers.embeddings_api import EmbeddingsServer
 from tests.servers.messages_api import failure, json_answer
 
 QUIET = {"summary_enabled": False}
@@ -55,9 +59,8 @@ class TestWhen:
             (prompt,) = learned_from(world)
             assert "message 0" in prompt
 
-    @pytest.mark.parametrize("hours", [0, 72])
-    async def test_is_after_a_restart_too_though_others_talk_on(self, start: Start, hours: int) -> None:
-        every = {"durable_every": 4, "summary_every": 4, "respond_mode": "mention", "catch_up_hours": hours}
+    async def test_is_after_a_restart_too_though_others_talk_on(self, start: Start) -> None:
+        every = {"durable_every": 4, "summary_every": 4, "respond_mode": "mention", "catch_up_hours": 0}
         async with start(**every) as world:
             for number in range(3):
                 await world.says(world.ann, world.general, f"{world.mention} I keep goat number {number}.")
@@ -145,11 +148,20 @@ class TestFromWhat:
                 await world.says(world.bob, world.general, f"{world.mention} {words}")
             shown = "".join(learned_from(world))
             assert "a horse" in shown and "a dog" not in shown and "a bird" not in shown
-            await world.restart(allow_roles=frozenset(), allow_users=frozenset({str(world.ann.id)}))
-            before = len(learned_from(world))
-            for _ in range(3):
-                await world.says(world.bob, world.general, f"{world.mention} I live in Bern")
-            assert len(learned_from(world)) == before
+            friends = world.guild.create_role("friends")  # a guest who may talk later
+            allowed = frozenset({str(friends.id)})
+            await world.restart(allow_roles=allowed, allow_users=frozenset({str(world.ann.id)}))
+            await world.says(world.ann, world.general, f"{world.mention} hello")
+            before = len(world.turns())
+            await world.says(world.bob, world.general, f"{world.mention} I live in Bern")
+            assert len(world.turns()) == before
+            member = await world.env.bot.guilds[0].fetch_member(world.bob.id)
+            await member.edit(roles=[discord.Object(friends.id)])
+            await world.settle()
+            for words in ("I sail, too", "and I row"):
+                await world.says(world.bob, world.general, f"{world.mention} {words}")
+            own = "".join(own_lines(learned_from(world)[-1]).values())
+            assert "I sail, too" in own and "Bern" not in own
 
     async def test_is_apart_in_private_and_in_the_open_and_for_each_persona(self, start: Start) -> None:
         sorry = "I am sorry about your therapy."
@@ -176,21 +188,38 @@ class TestFromWhat:
             assert "hard night" not in shown  # what is learned in a DM is private
             assert "hard night" in await world.says(world.ann, world.ann_dm, "!memory show")
 
-    async def test_is_for_nobody_what_was_said_to_a_persona_that_is_gone(self, start: Start) -> None:
-        async with start(durable_every=3, **QUIET) as world:
+    async def test_is_beside_what_was_said_to_the_same_persona_and_nothing_said_to_one_that_is_gone(
+        self, start: Start
+    ) -> None:
+        async with start(durable_every=2, respond_mode="mention", **QUIET) as world:
 
-            async def typed(*words: str) -> None:
-                for one in words:
-                    await world.says(world.ann, world.ann_dm, f"!memory {one}")
-                    await world.env.advance_time(1)
+            async def typed(words: str) -> None:
+                await world.env.advance_time(1)
+                await world.says(world.ann, world.general, f"!memory {words}")
+                await world.env.advance_time(1)
 
-            await typed("create-branch secret", "checkout secret")
-            await world.says(world.ann, world.ann_dm, "Good morning.")
-            await world.env.advance_time(1)
-            await typed("checkout main", "delete-branch secret")
-            for words in ("My name is Ann.", "I use vim.", "Indeed."):
-                await world.says(world.ann, world.general, words)
-            assert learned_from(world) and "Good morning." not in "".join(learned_from(world))
+            await typed("create-branch coding")
+            await world.says(world.ann, world.general, f"{world.mention} I am sad")
+            await world.bob.send(world.general, "oh no")
+            await typed("checkout coding")
+            await world.bob.send(world.general, "which editor?")
+            await world.says(world.ann, world.general, f"{world.mention} I use vim")
+            sad, vim = sorted(learned_from(world), key=lambda prompt: "I use vim" in prompt)
+            assert ("I am sad" in sad, "oh no" in sad, "editor" in sad, "vim" in sad) == (
+                True,
+                True,
+                False,
+                False,
+            )
+            assert ("which editor?" in vim, "sad" in vim, "oh no" in vim) == (True, False, False)
+            await world.says(world.ann, world.general, f"{world.mention} Good morning.")
+            before = len(learned_from(world))
+            await typed("checkout main")
+            await typed("delete-branch coding")
+            for words in ("My name is Ann.", "Indeed."):
+                await world.says(world.ann, world.general, f"{world.mention} {words}")
+            shown = "".join(learned_from(world)[before:])
+            assert "My name is Ann." in shown and "Good morning." not in shown  # a persona that is gone
 
 
 class TestWhatItBecomes:
@@ -262,6 +291,46 @@ class TestWhatItBecomes:
             shown = learned_from(world)[-1]
             assert "User lives in Linz." in shown and shown.count("Shelf ") < 400
             assert [text for text in world.memories(world.ann) if "lives" in text] == ["User lives in Graz."]
+
+    async def test_finds_what_it_replaces_by_meaning_and_sends_nowhere_what_it_may_not(
+        self, start: Start
+    ) -> None:
+        linz = f"User lives in Linz, beside {', '.join(f'house{number}' for number in range(20))}."
+        moved = "Everything is packed, next week we move to Graz"
+        given = {"extraction_enabled": True, "max_items": 2000}
+        async with (
+            EmbeddingsServer(same={"move": "lives", "graz": "linz"}) as server,
+            start(**near(server, **given)) as world,
+        ):
+            world.brain.learns(linz, about="by the way")
+            world.brain.learns("User sees a therapist in Linz.", about="in private", sensitivity="private")
+            await world.says(world.ann, world.general, "I live in Linz by the way")
+            await world.says(world.ann, world.ann_dm, "and this in private")
+            kept = json.loads(world.durable(world.ann).read_bytes())
+            kept["items"] += [
+                {**kept["items"][0], "id": f"durable-{number:08x}", "text": f"Shelf {number} {'books ' * 12}"}
+                for number in range(400)
+            ]
+            world.durable(world.ann).write_text(json.dumps(kept), encoding="utf-8")
+            await world.env.advance_time(WEEK_S)
+            await world.says(world.ann, world.general, "hello")
+            await ready(world)
+            graz = {"kind": "fact", "text": "User lives in Graz.", "id": linz, "quote": moved}
+            world.brain.learns(graz, about="packed")
+            await world.says(world.ann, world.general, f"> I hate cats\n{moved}")
+            assert linz in learned_from(world)[-1] and "therapist" not in learned_from(world)[-1]
+            assert [one for one in world.memories(world.ann) if "lives" in one] == ["User lives in Graz."]
+            assert not any("cats" in one and "packed" not in one for one in sent(server))
+            await world.restart(embedding_url=f"{server.elsewhere}/v1")
+            await ready(world)
+            before = len(sent(server))
+            await world.says(world.ann, world.ann_dm, f"{moved}, quietly")
+            assert not any("quietly" in one for one in sent(server)[before:])
+            assert "quietly" in learned_from(world)[-1] and "therapist" in learned_from(world)[-1]
+            await world.says(world.ann, world.general, "!memory optout")
+            await world.env.advance_time(2)
+            await world.says(world.ann, world.general, f"{moved}, openly")
+            assert not any("openly" in one for one in sent(server))
 
     async def test_shows_no_private_memory_to_open_talk_and_links_it_with_none(self, start: Start) -> None:
         boat: dict[str, Any] = {"kind": "fact", "text": "User has a boat.", "links": ["debt"]}

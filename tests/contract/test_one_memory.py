@@ -101,19 +101,6 @@ class TestWhatTwoWaysTellOfTheSameThing:
             erased = await asyncio.to_thread(world.cli, "memory", "erase", ann, "--yes")
             assert f"user-{ann} is erased: {size}; " in erased.stdout
 
-    @pytest.mark.parametrize("verb", ["why", "forget", "edit"])
-    async def test_a_private_memory_named_by_its_id_is_not_denied_in_the_open(
-        self, start: Start, verb: str
-    ) -> None:
-        async with start() as world:
-            await world.says(world.ann, world.ann_dm, "!memory remember I live in Oslo")
-            number = world.items(world.ann)[0]["id"].removeprefix("durable-")
-            new = " I live in Bergen" if verb == "edit" else ""
-            told = await world.says(world.ann, world.general, f"!memory {verb} {number}{new}")
-            assert told == f"Only a private memory matches that. Use `/memory {verb}`, or ask me in a DM."
-            assert f"(id {number})" in await world.says(world.ann, world.general, f"!memory share {number}")
-            assert "Oslo" in await world.says(world.ann, world.general, f"!memory why {number}")
-
     async def test_a_day_in_the_past_shows_what_held_then_as_the_documents_say(self, start: Start) -> None:
         def examples(page: str) -> set[str]:
             text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
@@ -138,8 +125,8 @@ class TestWhatTwoWaysTellOfTheSameThing:
 
 
 class TestTheStory:
-    @pytest.mark.design(258, 285, 308)
-    async def test_a_preference_is_used_elsewhere_and_after_a_restart_corrected_forgotten_and_told(
+    @pytest.mark.design(258, 285, 308, 316, 323)
+    async def test_a_preference_is_used_corrected_forgotten_and_told_and_a_file_edited_by_hand_counts(
         self, start: Start
     ) -> None:
         tabs, spaces = "User prefers tabs over spaces.", "User prefers spaces over tabs."
@@ -171,16 +158,11 @@ class TestTheStory:
                 ("learned from talk", [spaces]),
                 ("forgotten by command", [spaces]),
             ]
-
-    @pytest.mark.design(316, 323)
-    async def test_a_file_edited_by_hand_counts_at_once_and_becomes_history(self, start: Start) -> None:
-        async with start() as world:
-            await world.remember(world.ann, "I use vim")
-            path = world.durable(world.ann)
+            await world.remember(ann, "I use vim")
+            path = world.durable(ann)
             path.write_text(path.read_text().replace("I use vim", "I use emacs"))
-            await world.says(world.ann, world.general, "do I use emacs or vim?")
-            assert "I use emacs" in world.prompt and "I use vim" not in world.prompt
-            assert "I use emacs" in await world.says(world.ann, world.general, "!memory show")
+            await world.says(ann, world.general, "do I use emacs or vim?")
+            assert "I use emacs" in world.prompt and "I use vim" not in world.prompt.partition("Recent")[0]
             last = commits(world)[-1]
             assert (last["message"], last["events"][0]["source"]) == ("edited by hand", "manual")
 

@@ -1,12 +1,15 @@
 """The summary of a conversation: when it is made, what is in it, and what comes back when it is lost."""
 
 import json
+import re
 import shutil
+from itertools import pairwise
 from typing import Any
 
 import discord
 import pytest
 
+from tests.contract.brain import own_lines
 from tests.contract.published import record_on_disk, renamed
 from tests.contract.shown import MAY, ROLLING, durable, stored
 from tests.contract.world import Start, World
@@ -88,6 +91,40 @@ class TestWhen:
             shown = "".join(summed_up(world))
             assert all(shown.count(f"line {number}.") == 1 for number in range(6))
             assert "a regret" not in shown
+
+    async def test_of_much_talk_is_made_in_pieces_in_its_order_and_so_is_what_is_learned(
+        self, start: Start
+    ) -> None:
+        async with start(summary_every=1, durable_every=1, respond_mode="mention") as world:
+            world.brain.writes("summary", *(f"Part {number}." for number in range(20)))
+            for number in range(1, 12):
+                await world.ann.send(world.general, f"<{number}>{'x' * 1900}")
+            await world.says(world.ann, world.general, f"{world.mention} well?")
+            for field, part in (("summary", "New messages:"), ("upserts", "Talk:")):
+                asked = [request.prompt for request in world.background(field)]
+                assert len(asked) > 1 and max(map(len, asked)) < 18_000
+                pieces = [prompt.partition(part)[2] for prompt in asked]
+                if field == "upserts":
+                    pieces = ["".join(own_lines(prompt).values()) for prompt in asked]
+                numbers = [int(one) for one in re.findall(r"<(\d+)>", "".join(pieces))]
+                assert numbers == list(range(1, 12)), field
+            assert "Part 0." in summed_up(world)[1]
+
+    async def test_asks_a_model_that_fails_ever_more_rarely(self, start: Start) -> None:
+        async with start(context_history=5, summary_every=1000, respond_mode="mention", **QUIET) as world:
+            broken = failure(401, "authentication_error")
+            world.brain.writes("summary", broken)
+            await world.says(world.ann, world.general, f"{world.mention} hello")
+            asked_after = []
+            for number in range(80):
+                before = len(summed_up(world))
+                await world.bob.send(world.general, f"line {number}.")
+                await world.settle()
+                if len(summed_up(world)) > before:
+                    asked_after.append(number)
+            waits = [later - earlier for earlier, later in pairwise(asked_after)]
+            assert 3 <= len(asked_after) <= 8
+            assert waits == sorted(waits) and waits[-1] > waits[0]
 
 
 class TestWhatItIsFor:
@@ -219,7 +256,7 @@ class TestALostSummary:
             assert rolling(world, world.general) is not None
             assert "boat number 20." in "".join(summed_up(world)[before:])
 
-    @pytest.mark.parametrize("how", ["optout", "reset rolling", "erase --yes", "reset later", "deleted"])
+    @pytest.mark.parametrize("how", ["optout", "reset later", "deleted"])
     async def test_brings_nothing_back_that_was_taken_back(self, start: Start, how: str) -> None:
         async with start(catch_up_hours=0, **QUIET) as world:
             await world.says(world.ann, world.general, "I have a boat.")

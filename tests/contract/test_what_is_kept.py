@@ -1,6 +1,7 @@
 """The files about people: their shape, what commands and learning do to them, and limits."""
 
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,15 @@ class TestTheDurableFile:
     async def test_over_the_limit_loses_the_oldest_forgotten_first_and_then_the_oldest(
         self, start: Start
     ) -> None:
-        async with start(max_items=3, **QUIET) as world:
+        async with start(**QUIET) as world:
+            boats = [("fact", f"boat {number}", {"updatedAt": MAY + number}) for number in range(200)]
+            first, *others = stored(world, *boats)
+            await world.remember(world.ann, "I like tea")
+            assert len(items(world)) == 200
+            assert {*others} <= items(world).keys() and first not in items(world)
+            await world.says(world.ann, world.general, "!memory erase --yes")
+            await world.env.advance_time(2)
+            await world.restart(max_items=3)
 
             async def texts(command: str) -> list[str]:
                 await world.env.advance_time(60)
@@ -131,17 +140,6 @@ class TestTheDurableFile:
             stored(world, *later, person=world.bob)  # others that are dated in the future
             await world.says(world.bob, world.general, "!memory remember I like tea")
             assert len(world.items(world.bob)) == 3 and "I like tea" in world.memories(world.bob)
-
-    @pytest.mark.design(228, 248)
-    async def test_has_room_for_two_hundred(self, start: Start) -> None:
-        async with start(**QUIET) as world:
-            boats = [("fact", f"boat {number}", {"updatedAt": MAY + number}) for number in range(200)]
-            first, *others = stored(world, *boats)
-            await world.says(world.ann, world.general, "!memory show")
-            assert len(items(world)) == 200
-            await world.remember(world.ann, "I like tea")
-            assert len(items(world)) == 200
-            assert {*others} <= items(world).keys() and first not in items(world)
 
 
 class TestWhatLearningDoesToIt:
@@ -210,10 +208,8 @@ class TestTheParts:
         ("summary", "memory", "extraction", "mirror"),
         [
             (True, False, False, False),
-            (False, True, False, False),
             (False, True, True, False),
             (False, True, False, True),
-            (True, True, True, True),
         ],
     )
     async def test_each_works_without_the_others(
@@ -294,3 +290,28 @@ class TestTheParts:
             assert shown == expected and lines[1] == stamp
             assert lines[-1] == f"(and {31 - len(shown)} more memories)"
             assert lines[lines.index("They like boats.") - 1].endswith(f", {stamp})")
+
+
+class TestWhatNobodyUses:
+    @pytest.mark.design(147, 148)
+    async def test_leaves_ram_with_a_word_in_the_log_and_is_found_as_it_was(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG, logger="discoclaw")
+        async with start(**QUIET, heartbeat_minutes=0) as world:
+            person, window = f"user-{world.ann.id}", f"discord:channel:{world.general.id}"
+            await world.remember(world.ann, "I like tea")
+            for number in range(3):
+                await world.says(world.ann, world.general, f"hello {number}")
+                await world.env.advance_time(3_590)
+            await world.says(world.bob, world.dev, "hello")
+            assert f"{person}: into memory" in caplog.text
+            assert caplog.text.count(f"{window}: a window is opened") == 1
+            assert "out of memory" not in caplog.text and "is closed" not in caplog.text
+            await world.env.advance_time(71)
+            await world.says(world.bob, world.dev, "hello")
+            assert f"{person}: out of memory, idle" in caplog.text
+            assert caplog.text.count(f"{window}: its window is closed, idle") == 1
+            await world.says(world.ann, world.general, "do I like tea?")
+            assert "I like tea" in world.prompt and "hello 2" in world.prompt
+            assert caplog.text.count(f"{window}: a window is opened") == 2

@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,26 +10,20 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place, Said
-from discoclaw.core.patch import Patch
-from discoclaw.core.policy import Personas
 from discoclaw.core.text import utf16_length
 from discoclaw.loops.facts import (
-    BATCH_CHARS,
     CONTEXT_CHARS,
     CONTEXT_LINE,
     ITEMS_CHARS,
     LINES_AFTER,
     Asked,
-    FactsLoop,
-    FactsRules,
     asked,
     to_show,
 )
-from discoclaw.loops.heard import BACKLOG, Backlog, Heard
-from discoclaw.memory.subjects import verbs
+from discoclaw.loops.heard import Heard
 from tests.citing import items_of, own_of, talk_of
 from tests.core.builders import item
-from tests.session.scene import ANN, BOB, DEV, DM, GENERAL, HIDDEN, ME, NOW, House, ScriptedModel, house, said
+from tests.session.scene import ANN, BOB, DEV, GENERAL, ME, NOW, said
 
 MONTH = 30 * 86_400_000
 
@@ -120,85 +112,6 @@ class TestTheTalk:
         own = [heard(said(1, ANN, "a"), place), heard(said(2, ANN, "b"), DEV)]
         made = asked([item("x", key=text)], own, {}, me=ME, now_ms=NOW, zone=UTC)
         assert list(items_of(made.prompt)) == ["i1"] and len(talk_of(made.prompt)) == 2
-
-
-def loop(home: House, **rules: object) -> FactsLoop:
-    return FactsLoop(
-        home.model, home.memory, home.cursors, rules=FactsRules(**rules), me=lambda: ME, clock=home.clock
-    )
-
-
-class TestWhatStandsBeside:
-    async def test_is_only_what_was_said_to_the_same_persona(self, tmp_path: Path) -> None:
-        home = house(tmp_path)
-        await verbs.create_branch(home.memory, "user-1", "coding")
-        home.clock.now = NOW + 50
-        await verbs.switch(home.memory, "user-1", "coding")
-        talk = [said(10, ANN, "I am sad"), said(20, BOB, "oh no"), said(90, BOB, "which editor?")]
-        backlog = Backlog()
-        backlog.hear(heard(said(100, ANN, "I use vim")))
-        await loop(home).run(ANN.id, backlog, {GENERAL.session_key(ANN.id): talk})
-        (prompt,) = home.model.extractions
-        assert [text for _, _, _, text in talk_of(prompt)] == ["which editor?", "I use vim"]
-
-    async def test_is_only_from_conversations_of_the_batch(self, tmp_path: Path) -> None:
-        home = house(tmp_path)
-        backlog = Backlog()
-        backlog.hear(replace(heard(said(5, ANN, "I use vim"), DEV), persona="coding"))
-        context = {
-            DEV.session_key(ANN.id): [said(4, BOB, "which editor?")],
-            GENERAL.session_key(ANN.id): [said(3, ANN, "I am sad")],
-        }
-        await loop(home, personas=Personas({"dev": "coding"})).run(ANN.id, backlog, context)
-        (prompt,) = home.model.extractions
-        assert [text for _, _, _, text in talk_of(prompt)] == ["which editor?", "I use vim"]
-
-    @pytest.mark.parametrize(("first", "second"), [(GENERAL, DM), (DM, GENERAL), (HIDDEN, DEV)])
-    async def test_is_never_private_where_the_lines_are_open(
-        self, tmp_path: Path, first: Place, second: Place
-    ) -> None:
-        home = house(tmp_path)
-        await home.remember(ANN, "User takes insulin.", marked="private")
-        backlog = Backlog()
-        backlog.hear(heard(said(2, ANN, f"said in {first.name}"), first))
-        backlog.hear(heard(said(4, ANN, f"said in {second.name}"), second))
-        context = {
-            place.session_key(ANN.id): [said(number, BOB, f"heard in {place.name}")]
-            for number, place in ((1, first), (3, second))
-        }
-        facts = loop(home)
-        while await facts.run(ANN.id, backlog, context):
-            pass
-        assert len(home.model.extractions) == 2
-        for place, prompt in zip((first, second), home.model.extractions, strict=True):
-            assert [text for _, _, _, text in talk_of(prompt)] == [
-                f"heard in {place.name}",
-                f"said in {place.name}",
-            ]
-            assert ("insulin" in prompt) == place.private
-
-
-class TestAMonthOfTalk:
-    async def test_is_taken_in_batches_in_which_each_line_comes_once(self, tmp_path: Path) -> None:
-        home = house(tmp_path, ScriptedModel(patches=[Patch()] * 50))
-        backlog = Backlog()
-        lines = [
-            Said(
-                str(number), ANN.id, ANN.name, f"<{number}> {'word ' * 20}", NOW - MONTH + number * 5_000_000
-            )
-            for number in range(1, BACKLOG + 1)
-        ]
-        for one in lines:
-            backlog.hear(heard(one))
-        facts, runs = loop(home), 1
-        while await facts.run(ANN.id, backlog, {GENERAL.session_key(ANN.id): lines[-40:]}):
-            runs += 1
-        own = [text for prompt in home.model.extractions for text in own_of(prompt).values()]
-        assert own == [one.text for one in lines] and len(home.model.extractions) == runs <= 10
-        for prompt in home.model.extractions:
-            assert utf16_length(prompt) <= 1.5 * BATCH_CHARS + CONTEXT_CHARS
-        dates = re.findall(r"^m1 \w{3} ([-\d]{10})", "\n".join(home.model.extractions), re.M)
-        assert dates == sorted(dates) and len(set(dates)) == runs
 
 
 class TestALargeMemory:

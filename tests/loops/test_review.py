@@ -1,22 +1,16 @@
 """Which memories a consolidation shows together: each pair that is near, once, and nothing twice."""
 
-import asyncio
 import itertools
 import random
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import MemoryFault, ModelTimeout
 from discoclaw.core.item import Item
-from discoclaw.core.patch import Consolidation, Contradiction
 from discoclaw.core.view import View
-from discoclaw.loops.nearest import Nearest
 from discoclaw.loops.review import (
     BATCH_CHARS,
     BATCH_ITEMS,
@@ -27,13 +21,10 @@ from discoclaw.loops.review import (
     planned,
     prompt,
 )
-from discoclaw.memory.subjects import verbs
 from discoclaw.recall.neighbours import Neighbours
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import hash_of
 from tests.core.builders import NOW, item
-from tests.loops.tidying import ANN, Home, Tidier, same
-from tests.session.scene import until
 
 DAY = 86_400_000
 WORDS = [f"{one}{two}{three}" for one in "bdfgklmnprst" for two in "aeiou" for three in ("lo", "ra", "ti")]
@@ -62,21 +53,6 @@ def view(items: Sequence[Item]) -> View:
 
 def together(batches: Iterable[Sequence[Item]], *wanted: Item) -> bool:
     return any(set(wanted) <= set(batch) for batch in batches)
-
-
-async def keep(home: Home, items: Sequence[Item]) -> None:
-    def wish(draft: Draft) -> None:
-        for one in items:
-            draft.emit("add", one, one.to_json(), Origin("inferred"))  # an upsert would compare all
-
-    await home.memory.change(ANN, "a test", wish)
-
-
-def shown(prompts: Iterable[str]) -> list[set[str]]:
-    """The texts in each prompt."""
-    return [
-        {line.partition(") ")[2] for line in one.splitlines() if line.startswith("- ")} for one in prompts
-    ]
 
 
 class TestNeighbours:
@@ -205,136 +181,3 @@ class TestWhatIsOver:
         before = 1_769_817_600_000  # 2026-01-31
         one = item(text)
         assert over_since([one], before, before + 6 * DAY) == ({one.id} if over else set())
-
-
-class TestRounds:
-    async def test_finish_what_one_has_no_room_for_and_pay_for_nothing_twice(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        known = many(["User lives in Linz.", *texts(2_000), "User lives in Graz."])
-        await keep(home, known)
-        await home.heartbeat.beat()
-        assert len(home.model.prompts) == MOST_BATCHES
-        again = home.restarted()
-        for _ in range(8):
-            await again.heartbeat.beat()
-        prompts = shown(again.model.prompts)
-        assert set().union(*prompts) == {one.text for one in known}
-        assert any({known[0].text, known[-1].text} <= one for one in prompts)
-        count = len(prompts)
-        await again.heartbeat.beat()
-        assert len(again.model.prompts) == count
-        await again.remember("User moved to Linz.")
-        await again.heartbeat.beat()
-        (last,) = shown(again.model.prompts[count:])
-        assert {"User moved to Linz.", "User lives in Linz."} <= last and len(last) <= FEWEST
-
-    async def test_one_that_is_killed_is_done_again(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        known = many(["User lives in Linz.", *texts(300), "User lives in Graz."])
-        await keep(home, known)
-        home.model.gate = asyncio.Event()
-        beat = asyncio.create_task(home.heartbeat.beat())
-        await until(lambda: bool(home.model.prompts))
-        beat.cancel()
-        await asyncio.wait([beat])
-        again = Home(tmp_path, max_items=10_000)
-        await again.heartbeat.beat()
-        assert set().union(*shown(again.model.prompts)) == {one.text for one in known}
-
-    async def test_show_to_no_model_what_is_taken_back_meanwhile(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        known = many(texts(400))
-        await keep(home, known)
-        home.model.gate = asyncio.Event()
-        beat = asyncio.create_task(home.heartbeat.beat())
-        await until(lambda: bool(home.model.prompts))
-        secret = next(one for one in known if one.text not in home.model.prompts[0])
-        await home.memory.change(ANN, "a test", lambda draft: draft.deprecate(secret, Origin("stated")))
-        home.model.gate.set()
-        await beat
-        assert len(home.model.prompts) > 1 and secret.text not in "".join(home.model.prompts)
-
-    async def test_take_what_slipped_through_into_one(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        await keep(home, many(["User has a cat called Miso.", *texts(300)]))
-        await home.heartbeat.beat()
-        new = await home.remember("Miso is the cat of User.", kind="fact")
-        old = next(one for one in (await home.view()).active() if one.text.startswith("User has a cat"))
-        home.model.answers = [same(new, old, text="User has a cat called Miso.")]
-        await home.heartbeat.beat()
-        found = [text for text in await home.texts() if "Miso" in text]
-        assert found == ["User has a cat called Miso."]
-
-    async def test_ask_about_what_was_stated(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        await keep(home, many(texts(300)))
-        linz = await home.remember("User lives in Linz.", by="stated", kind="fact")
-        await home.heartbeat.beat()
-        graz = await home.remember("User lives in Graz.", kind="fact")
-        entry = Contradiction(older=linz.id, newer=graz.id, reason="one home")
-        home.model.answers = [Consolidation(contradictions=[entry])]
-        await home.heartbeat.beat()
-        assert [one.item_id for one in (await home.view()).conflicts] == [linz.id]
-        assert {"User lives in Linz.", "User lives in Graz."} <= set(await home.texts())
-
-    async def test_look_again_at_what_a_date_has_put_in_the_past(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        await keep(home, many(texts(300)))
-        flight = "User wants nothing but tea until 2026-02-05."
-        await home.remember(flight)
-        await home.heartbeat.beat()
-        count = len(home.model.prompts)
-        home.clock.forward(5 * DAY)
-        await home.remember("User has a sofa.")
-        await home.heartbeat.beat()
-        assert any(flight in one for one in shown(home.model.prompts[count:]))
-
-    async def test_review_of_a_new_persona_only_what_it_says_itself(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        await keep(home, many(texts(300)))
-        await home.heartbeat.beat()
-        count = len(home.model.prompts)
-        await verbs.create_branch(home.memory, ANN, "coding")
-        await home.remember("User codes in Rust.", branch="coding")
-        await home.heartbeat.beat()
-        (last,) = shown(home.model.prompts[count:])
-        assert "User codes in Rust." in last and len(last) <= FEWEST
-
-    async def test_go_by_words_where_the_vectors_cannot_be_read(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, Tidier(), max_items=10_000, nearest=Nearest(_Broken()))  # type: ignore[arg-type]
-        await keep(home, many(["User lives in Linz.", *texts(300)]))
-        await home.heartbeat.beat()
-        await home.remember("User lives in Graz.")
-        await home.heartbeat.beat()
-        assert {"User lives in Linz.", "User lives in Graz."} <= shown(home.model.prompts)[-1]
-
-
-class _Broken:
-    """Vectors on a disk that fails."""
-
-    async def matrix(self, subject: str) -> Matrix:
-        raise MemoryFault("the disk fails")
-
-    async def test_a_model_that_fails_late_loses_nothing_that_it_answered(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000)
-        known = many(["User lives in Linz.", *texts(300), "User's home is in Linz."])
-        await keep(home, known)
-        home.model.answers = [same(known[-1], known[0]), Consolidation(), ModelTimeout("it is down")]
-        await home.heartbeat.beat()
-        assert len(home.model.prompts) == 3
-        assert len(await home.texts()) == len(known) - 1
-        again = home.restarted()
-        await again.heartbeat.beat()
-        seen, later = shown(home.model.prompts[:2]), shown(again.model.prompts[3:])
-        assert set().union(*seen, *later) >= {one.text for one in known[1:]}
-        assert not any(known[-1].text in one for one in later), "it was paid for"
-        count = len(again.model.prompts)
-        await again.heartbeat.beat()
-        assert len(again.model.prompts) == count
-
-    async def test_one_ends_with_the_prompt_in_which_its_person_opts_out(self, tmp_path: Path) -> None:
-        home = Home(tmp_path, max_items=10_000, skip=lambda user_id: len(home.model.prompts) > 1)
-        await keep(home, many(texts(300)))
-        home.model.always = Consolidation()
-        await home.heartbeat.beat()
-        assert len(home.model.prompts) == 2
