@@ -24,7 +24,7 @@ from discoclaw.core.usage import Payer
 from discoclaw.demo.world import World
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.usage.log import UsageLog
-from tests.app.browser import Tab, browsing
+from tests.browser import Tab, browsing
 from tests.core.calls import DAY, call
 
 MOST_BYTES = 1_000_000

@@ -5,7 +5,7 @@ import pytest
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.subjects import changed
 from tests.app.conftest import Start, World, running
-from tests.app.test_nostr import mirrored
+from tests.contract.published import mirrored
 from tests.counting import ENTRIES, SCANS, STATEMENTS, Counts, counted, grown, least
 from tests.memory.kit import remember
 from tests.servers.nostr_relay import LyingRelay

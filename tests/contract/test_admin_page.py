@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import re
 import socket
 from typing import Any
@@ -11,6 +12,8 @@ from pydantic import SecretStr
 
 from tests.contract.commands import typed
 from tests.contract.live import edit, here, owned, signs, written
+from tests.contract.meanwhile import until
+from tests.contract.published import mirrored
 from tests.contract.visitor import TOKEN, free_port, visited
 from tests.contract.world import GUILD_ID, Start
 from tests.servers.messages_api import failure
@@ -336,6 +339,35 @@ class TestWhatItShows:
             await me.enter()
             assert "Reading what was missed 0 so far; 0 of these messages ask for an answer" in me.text
             assert "1 channel still to read" in await me.get("/queues")
+
+    async def test_is_a_recovery_before_anybody_is_answered_and_what_a_hanging_disk_leaves(
+        self, start: Start
+    ) -> None:
+        async with LyingRelay(silent=True) as relay, visited(start) as (world, me):
+            await world.remember(world.ann, "I like tea")
+            ledger = world.data / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
+            content = ledger.read_bytes()
+            canonical = {**mirrored(relay), "nostr_mode": "canonical", "nostr_timeout_s": 60}
+            starting = asyncio.create_task(world.restart(**canonical))
+            await until(lambda: relay.peers > 0)
+            assert "Recovery from the relays" in await me.enter()
+            relay.lies.silent = False
+            await relay.drop()
+            await starting
+            await me.enter()
+            assert "Recovery" not in await me.get("/queues")
+            await world.restart(nostr_relays=())
+            ledger.unlink()
+            os.mkfifo(ledger)  # whoever opens it waits for somebody to write
+            try:
+                told = "The people could not be read within 2 s; the disk or the database may hang"
+                assert told in await me.enter() and "connected 1 server" in me.text
+                assert await world.says(world.bob, world.general, "and now?") == "ok"
+                assert "The people could not be read" in await me.get("/people")
+            finally:
+                await asyncio.to_thread(ledger.write_bytes, content)  # those who wait may go on
+                ledger.unlink()
+                ledger.write_bytes(content)
 
 
 class TestSettings:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.app.browser import browsing, needed
+from tests.browser import browsing, needed
 from tests.contract.live import written
 from tests.contract.visitor import TOKEN, visited
 from tests.contract.world import Start

@@ -54,7 +54,7 @@ def put_back(archive: Path, rows: list[Any]) -> None:
         there.executemany(f"INSERT INTO entries VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
-@pytest.mark.own_store
+@pytest.mark.parametrize("store", ["files", pytest.param("sqlite", marks=pytest.mark.long)], indirect=True)
 async def test_finds_nothing_after_normal_use(start: Start, store: str) -> None:
     async with start(store=store, **FULL) as world:
         where = {"DISCOCLAW_STORE": store}

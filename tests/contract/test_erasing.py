@@ -300,6 +300,33 @@ class TestOptingOut:
             await world.says(world.ann, world.general, "do I like zebras or lions?")
             assert "I like zebras" in world.prompt
 
+    @pytest.mark.long
+    async def test_or_erasing_leaves_nothing_of_what_was_answered_among_many_conversations(
+        self, start: Start
+    ) -> None:
+        def noted(name: str) -> bool:
+            paths = (world.data / "memory" / "cursors").glob("inbox*.json")
+            return any(name in path.read_text() for path in paths)
+
+        # More conversations than are written each time, the first of which are these.
+        async with start(extraction_enabled=False, summary_enabled=False) as world:
+            for person, place in ((world.ann, world.ann_dm), (world.bob, world.bob_dm)):
+                await world.says(person, place, "hello")
+            cid = world.env.create_user("cid")
+            guest = world.guild.add_member(cid)
+            for number in range(25):
+                await guest.send(world.guild.create_text_channel(f"room-{number}"), "hello")
+            await world.settle()
+            before = len(world.turns())
+            await world.restart()
+            assert len(world.turns()) == before  # nothing is answered twice
+            await world.says(world.ann, world.ann_dm, "and now?")
+            assert noted(f"dm:{world.ann.id}") and noted(f"dm:{world.bob.id}")
+            await world.says(world.ann, world.general, "!memory optout")
+            await world.says(world.ann, world.ann_dm, "are you there?")
+            await world.says(world.bob, world.general, "!memory erase --yes")
+            assert not noted(f"dm:{world.ann.id}") and not noted(f"dm:{world.bob.id}")
+
     async def test_and_erasing_in_either_order_leaves_no_name(self, start: Start) -> None:
         async with start(summary_every=1, auto_save="all", response_cache=True) as world:
             for person, commands in (

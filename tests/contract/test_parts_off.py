@@ -4,6 +4,7 @@ A new switch is a line in `SWITCHES`. "Off" is whatever is not the default, so a
 is switched on here.
 """
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,21 +51,28 @@ SWITCHES = {
     "nothing": Switch(),
     "everything": Switch(NOTHING, remembers=False, learns=False, sums_up=False, commands=False),
     "the store": Switch({"store": "none"}, remembers=False, learns=False, sums_up=False),
-    "durable memory": Switch({"durable_enabled": False}, remembers=False, learns=False),
     "durable memory and summary, with the cache on": Switch(
         {**UNREMEMBERED.settings, "response_cache": True}, remembers=False, learns=False, sums_up=False
     ),
-    "the tools": Switch({"tools_enabled": False}, tools=False),
-    "the summary": Switch({"summary_enabled": False}, sums_up=False),
-    "extraction": Switch({"extraction_enabled": False}, learns=False),
-    "commands": Switch({"commands_enabled": False}, commands=False),
+    "durable memory": Switch({"durable_enabled": False}, remembers=False, learns=False),
+    "tools and summary": Switch(
+        {"tools_enabled": False, "summary_enabled": False}, tools=False, sums_up=False
+    ),
+    "extraction and commands": Switch(
+        {"extraction_enabled": False, "commands_enabled": False}, learns=False, commands=False
+    ),
     "receipts, heartbeat, decay and archive, which are on": Switch(
         {"receipts": True, "heartbeat_minutes": 0, "knowledge_decay": True, "auto_save": "all"}
     ),
-    "recent talk, injection and links": Switch(
-        {"history_budget": 0, "inject_max_chars": 0, "enrich_depth": 0, "response_cache": True}
+    "recent talk, injection and links, in a small context": Switch(
+        {
+            "history_budget": 0,
+            "inject_max_chars": 0,
+            "enrich_depth": 0,
+            "response_cache": True,
+            "context_tokens": 4000,
+        }
     ),
-    "a small context": Switch({"context_tokens": 4000}),
 }
 
 
@@ -162,3 +170,44 @@ class TestTheCache:
             await card(world, "memory data optout")
             await world.says(world.ann, world.general, "What do I like?")
             assert world.files_with("What do I like?") == []
+
+    @pytest.mark.design(144, 145, 146, 160, 161)
+    async def test_is_an_array_by_model_context_and_message_that_loses_the_old_and_the_unused(
+        self, start: Start
+    ) -> None:
+        same = {"history_budget": 0, "summary_enabled": False, "extraction_enabled": False}
+        async with start(response_cache=True, cache_max_entries=3, **same) as world:
+            folder = world.data / "cache" / "responses"
+
+            def kept() -> list[Any]:
+                return list(json.loads((folder / f"user-{world.ann.id}.json").read_text()))
+
+            for number in ("one", "two", "three"):
+                world.brain.says(f"Say {number}.", about=f"{number}?")
+                await world.says(world.ann, world.general, f"{number}?")
+                if number == "one":
+                    (entry,) = kept()
+                    assert (entry["response"], entry["model"]) == ("Say one.", "sonnet")
+                    before, _, message = world.prompt.rpartition("\n\n---\nUser message:\n")
+                    minute = f":{world.env.now():%M} (UTC"
+                    assert message == "one?" and before.count(minute) == 1
+                    system = [one["text"] for one in world.turns()[-1].body["system"]]
+                    context = "\n\n".join([*system, before.replace(minute, " (UTC")])
+                    hashed = "\x01".join((entry["model"], context, message))
+                    assert entry["key"] == fnv1a(hashed.encode())
+                await world.env.advance_time(1)
+            await world.says(world.ann, world.general, "one?")  # from the cache, so it was used last
+            await world.says(world.ann, world.general, "four?")
+            assert [one["response"] for one in kept()] == ["Say three.", "Say one.", "ok"]
+            # The first three are an hour old now, though one of them was used later.
+            await world.env.advance_time(3599)
+            await world.says(world.ann, world.general, "five?")
+            assert [one["response"] for one in kept()] == ["ok", "ok"]
+
+
+def fnv1a(data: bytes) -> str:
+    """FNV-1a with 64 bits, written a second time."""
+    found = 0xCBF29CE484222325
+    for byte in data:
+        found = (found ^ byte) * 0x100000001B3 % 2**64
+    return f"{found:016x}"

@@ -127,11 +127,9 @@ class TestWhatItLists:
         "changes",
         [
             {},
-            {"inject_max_chars": 220},
-            {"prompt_budget": 4000, "inject_max_chars": 20_000},
-            {"context_history": 3, "history_budget": 120},
-            {"history_budget": 0, "summary_enabled": False},
-            {"durable_enabled": False},
+            {"inject_max_chars": 220, "context_history": 3, "history_budget": 120},
+            {"prompt_budget": 4000, "inject_max_chars": 20_000, "history_budget": 0},
+            {"durable_enabled": False, "summary_enabled": False},
         ],
     )
     async def test_is_what_the_model_is_then_sent(self, start: Start, changes: dict[str, Any]) -> None:

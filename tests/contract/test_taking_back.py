@@ -91,7 +91,9 @@ async def erase(world: World) -> None:
     await says(world, "erase --yes")
 
 
-WAYS = (forget, undo, edit, make_private, ask_the_model, edit_the_file, settle_a_question, opt_out, erase)
+WAYS = (forget, ask_the_model, edit_the_file, settle_a_question, opt_out, erase)
+LONG_WAYS = (undo, edit, make_private)
+"""These take the same way through the program as `forget`."""
 
 
 def repeating(world: World) -> None:
@@ -129,7 +131,11 @@ async def living(start: Start, **changes: Any) -> AsyncIterator[tuple[World, Emb
         yield world, embeddings
 
 
-@pytest.mark.parametrize("act", WAYS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize(
+    "act",
+    [*WAYS, *(pytest.param(act, marks=pytest.mark.long) for act in LONG_WAYS)],
+    ids=lambda act: act.__name__,
+)
 async def test_it_is_in_nothing_that_is_used_afterwards(
     start: Start, act: Callable[[World], Awaitable[None]]
 ) -> None:

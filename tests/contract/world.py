@@ -96,8 +96,9 @@ class World:
             "shutdown_grace_s": 2.0,
             "welcome": False,  # one more message below somebody's first answer
         }
-        settings = Settings(_env_file=None, **{**values, **self._changes})
-        self.app = build(settings, clock=self._now)
+        values |= self._changes
+        given = {name: values.pop(name) for name in ("model", "catalogue", "toolbox") if name in values}
+        self.app = build(Settings(_env_file=None, **values), clock=self._now, **given)
         await self._running.enter_async_context(self.app)
 
     def _now(self) -> int:
@@ -217,7 +218,8 @@ Start = Callable[..., AbstractAsyncContextManager[World]]
 def starting(folder: Path) -> Start:
     """`async with start(**settings) as world`; the settings are fields of `Settings`.
 
-    Each world has a folder of its own.
+    Each world has a folder of its own. Tests of one part may also give a `model`, `catalogue` or `toolbox` for
+    `build`.
     """
     folders = (folder / f"other-{number}" if number else folder for number in count())
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from tests.app.browser import Tab, browsing, needed
+from tests.browser import Tab, browsing, needed
 from tests.process.pages import ADDRESS, PATIENCE, Page
 from tests.process.test_demo import Demo, running
 

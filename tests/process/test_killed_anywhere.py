@@ -32,10 +32,10 @@ from discoclaw.memory.disk.port import (
     Disk,
     is_log,
 )
+from discoclaw.models.offline.model import OfflineModel
 from discoclaw.search.archive_rows import Put
 from discoclaw.search.archive_sqlite import SqliteArchive
-from tests.app.conftest import Start, World
-from tests.app.erasing import found
+from tests.contract.world import Start, World, starting
 from tests.memory.archives import texts
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock
@@ -44,8 +44,24 @@ from tests.memory.test_archive import found as found_in
 
 pytestmark = pytest.mark.long
 
-FULL = {"summary_every": 1, "auto_save": AutoSave(everywhere=True), "response_cache": True}
+FULL: dict[str, Any] = {
+    "summary_every": 1,
+    "auto_save": AutoSave(everywhere=True),
+    "response_cache": True,
+    "model": OfflineModel(),
+}
 FOLDERS = ("", ANSWERS, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return starting(tmp_path)
+
+
+def audited(world: World, store: str) -> list[tuple[str, str, str]]:
+    """What `discoclaw audit privacy` finds: (part, the place's name, why)."""
+    result = world.cli("audit", "privacy", "--json", DISCOCLAW_STORE=store)
+    return [(one["part"], Path(one["place"]).name, one["why"]) for one in json.loads(result.stdout)]
 
 
 async def talk(world: World) -> None:
@@ -61,7 +77,7 @@ async def talk(world: World) -> None:
 def forge() -> Iterator[Any]:
     """Calls the child: returns what it says to a line."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.app.killed_child"],
+        [sys.executable, "-m", "tests.process.killed_child"],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -105,7 +121,7 @@ def left(world: World, what: str) -> list[str]:
     """Where Ann's word still is, in the store and in other files, besides what may have it after that."""
     ann = str(world.ann.id)
     own = [f"ledger/user-{ann}", f"durable/{ann}", f"views/user-{ann}"]  # it is their own history
-    names = texts_with(world.memory.disk, "zsh")
+    names = texts_with(world.app.storage.memory.disk, "zsh")
     for path in sorted((world.folder / "data").rglob("*")):
         # The rows of a store's own file were looked at.
         if path.is_file() and not path.name.startswith("memory.sqlite") and b"zsh" in path.read_bytes():
@@ -158,7 +174,7 @@ class TestKilledBetweenTwoWrites:
                     await world.settle()
                     outcomes.append(await took_effect(world, what))
                     at = (step, kinds[step - 1 : step])
-                    assert (at, found(world.folder, store)) == (at, [])
+                    assert (at, audited(world, store)) == (at, [])
                     assert (at, left(world, what) if outcomes[-1] else []) == (at, [])
             assert outcomes == sorted(outcomes)  # once it stands, it stands
             assert outcomes.count(False) >= 1

@@ -1,6 +1,7 @@
 """Clears, takes back and erases in processes that are killed between any two of their writes.
 
-Run as `python -m tests.app.killed_child`. A line of the input is what `run` takes, as JSON; see `in_forks`.
+Run as `python -m tests.process.killed_child`. A line of the input is what `run` takes, as JSON: see
+`in_forks`.
 A write is a call of the port to the store (`Counted`), a change to a file, or a commit in an SQLite file.
 """
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import AsyncGenerator
 
+import pytest
 from pydantic import Field
 
 from discoclaw.bot.answers import Answer, Carded
@@ -22,8 +23,13 @@ from discoclaw.core.model import (
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.tools import ALL
 from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
-from tests.app.conftest import Start
 from tests.contract.cards import every_page, said
+from tests.contract.world import Start, starting
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return starting(tmp_path)
 
 
 async def shout(call: Call, text: str) -> str:
@@ -113,7 +119,7 @@ class TestATool:
 
     async def test_is_offered_and_called(self, start: Start) -> None:
         model = Thrower()
-        async with start(model, toolbox=Toolbox((*ALL.tools, Tool("dice", Dice, throw)))) as world:
+        async with start(model=model, toolbox=Toolbox((*ALL.tools, Tool("dice", Dice, throw)))) as world:
             await world.ann.send(world.general, "throw a die")
             assert world.answer(world.general) == f"It shows 3, {world.ann.id}."
         assert "dice" in model.offered

@@ -1,6 +1,7 @@
 """What a message costs doesn't depend on how many people, conversations and servers are known."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +9,18 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations.inboxes import MOST
 from discoclaw.memory.subjects import changed
-from tests.app.conftest import GUILD_ID, Start, World
-from tests.app.models import Scripted
+from tests.contract.world import GUILD_ID, Start, World, starting
 from tests.counting import Counts, counted, grown, least
 
 FEW, MANY = 10, 1_000
 SERVERS = [GUILD_ID + number * 2**22 for number in range(MANY + 3)]
 """Far enough apart to be on all shards, if there were any. Whoever is on one of them may talk."""
 WARM_UP, TIMES = 8, 8
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return starting(tmp_path)
 
 
 class Crowd:
@@ -37,7 +42,7 @@ class Crowd:
             def wish(draft: Draft) -> None:
                 draft.upsert("fact", "Likes tea.", Origin("stated"))
 
-            await self.world.memory.change(user_subject(str(user.id)), "a test", wish)
+            await self.world.app.storage.memory.change(user_subject(str(user.id)), "a test", wish)
         await self.world.settle()
         await self.world.restart()
         for number, (channel, user_id) in enumerate(self.places, 1):
@@ -89,7 +94,7 @@ async def test_nothing_that_people_do_costs_more_when_a_hundred_times_as_many_ar
     monkeypatch.setattr(changed, "MOST_RECENT", 8)  # as many as are written again with each change
     roles = frozenset(map(str, SERVERS))
     changes = {"respond_mode": "mention", "extraction_enabled": False, "context_history": 4}
-    async with start(Scripted(), allow_roles=roles, **changes) as world:
+    async with start(allow_roles=roles, **changes) as world:
         crowd = Crowd(world)
         await crowd.of(FEW)
         few = await costs(world, acts(world, SERVERS[-2]))
