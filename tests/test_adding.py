@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 from pydantic import Field

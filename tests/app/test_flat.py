@@ -6,6 +6,8 @@ import gc
 import sys
 from collections import Counter, deque
 
+import pytest
+
 from bench.resident import talking
 
 FULL, MORE = 480, 960
@@ -29,6 +31,7 @@ async def kept() -> tuple[Counter[str], int]:
     return own, sys.getallocatedblocks()
 
 
+@pytest.mark.long
 async def test_objects_do_not_grow_with_messages() -> None:
     """Blocks do, by half of one a message: what was forgotten is noted, so that it doesn't come back."""
     async with talking(3, max_items=5) as (app, say):
@@ -38,5 +41,5 @@ async def test_objects_do_not_grow_with_messages() -> None:
         few, blocks = await kept()
         await say(MORE)
         many, more_blocks = await kept()
-        assert many == few
+        assert not many - few, "what other tests left may only become less"
         assert more_blocks - blocks < MORE

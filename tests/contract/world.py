@@ -218,8 +218,8 @@ Start = Callable[..., AbstractAsyncContextManager[World]]
 def starting(folder: Path) -> Start:
     """`async with start(**settings) as world`; the settings are fields of `Settings`.
 
-    Each world has a folder of its own. Tests of one part may also give a `model`, `catalogue` or `toolbox` for
-    `build`.
+    Each world has a folder of its own. Tests of one part may also give a `model`, `catalogue` or `toolbox`
+    for `build`.
     """
     folders = (folder / f"other-{number}" if number else folder for number in count())
 
