@@ -139,7 +139,6 @@ class App:
         )
 
 
-# ----------------------------------------------------------------------
 # The memory of the process: where threads take it from, and what the garbage collector has to look at.
 
 

@@ -35,7 +35,7 @@ from discoclaw.settings import Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import count
 from discoclaw.usage.accounts import Accounts
-from discoclaw.voice.seen import VOICE
+from discoclaw.voice.http import VOICE
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -187,7 +187,6 @@ def of_embeddings(meaning: Meaning) -> Finding:
     return Finding("embeddings", "warning", text, "look at the server; the log says more")
 
 
-# ----------------------------------------------------------------------
 # How late the event loop is. While something blocks it, nothing else runs: no answer, no heartbeat, no page.
 # A thread gives the loop a call twice a second, and the call says how long it waited. If it doesn't come
 # back, the thread writes into the log where the loop is at that moment, because only a thread still can.

@@ -159,7 +159,6 @@ def _name(place: object) -> str:
     return str(getattr(place, "name", None) or "")
 
 
-# ----------------------------------------------------------------------
 # What the bot is doing at the moment: what waits where, and what is under way.
 
 

@@ -117,7 +117,6 @@ def _name_of(service: Service) -> str:
     return getattr(closing, "__qualname__", type(service).__qualname__).removesuffix(".<locals>.close")
 
 
-# ----------------------------------------------------------------------
 # Services that run in one process at a time: in the one that has their lease.
 
 

@@ -27,7 +27,7 @@ from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.connected import Connected
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.menus.forms import MenuForm
+from discoclaw.bot.menus.table import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
@@ -43,11 +43,11 @@ from discoclaw.core.shards import EVERY, Shards
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.archiving import Archiving
+from discoclaw.session.arrival import texts_about
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.gone import Edited
 from discoclaw.session.retracted import Retractions
 from discoclaw.session.talk import Talk
-from discoclaw.session.texts import texts_about
 from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -411,7 +411,6 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     return message.content[: found.start() + 1] if found is not None else "!"
 
 
-# ----------------------------------------------------------------------
 # Takes in the messages of a conversation one after another, and before them what was missed there.
 
 

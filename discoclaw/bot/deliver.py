@@ -33,8 +33,8 @@ from discoclaw.bot.cards.card import Card
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_enough, split
-from discoclaw.bot.texts import naming, offers, pending
-from discoclaw.bot.texts.markup import NOTE, plain
+from discoclaw.bot.texts import naming, pending
+from discoclaw.bot.texts.markup import NOTE, name, plain
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
 from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, Ending, HatchOffer, Held
@@ -441,8 +441,19 @@ def offered(offer: AnyOffer) -> Card:
         text = pending.asked(offer.pending, offer.held)
         return cards.proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
     if isinstance(offer, HatchOffer):
-        return cards.interview(offers.NO_PERSONALITY, user_id)
+        return cards.interview(NO_PERSONALITY, user_id)
     if isinstance(offer, ChoiceOffer):
         verb = "edit" if offer.text else "forget"
         return cards.choosing(naming.offered(verb, offer.about, offer.text), user_id, verb, offer.branch)
-    return cards.persona(offers.switch(offer.branch), user_id, offer.branch)
+    return cards.persona(switch(offer.branch), user_id, offer.branch)
+
+
+# Texts of proposals below an answer, each with a button.
+
+NO_PERSONALITY = (
+    f"{NOTE}I have no personality yet. Shall we set one up? It takes a few questions; I ask this only once."
+)
+
+
+def switch(persona: str) -> str:
+    return f"{NOTE}Switch to your persona **{name(persona)}**?"

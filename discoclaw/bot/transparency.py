@@ -21,13 +21,12 @@ from discoclaw.bot.elsewhere import knows_all
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import ago, plain, words
-from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
-from discoclaw.core.subject import person_of, user_of, user_subject
+from discoclaw.core.subject import BOT, person_of, user_of, user_subject
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip, speaker, utf16_length
 from discoclaw.core.view import View

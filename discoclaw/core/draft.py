@@ -29,7 +29,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft_events import Origin as Origin
 from discoclaw.core.draft_events import is_older
 from discoclaw.core.draft_pending import ProposalDraft
@@ -52,6 +51,7 @@ from discoclaw.core.matching import find as find
 from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
 from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.subject import is_bot_key
 from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, Fold, View

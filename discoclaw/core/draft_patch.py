@@ -14,12 +14,11 @@ A proposal that a rule rejects is noted and the others are applied. The rules:
 Pure. Knows nothing about models.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from discoclaw.core.asking import question
-from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin, Outcome, find
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item
@@ -27,7 +26,8 @@ from discoclaw.core.own_words import is_quoted
 from discoclaw.core.patch import Deprecation, Patch, Trait, Upsert
 from discoclaw.core.privacy import may_show
 from discoclaw.core.short_ids import ShortIds
-from discoclaw.core.text import collapse, normalise, scrub
+from discoclaw.core.subject import is_bot_key
+from discoclaw.core.text import collapse, normalise, scrub, utf16_length
 
 Proposal = TypeVar("Proposal")
 
@@ -241,3 +241,26 @@ def _linkable(draft: Draft, name: str, origin: Origin, shown: Shown) -> Item | N
         if wanted == one.id or plain == normalise(one.facets.key or ""):
             return one
     return next((one for one in items if plain == normalise(one.text)), None)
+
+
+# Questions in return: extraction may ask about one thing that it is unsure of, instead of leaving it out.
+
+LONGEST = 200
+"""Longest text of a question, in UTF-16 units."""
+_ENDS = ("?", "？", "؟", "\u037e", "՞", "፧")
+_LIVE = re.compile(r"<[@#:]|<a:|@(?:everyone|here)\b|[a-z]+://", re.IGNORECASE)
+"""Texts that Discord turns into a mention, an emoji or a link."""
+
+
+def question(text: str) -> str:
+    """A model's question as it may be shown. Raises Refused."""
+    asked = collapse(scrub(text))
+    if len(text.strip().splitlines()) != 1:
+        raise Refused("a question to the person must be one line")
+    if utf16_length(asked) > LONGEST:
+        raise Refused(f"a question to the person can have at most {LONGEST} characters")
+    if not asked.endswith(_ENDS):
+        raise Refused("what is to be asked is not a question")
+    if _LIVE.search(asked):
+        raise Refused("a question to the person can't hold mentions or links")
+    return asked

@@ -3,6 +3,10 @@
 A subject is `user-<Discord id>`, `group-<channel id>` or `bot`. Knows nothing about files.
 """
 
+import unicodedata
+
+from discoclaw.core.text import visible
+
 _DM = "discord:dm:"
 
 
@@ -34,3 +38,27 @@ def dm_of(user_id: str) -> str:
 def person_of(session_key: str) -> str | None:
     """The user id of the person whose DM a session is; None if it is not a DM."""
     return session_key.removeprefix(_DM) if session_key.startswith(_DM) else None
+
+
+# The bot's own memory: its subject, and the keys that are reserved for it.
+
+BOT = "bot"
+SOUL_PREFIX = "soul:"
+TRAIT_PREFIX = "personality:"
+
+HUMAN = "human"
+"""Key in the metadata of a commit of `BOT`: the user id of the owner whose words it is based on.
+
+When that person has their memory erased, what the bot learned from them is erased too.
+"""
+
+
+def is_bot_key(key: str | None) -> bool:
+    """Whether a key is reserved for the bot, whatever its case, width or invisible characters.
+
+    Normalised that way because a model would read such a look-alike as the real key.
+    """
+    if key is None:
+        return False
+    plain = unicodedata.normalize("NFKC", visible(key)).strip().casefold()
+    return plain.startswith((SOUL_PREFIX, TRAIT_PREFIX))

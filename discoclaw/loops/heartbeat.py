@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from discoclaw.core.bot_memory import BOT
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.reviewed import Review
-from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.subject import BOT, group_of, user_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.jobs import Jobs
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator

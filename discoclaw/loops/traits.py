@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.draft import Draft
 from discoclaw.core.draft_patch import Shown
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.message import Said
 from discoclaw.core.own_words import holds_others
 from discoclaw.core.patch import Patch
+from discoclaw.core.subject import BOT, HUMAN
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.soul.soul import MOST_SHOWN, learn
 

@@ -14,13 +14,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place, Said, with_attachments
 from discoclaw.core.ports import Clock, HatchOffer, Reply
+from discoclaw.core.subject import BOT, HUMAN
 from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops

@@ -10,12 +10,12 @@ Pure. Knows nothing about quoting, files or models.
 from collections.abc import Iterable, Sequence
 
 from discoclaw.core import titles
-from discoclaw.core.bot_memory import SOUL_PREFIX, TRAIT_PREFIX
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Item, Kind, by_newest
 from discoclaw.core.patch import Trait
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.redact import redact
+from discoclaw.core.subject import SOUL_PREFIX, TRAIT_PREFIX
 from discoclaw.core.text import collapse, scrub, visible
 from discoclaw.core.values import dataclass, replace
 from discoclaw.core.view import View

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from discoclaw.checkup.turn import WANTED
+from discoclaw.checkup.answers import WANTED
 from discoclaw.memory.stores import Disks, disks
 from tests.cli.shell import Runner
 from tests.evals.answers import as_summary, perfect

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from discoclaw.checkup.turn import WANTED
+from discoclaw.checkup.answers import WANTED
 from tests.checkup.conftest import Desk
 from tests.evals.answers import as_summary, perfect
 from tests.servers.chat_api import Behaviour, Received, failure, text, tool_use

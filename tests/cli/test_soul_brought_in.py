@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.subject import BOT
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.soul.block import SoulBlock
 from discoclaw.soul.soul import keep

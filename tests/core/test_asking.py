@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core import approval
-from discoclaw.core.asking import LONGEST, question
-from discoclaw.core.draft_patch import Shown, apply_patch
+from discoclaw.core.draft_patch import LONGEST, Shown, apply_patch, question
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import decode_line, encode_line
 from discoclaw.core.patch import AskingPatch, Deprecation, Patch

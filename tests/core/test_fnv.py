@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.fnv import fnv1a64, response_key
+from discoclaw.session.caching import fnv1a64, response_key
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
 

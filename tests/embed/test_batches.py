@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.embed.http import MAX_BYTES, MAX_TEXT_CHARS, MAX_TEXTS, batches
+from discoclaw.embed.providers import MAX_BYTES, MAX_TEXT_CHARS, MAX_TEXTS, batches
 
 
 class TestBatches:

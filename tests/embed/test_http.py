@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from discoclaw.core.errors import EmbeddingError, EmbeddingRefused, EmbeddingUnavailable
-from discoclaw.embed.http import MAX_RESPONSE, HttpEmbedder
-from discoclaw.embed.providers import OLLAMA, OPENAI
+from discoclaw.embed.providers import MAX_RESPONSE, OLLAMA, OPENAI, HttpEmbedder
 from tests.servers.embeddings_api import Behaviour, Cut, EmbeddingsServer, Raw, Shaped, failure, stall
 
 KEY = "sk-secret"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.embed.http import HttpEmbedder
-from discoclaw.embed.providers import OLLAMA
+from discoclaw.embed.providers import OLLAMA, HttpEmbedder
 from discoclaw.loops.embedding import Embedding
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.vectors import VectorCache

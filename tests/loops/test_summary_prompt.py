@@ -4,8 +4,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from discoclaw.core.message import Said
-from discoclaw.loops.summary import shown_names
-from discoclaw.loops.summary_prompt import Talk, news, prompt, system
+from discoclaw.loops.summary import Talk, news, prompt, shown_names, system
 from discoclaw.memory.people.group_notes import Known
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import LINE, SUMMARY_TITLES, entries, sections

@@ -13,8 +13,7 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.text import utf16_length
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.select import NO_ROOM, SAID, WAITS, Selection, select
-from discoclaw.recall.standing import FEW, SHARE
+from discoclaw.recall.select import FEW, NO_ROOM, SAID, SHARE, WAITS, Selection, select
 from tests.core.builders import DAY, MODEST, NOW, item
 
 ROOM = 2000

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.bot_memory import is_bot_key
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.patch import Patch, Trait
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.subject import is_bot_key
 from discoclaw.core.view import EMPTY, View
 from discoclaw.soul.block import SoulBlock
 from discoclaw.soul.soul import MOST_KEPT, Soul, exists, keep, learn, of_view, sections

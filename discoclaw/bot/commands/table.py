@@ -18,8 +18,7 @@ from discoclaw.bot.commands import (
 )
 from discoclaw.bot.commands.ask import ASK
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.params import a_memory, a_zone, on_off
-from discoclaw.bot.commands.spec import Catalogue, Command, Group, Param
+from discoclaw.bot.commands.spec import Catalogue, Command, Group, Param, a_memory, a_zone, on_off
 from discoclaw.bot.commands.table_more import ADMINS, DATA, HISTORY, OWNERS, PERSONAS, USAGE
 from discoclaw.bot.menus.table import MENUS
 from discoclaw.bot.texts import help as helping

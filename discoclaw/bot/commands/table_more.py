@@ -6,8 +6,7 @@ See `table`, where all rows come together.
 from dataclasses import replace
 
 from discoclaw.bot.commands import data, everyday, history, live_settings, owners, personas, transfer, usage
-from discoclaw.bot.commands.params import a_change, a_memory, a_persona, on_off
-from discoclaw.bot.commands.spec import Command, Param
+from discoclaw.bot.commands.spec import Command, Param, a_change, a_memory, a_persona, on_off
 
 _ONLY = Param("persona", "Only this persona", "word", completes="persona", also=("branch",))
 HISTORY = (

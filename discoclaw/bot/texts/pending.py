@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from discoclaw.bot.texts.markup import NOTE, ago, said, words
-from discoclaw.core import asking
+from discoclaw.core import draft_patch
 from discoclaw.core.decay import DAY_MS
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
@@ -60,7 +60,7 @@ def more(others: int) -> str:
 
 def asked(one: Pending, held: Item | None) -> str:
     """A model's question about what is pending, and what exactly a yes would do, in small print."""
-    question = words(one.question, asking.LONGEST)
+    question = words(one.question, draft_patch.LONGEST)
     return f"{NOTE}{question}\n{NOTE}With a yes, I {would(one, held, 300)}."
 
 

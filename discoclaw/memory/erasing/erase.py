@@ -39,7 +39,7 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.erasing.groups import EVERY, newest
-from discoclaw.memory.erasing.in_ram import forget
+from discoclaw.memory.erasing.hearing import forget
 from discoclaw.memory.erasing.intents import Intent, Intents
 from discoclaw.memory.erasing.tombstones import Tombstones
 

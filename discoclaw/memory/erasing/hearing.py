@@ -6,13 +6,13 @@ it drops what it may have read meanwhile. Of an erasing that took place while it
 tombstone is left. See `erase`.
 """
 
+import logging
 from collections.abc import Collection
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Registry, Removed
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.erasing.in_ram import forget
 from discoclaw.memory.erasing.intents import Intent, Intents
 from discoclaw.memory.erasing.tombstones import Tombstones
 
@@ -83,3 +83,17 @@ class Hearing:
     def _erase_here(self, erasure: Erasure) -> tuple[str, ...]:
         """Remove what lies on this machine alone. Returns what could not be removed."""
         return sum((part.erase(erasure) for part in self._personal if part.local), Removed()).left
+
+
+# The first step of an erasing that touches what people said: every registered part drops it from RAM.
+
+log = logging.getLogger(__name__)
+
+
+def forget(personal: Registry, erasure: Erasure) -> None:
+    """Remove what all parts have in RAM. Never blocks."""
+    for part in personal:
+        try:
+            part.forget(erasure)
+        except Exception:  # deliberately broad: whatever fails in RAM, the files must go
+            log.exception("%s: what %s has in RAM could not be removed", erasure.subject, part.name)

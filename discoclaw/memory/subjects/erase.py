@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
-from discoclaw.core.bot_memory import BOT, HUMAN
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
@@ -17,7 +16,7 @@ from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.item import tidy_tags
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
-from discoclaw.core.subject import user_of
+from discoclaw.core.subject import BOT, HUMAN, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.disk.files import in_thread, read_in_thread

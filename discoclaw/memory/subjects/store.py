@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from discoclaw.core.attribution import PEOPLE
-from discoclaw.core.bot_memory import BOT
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.event import Commit, Record, Ref
@@ -25,7 +24,7 @@ from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.processes import ALONE, Processes
-from discoclaw.core.subject import group_of, user_subject
+from discoclaw.core.subject import BOT, group_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener

@@ -20,7 +20,7 @@ import logging
 import random as dice
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +34,6 @@ from discoclaw.nostr.relays.connection import Connection, Timing
 from discoclaw.nostr.relays.info import Limits
 from discoclaw.nostr.relays.pages import FetchResult
 from discoclaw.nostr.relays.paging import PAGE, OnEvents
-from discoclaw.nostr.relays.pending_oks import PendingOks
 from discoclaw.nostr.relays.requests import OpenRequests
 from discoclaw.nostr.relays.streams import End, Handler, Request, Subscription
 from discoclaw.nostr.relays.wire import (
@@ -450,3 +449,72 @@ class Authentication:
             raise answer
         if answer is not None and not answer.accepted:
             raise RelayRefused(f"it rejects our authentication: {answer.text}", prefix="restricted")
+
+
+# The events that were sent and wait for their OK (NIP-01), and which event an OK is about.
+
+PendingOk = asyncio.Future[Ok | RelayUnreachable]
+
+_MAX_LATE: Final = 1_000
+
+
+class PendingOks:
+    """The OKs that are outstanding on one connection."""
+
+    def __init__(self) -> None:
+        self.one_at_a_time = False
+        """The relay has refused something without saying what, so it must get one event at a time."""
+        self._waiting: dict[str, list[PendingOk]] = {}
+        self._late: dict[str, None] = {}
+        """Ids of events that timed out: their OK may still come. Oldest first."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @contextlib.contextmanager
+    def expect(self, id_: str) -> Iterator[PendingOk]:
+        """A future for the OK of the event with this id, while the context is open."""
+        answer: PendingOk = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(id_, [])
+        waiting.append(answer)
+        try:
+            yield answer
+        finally:
+            waiting.remove(answer)
+            if not waiting:
+                self._waiting.pop(id_, None)
+            # Without an answer: it may still come, and must not count for another event then.
+            if not answer.done() or answer.cancelled():
+                answer.cancel()
+                self._late[id_] = None
+                if len(self._late) > _MAX_LATE:
+                    del self._late[next(iter(self._late))]
+
+    def resolve(self, ok: Ok) -> bool:
+        """Give an OK to whoever waits for it. Returns False if nobody does."""
+        if ok.id:
+            self._late.pop(ok.id, None)
+            return self._settle(ok.id, ok)
+        if ok.accepted:
+            return False
+        self.one_at_a_time = True
+        if self._late:
+            del self._late[next(iter(self._late))]
+            return True
+        # "error" means "try again": the others must not be given up for what one of them did wrong.
+        answer = ok if len(self._waiting) == 1 else Ok("", False, "error", ok.text)
+        for id_ in list(self._waiting):
+            self._settle(id_, answer)
+        return True
+
+    def fail(self, error: RelayUnreachable) -> None:
+        """The connection is lost, so no OK will come."""
+        self._late.clear()
+        for id_ in list(self._waiting):
+            self._settle(id_, error)
+
+    def _settle(self, id_: str, result: Ok | RelayUnreachable) -> bool:
+        waiting = [answer for answer in self._waiting.get(id_, ()) if not answer.done()]
+        for answer in waiting:
+            answer.set_result(result)
+        return bool(waiting)

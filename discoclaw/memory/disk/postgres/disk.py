@@ -16,7 +16,7 @@ import psycopg
 
 from discoclaw.core.errors import Overtaken, Refused
 from discoclaw.memory.disk.fence import Presence
-from discoclaw.memory.disk.members import Together
+from discoclaw.memory.disk.members import LeaseState, ProcessState, Together
 from discoclaw.memory.disk.port import (
     LEDGERS,
     NO_LOG,
@@ -29,8 +29,8 @@ from discoclaw.memory.disk.port import (
     Mark,
     is_log,
 )
-from discoclaw.memory.disk.postgres import changes, copying, schema, status
-from discoclaw.memory.disk.postgres.archive import TABLES
+from discoclaw.memory.disk.postgres import changes, schema
+from discoclaw.memory.disk.postgres.archive import COUNTED, TABLES
 from discoclaw.memory.disk.postgres.connection import FENCE, Connection, Database, Row
 from discoclaw.memory.disk.postgres.documents import PostgresDocuments, end_of
 from discoclaw.memory.disk.postgres.errors import as_ours, is_lost
@@ -84,7 +84,7 @@ class PostgresDisk:
 
     def together(self) -> Together:
         """The processes that use the store now. Raises OSError."""
-        return self.tables.read(status.together)
+        return self.tables.read(together)
 
     def open(self) -> None:
         self.tables.prepare()
@@ -139,7 +139,7 @@ class PostgresDisk:
         return {f"{len(schema.STEPS)}.{table}": table for table in TABLES}
 
     def copy_out(self, table: str, file: BinaryIO) -> None:
-        self.tables.read(lambda db: copying.copy_out(db, table, file))
+        self.tables.read(lambda db: copy_out(db, table, file))
 
     def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
         self.tables.prepare()
@@ -156,7 +156,7 @@ class PostgresDisk:
             if tables:
                 if database.read(lambda db: db.execute("SELECT FROM archive_entries LIMIT 1").rowcount):
                     raise Refused(f"{self.database.where} has an archive already; nothing was written to it")
-                database.read(lambda db: copying.copy_in(db, tables))
+                database.read(lambda db: copy_in(db, tables))
             database.read(schema.settle_in)
 
 
@@ -511,3 +511,51 @@ def _parts(content: bytes, at: int) -> Iterator[dict[str, Any]]:
 def _part(lines: list[bytes], at: int) -> dict[str, Any]:
     positions = list(itertools.accumulate(map(len, lines), initial=at))[:-1]
     return {"positions": positions, "lines": lines}
+
+
+# The tables of the archive as files, and back: what COPY writes. Blocking; raises psycopg.Error.
+
+_AT_ONCE = 1 << 20
+
+
+def copy_out(db: Connection, table: str, file: BinaryIO) -> None:
+    """Write the rows of a table to a file."""
+    with db.cursor().copy(f"COPY {table} TO STDOUT") as rows:
+        for part in rows:
+            file.write(part)
+
+
+def copy_in(db: Connection, files: Mapping[str, Path]) -> None:
+    """Replace the rows of all tables by those in files, by the names of the tables."""
+    db.execute(f"TRUNCATE {', '.join(TABLES)}")
+    for table in TABLES:
+        with files[table].open("rb") as file, db.cursor().copy(f"COPY {table} FROM STDIN") as rows:
+            while part := file.read(_AT_ONCE):
+                rows.write(part)
+    for table, column in COUNTED:
+        newest = f"(SELECT max({column}) FROM {table})"
+        db.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {newest})")
+
+
+# Reads who uses the store: its processes, what each has and waits for, and how much there is. Blocking.
+
+_PROCESSES = """
+    SELECT id, kind, host, pid, program, until > clock_timestamp(),
+        extract(epoch FROM clock_timestamp() - started)::float8,
+        extract(epoch FROM clock_timestamp() - heard)::float8,
+        extract(epoch FROM clock_timestamp() - fed)::float8, waits
+    FROM processes ORDER BY id
+"""
+_LEASES = (
+    "SELECT name, epoch, extract(epoch FROM clock_timestamp() - since)::float8 FROM leases ORDER BY name"
+)
+_SIZE = "SELECT pg_database_size(current_database())"
+
+
+def together(db: Connection) -> Together:
+    """The processes that use a store now. Raises psycopg.Error."""
+    processes = [ProcessState._make(row) for row in db.execute(_PROCESSES).fetchall()]
+    leases = [LeaseState._make(row) for row in db.execute(_LEASES).fetchall()]
+    row = db.execute(_SIZE).fetchone()
+    assert row is not None
+    return Together(tuple(processes), tuple(leases), int(row[0]))
