@@ -110,7 +110,7 @@ from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
 from discoclaw.session.talk_meaning import NoTalkMeaning
 from discoclaw.session.tools.base import Toolbox, ToolParts
-from discoclaw.session.tools.change import Consolidation
+from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings

@@ -27,7 +27,7 @@ from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.connected import Connected
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.menus.table import MenuForm
+from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses

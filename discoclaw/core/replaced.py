@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
+from discoclaw.core.gist import NOT_TELLING, Gist, beginning_with, words_in
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.visible import NOT_TELLING, Gist, beginning_with, words_in
 from discoclaw.core.words import fold
 
 Words: TypeAlias = tuple[str, ...]

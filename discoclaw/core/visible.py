@@ -6,47 +6,13 @@ Pure.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from discoclaw.core.gist import NOT_TELLING, Gist, beginning_with, gist_of, words_in
 from discoclaw.core.item import STANDING, Item, by_newest, durable_line
 from discoclaw.core.replaced import may_end
 from discoclaw.core.text import utf16_length
-from discoclaw.core.words import STOP_WORDS, fold, guess, is_common, terms
-
-# The gist of a text: a form in which texts can be compared word by word. Pure.
-
-_FILLERS = frozenset({"a", "an", "the", "my", "user", "users"})
-_WORDS = re.compile(r"[\w+#]+")
-
-Gist: TypeAlias = tuple[str, ...] | str
-"""The folded words of a text in order; of a text without words, the text itself."""
-
-
-def gist_of(text: str) -> Gist:
-    """The gist of a text: its words in order, without articles and the like.
-
-    Words such as "not", "from" or "before" are kept, since they change the meaning.
-    """
-    words = _WORDS.findall(fold(text).replace("'", "").replace("’", ""))
-    return tuple([word for word in words if word not in _FILLERS]) or text
-
-
-def words_in(text: str) -> frozenset[str]:
-    """The words of a list."""
-    return frozenset(text.split())
-
-
-def beginning_with(text: str) -> re.Pattern[str]:
-    """A pattern for folded words with these beginnings; "." ends a whole word, "_" stands for a space."""
-    ways = [way.replace("_", " ").replace(".", r"\b") for way in text.split()]
-    return re.compile(rf"\b(?:{'|'.join(ways)})")
-
-
-NOT_TELLING = frozenset().union(*STOP_WORDS.values()) | words_in(
-    """nutzer nutzers nutzerin utilisateur lutilisateur usuario utente gebruiker пользователь"""
-)
-"""Words that don't tell what a text is about: function words, and whom it is about."""
-
+from discoclaw.core.words import guess, is_common, terms
 
 CORE = "core"
 FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1

@@ -13,7 +13,7 @@ from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Texts
 from discoclaw.session.deadline import read_in_time
-from discoclaw.session.sources import Who
+from discoclaw.session.who import Who
 
 T = TypeVar("T")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from discoclaw.core.visible import gist_of, says_harm, says_how
+from discoclaw.core.gist import gist_of
+from discoclaw.core.visible import says_harm, says_how
 
 
 class TestSaysHow:

@@ -6,11 +6,11 @@ import pytest
 
 from discoclaw.core.consolidate import apply_proposal
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.gist import gist_of
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Duplicate
 from discoclaw.core.replaced import ends
 from discoclaw.core.view import View
-from discoclaw.core.visible import gist_of
 from tests.core.builders import DAY, NOW, item
 
 ME, BOT = Origin("stated", said_at=NOW), Origin("inferred", said_at=NOW)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import Item, Source
 from discoclaw.core.replaced import alike, ends, newest_first
-from discoclaw.core.visible import Gist, gist_of
 from tests.core.builders import DAY, MODEST, NOW, item
 
 

@@ -97,7 +97,7 @@ from discoclaw.session.sources import (
 from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
 from discoclaw.session.tools.base import ToolParts
-from discoclaw.session.tools.change import Consolidation
+from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Turns
 from discoclaw.session.window import Windows
 from tests.citing import cited_patch

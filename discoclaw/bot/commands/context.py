@@ -26,7 +26,7 @@ from discoclaw.session.archiving import Archiving
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.live_settings import LiveSettings
-from discoclaw.session.tools.change import Tidy
+from discoclaw.session.tools.consolidation import Tidy
 from discoclaw.usage.accounts import Accounts
 
 OFF: Mapping[Need, str] = {

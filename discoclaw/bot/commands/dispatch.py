@@ -55,7 +55,7 @@ from discoclaw.bot.commands.parsing import (
 from discoclaw.bot.commands.reading import DM
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
 from discoclaw.bot.errors import discord_errors
-from discoclaw.bot.menus.table import asked_for
+from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.readers import may_read

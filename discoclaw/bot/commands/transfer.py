@@ -14,7 +14,8 @@ from typing import Literal
 import discord
 
 from discoclaw.bot.answers import Answer, Page
-from discoclaw.bot.commands.call import Call, in_dm
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts import memory as texts
 from discoclaw.core.draft import Draft, Outcome

@@ -16,7 +16,8 @@ import discord
 from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.cards import usage as cards
 from discoclaw.bot.cards.card import Card, Turn
-from discoclaw.bot.commands.call import Call, in_dm
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused

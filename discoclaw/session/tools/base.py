@@ -29,7 +29,7 @@ from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Question
-from discoclaw.session.tools.change import Consolidation
+from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.show.withdrawn import withdrawn
 
 log = logging.getLogger(__name__)
