@@ -350,7 +350,9 @@ class TestWhatItShows:
             canonical = {**mirrored(relay), "nostr_mode": "canonical", "nostr_timeout_s": 60}
             starting = asyncio.create_task(world.restart(**canonical))
             await until(lambda: relay.peers > 0)
-            assert "Recovery from the relays" in await me.enter()
+            async with asyncio.timeout(20):  # the relay is known a moment before the recovery begins
+                while "Recovery from the relays" not in await me.enter():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
             relay.lies.silent = False
             await relay.drop()
             await starting
