@@ -85,12 +85,14 @@ class TestSqlite:
                 assert await world.says(world.ann, world.general, "hello") == "ok"
         async with start(store="sqlite") as world:
             await world.remember(world.ann, "I use zsh")
-        file = world.data / "memory" / "memory.sqlite"
-        file.write_bytes(b"no database" * 1000)
-        with pytest.raises(Exception, match="is damaged"):
-            async with start(store="sqlite"):
-                pass
-        assert file.read_bytes() == b"no database" * 1000
+            file, wrong = world.data / "memory" / "memory.sqlite", b"no database" * 1000
+            await world.stop()
+            good = file.read_bytes()
+            with pytest.raises(Exception, match="is damaged"):
+                await world.restart(meanwhile=lambda: file.write_bytes(wrong))
+            assert file.read_bytes() == wrong
+            await world.restart(meanwhile=lambda: file.write_bytes(good))
+            assert "I use zsh" in await world.says(world.ann, world.ann_dm, "!memory show")
 
 
 class TestPostgres:
