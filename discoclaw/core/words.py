@@ -9,6 +9,7 @@ Knows nothing about items or ranking.
 """
 
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
@@ -53,6 +54,8 @@ _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae"
 _ACCENTS = re.compile("(?<!и)\u0306|[\u0300-\u0305\u0307-\u036f\u0591-\u05c7\u064b-\u065f\u0640\u0670]")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 _STEMMERS: dict[str, Any] = {}
+_ALONE = threading.Lock()
+"""A stemmer works on a word in its own attributes, and threads stem too: two at once raise IndexError."""
 _ELIDING = frozenset({"french", "italian"})
 _ELIDED = re.compile(
     r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|dall|nell|sull|coll|quell|quest)['’]"
@@ -162,11 +165,12 @@ def guess(words: Sequence[str]) -> str:
 def _stem(language: str, word: str) -> str:
     if language == "english":
         word = IRREGULAR.get(word, word)
-    stemmer = _STEMMERS.get(language)
-    if stemmer is None:
-        known = language if language in snowballstemmer.algorithms() else "english"  # none for Polish, …
-        stemmer = _STEMMERS[language] = snowballstemmer.stemmer(known)
-    stem: str = stemmer.stemWord(word)
+    with _ALONE:
+        stemmer = _STEMMERS.get(language)
+        if stemmer is None:
+            known = language if language in snowballstemmer.algorithms() else "english"  # none for Polish, …
+            stemmer = _STEMMERS[language] = snowballstemmer.stemmer(known)
+        stem: str = stemmer.stemWord(word)
     return stem
 
 

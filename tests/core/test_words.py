@@ -1,13 +1,15 @@
 """The tokeniser: text of every script becomes terms that can meet the terms of another text."""
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.languages import ENGLISH_TOO
-from discoclaw.core.words import STOP_WORDS, fold, guess, terms
+from discoclaw.core.words import STOP_WORDS, _stem, fold, guess, terms
 from tests.core.builders import ANY_TEXT, MODEST
 
 
@@ -187,3 +189,20 @@ class TestWordsThatTwoLanguagesShare:
     def test_the_list_holds_only_words_that_others_have(self) -> None:
         others = set().union(*(words for name, words in STOP_WORDS.items() if name != "english"))
         assert others - STOP_WORDS["english"] >= ENGLISH_TOO
+
+
+def test_words_are_stemmed_in_many_threads_as_in_one() -> None:
+    """A stemmer keeps the word that it works on: two threads in one raised IndexError."""
+
+    def stemmed(thread: int) -> list[str]:
+        return [_stem("english", f"nationalizations{thread}x{number}ingly") for number in range(3_000)]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            together = list(threads.map(stemmed, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    _stem.cache_clear()
+    assert together == [stemmed(thread) for thread in range(8)]
