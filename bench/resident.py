@@ -4,7 +4,7 @@ The first two are counted by tracemalloc, so they are what Python holds and not 
 Their baseline is the text that was said, and the durable file: the least that could be kept. The messages
 are of 3 people and of 30, in one channel. Their baseline is what the process had after the first 2,000. By
 then all that is kept up to a bound is full: the window, the 1,000 messages of discord.py, the 200 memories of
-each person, and the 10,000 items in indices. `tests/app/test_flat.py` counts that nothing else is kept. These
+each person, and the 10,000 items in indices. `tests/test_flat.py` counts that nothing else is kept. These
 rows, and what a bot has at its start, are each measured in a process of its own: what Python once took from
 the system, it seldom gives back. Without /proc they are left out.
 """

@@ -9,7 +9,12 @@ import pytest
 from discoclaw.app import build
 from discoclaw.app.services import Services
 from discoclaw.models.offline.model import OfflineModel
-from tests.app.conftest import settings_for
+from discoclaw.settings import Settings
+
+
+def settings_for(folder: Path) -> Settings:
+    """Settings that read no environment."""
+    return Settings(_env_file=None, data_dir=folder / "data", content_dir=folder / "content")
 
 
 class Probe:

@@ -1,11 +1,15 @@
 """What a start, a commit and an idle hour cost with many known people, counted and not timed."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.subjects import changed
-from tests.app.conftest import Start, World, running
+from discoclaw.models.offline.model import OfflineModel
 from tests.contract.published import mirrored
+from tests.contract.world import Start, World, starting
 from tests.counting import ENTRIES, SCANS, STATEMENTS, Counts, counted, grown, least
 from tests.memory.kit import remember
 from tests.servers.nostr_relay import LyingRelay
@@ -16,14 +20,27 @@ A_PERSON, A_FUNCTION, A_SCAN = 9, 12, 1
 FIRST = 9 * 10**17
 
 
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """A world whose models answer in this process: what an SDK does is not counted."""
+    begin = starting(tmp_path)
+    return lambda **settings: begin(model=OfflineModel(), **settings)
+
+
+def heartbeat(world: World) -> Any:
+    """The part that tidies, among those that run."""
+    (found,) = (one for one in world.app.services if isinstance(one, Heartbeat))
+    return found
+
+
 async def known(world: World, count: int) -> None:
     """Let the bot know so many people, and do what is to be done about that, in two lives."""
     for number in range(count):
-        await world.memory.change(f"user-{FIRST + number}", "why", remember("likes tea"))
+        await world.app.storage.memory.change(f"user-{FIRST + number}", "why", remember("likes tea"))
     for _ in range(2):
         await world.restart()
         for _ in range(4):
-            await running(world.app, Heartbeat).round()
+            await heartbeat(world).round()
             await world.settle()
 
 
@@ -54,11 +71,13 @@ async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
             await known(world, count)
             for what in ("first", "commit"):
                 with counted() as counts:
-                    await world.memory.change(f"user-{FIRST + 900 + count}", "why", remember(f"likes {what}"))
+                    await world.app.storage.memory.change(
+                        f"user-{FIRST + 900 + count}", "why", remember(f"likes {what}")
+                    )
                     await world.settle()
             found["commit"].append(counts)
             for _ in range(2):
-                await running(world.app, Heartbeat).round()
+                await heartbeat(world).round()
             with counted() as counts:
                 await world.env.advance_time(3600)
                 await world.settle()
@@ -72,13 +91,13 @@ async def test_a_look_at_a_mirror_that_has_nothing_to_send_costs_the_same(start:
     async with LyingRelay() as relay, start(**mirrored(relay)) as world:
         for people in (FEW, MANY):
             await known(world, people)
-            await world.mirror.flush(60)
+            await world.app.mirror.flush(60)
             looks = list[Counts]()
             for _ in range(3):
                 with counted() as counts:
-                    await world.mirror.settle()
-                    await world.mirror.drain(10)
-                    await world.mirror.status()
+                    await world.app.mirror.settle()
+                    await world.app.mirror.drain(10)
+                    await world.app.mirror.status()
                 looks.append(counts)
             found.append(least(*looks))
     few, many = found

@@ -2,26 +2,20 @@
 
 import asyncio
 import json
-import os
 
 import pytest
 from typer.testing import Result
 
-from discoclaw.cli.main import cli
-from discoclaw.core.subject import user_subject
-from tests.app.conftest import Start, World
-from tests.app.models import Scripted
-from tests.cli.shell import OURS, Runner
+from tests.contract.world import Start, World
 from tests.memory.leftovers import rows_with, traces
 
+pytestmark = pytest.mark.long
 WORDS = "Kanarie-4711"
 
 
 async def discoclaw(world: World, database: str, *words: str) -> Result:
     """Run a command as an admin does, while the bot goes on."""
-    unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
-    given = {"DISCOCLAW_DATA_DIR": str(world.folder / "data"), "DISCOCLAW_STORE": database}
-    return await asyncio.to_thread(Runner().invoke, cli, words, env={**unset, **given})
+    return await asyncio.to_thread(world.cli, *words, DISCOCLAW_STORE=database)
 
 
 async def talk(world: World) -> None:
@@ -32,33 +26,31 @@ async def talk(world: World) -> None:
 
 class TestErasing:
     async def test_empties_the_bots_ram_and_every_row(self, start: Start, prepared_database: str) -> None:
-        model = Scripted()
-        async with start(model, store=prepared_database, response_cache=True) as world:
+        async with start(store=prepared_database, response_cache=True) as world:
             await talk(world)
-            assert WORDS in model.prompt
+            assert WORDS in world.prompt
             ann = str(world.ann.id)
             done = await discoclaw(world, prepared_database, "memory", "erase", ann, "--yes")
             assert done.exit_code == 0, done.output
-            assert rows_with(world.memory.disk, WORDS, ann) == []
-            assert traces(world.folder / "data", WORDS, ann) == []
+            assert rows_with(world.app.storage.memory.disk, WORDS, ann) == []
+            assert traces(world.data, WORDS, ann) == []
             await world.bob.send(world.general, "What did Ann say?")
-            assert WORDS not in model.prompt
+            assert WORDS not in world.prompt
             await world.ann.send(world.general, "What do you know?")
-            assert WORDS not in model.prompt
-            assert world.memory.erased_at(user_subject(ann)) > 0
+            assert WORDS not in world.prompt
+            assert world.app.storage.memory.erased_at(f"user-{ann}") > 0
 
 
 class TestForgetting:
     async def test_leaves_the_bots_next_prompt(self, start: Start, prepared_database: str) -> None:
-        model = Scripted()
-        async with start(model, store=prepared_database) as world:
+        async with start(store=prepared_database) as world:
             await talk(world)
             ann = str(world.ann.id)
             done = await discoclaw(world, prepared_database, "memory", "forget", ann, f"I like {WORDS}")
             assert done.exit_code == 0, done.output
             await world.app.storage.processes.look([f"ledger/user-{ann}.jsonl"])
             await world.ann.send(world.general, "What do you know?")
-            assert f"I like {WORDS}" not in model.prompt
+            assert f"I like {WORDS}" not in world.prompt
 
 
 class TestConfiguring:
@@ -86,7 +78,7 @@ class TestTheAudit:
             assert clean.exit_code == 0, clean.output
             left = json.dumps({"summary": f"Ann likes {WORDS}.", "updatedAt": 1}).encode()
             name = f"discord:channel:{world.general.id}.json"
-            world.memory.disk.documents("rolling").write(name, left)
+            world.app.storage.memory.disk.documents("rolling").write(name, left)
             found = await discoclaw(world, prepared_database, "audit", "privacy")
             assert found.exit_code == 1
             assert name in found.output
