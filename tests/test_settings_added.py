@@ -2,11 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from discoclaw.core.policy import FIELDS
+from discoclaw.settings import Settings, names
 
 ROOT = Path(__file__).parent.parent
 LIVE = """
@@ -69,3 +74,17 @@ def test_a_live_setting_is_documented_read_shown_and_changed_after_it_was_writte
             "Default: `3`. Allowed: 1 to 9. Live: `pots`.\n"
         )
     )
+
+
+def unused(fields: Iterable[str]) -> list[str]:
+    """The settings that no part of the program reads; what may change while it runs goes by its variable."""
+    files = (ROOT / "discoclaw").rglob("*.py")
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    read = set(re.findall(r"\b(?:settings|self)\.(?=(\w+))", source))
+    live = {names().get(one.variable) for one in FIELDS.values()}
+    return [name for name in fields if name not in read | live]
+
+
+def test_every_setting_is_read_by_some_part() -> None:
+    assert unused(Settings.model_fields) == []
+    assert unused(["token", "pots"]) == ["pots"]
