@@ -50,7 +50,7 @@ async def test_half_an_answer_goes_if_its_question_was_deleted_while_the_bot_was
 
 
 async def test_the_audit_names_what_the_bot_would_read_in_discord(house: House) -> None:
-    await house.running()
+    bot = await house.running()
     barn = house.discord.add_channel("barn")
     house.brain.answer("keep a zebra", text("Nice, a zebra."))
     await house.answered_to(house.ann, barn, "I keep a zebra")
@@ -60,9 +60,10 @@ async def test_the_audit_names_what_the_bot_would_read_in_discord(house: House) 
     code, out, err = await audit(house)
     assert (code, out.strip(), err) == (0, "[]", "")
     # As in a data folder of an older version, for a message of which Discord says nothing either.
-    async with asyncio.timeout(10):  # it is written behind the turn
-        while not (logs := list((house.data / "memory/answers").glob("*.jsonl"))):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    bot.terminate()
+    await bot.ended()  # a running bot might write what it said anew
+    logs = list((house.data / "memory/answers").glob("*.jsonl"))
+    assert logs
     for log in logs:
         log.unlink()
     (answer,) = [one for one in house.discord.bot_messages(barn) if one.content == "Nice, a zebra."]
