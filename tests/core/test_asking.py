@@ -13,6 +13,7 @@ from discoclaw.core.event import decode_line, encode_line
 from discoclaw.core.patch import AskingPatch, Deprecation, Patch
 from discoclaw.core.view import fold
 from tests.core.builders import Diary, inferred, proposed, shown, stated
+from tests.tables import each_row
 
 MOVED = "User has moved to Graz for good."
 ASK = "Shall I remember that you moved to Graz for good?"
@@ -40,11 +41,11 @@ def waiting(diary: Diary) -> list[tuple[str, str]]:
 
 
 class TestAQuestion:
-    @pytest.mark.parametrize("text", [ASK, "Wohnst du jetzt in Graz?", "グラーツに引っ越した？"])
+    @each_row("text", [ASK, "Wohnst du jetzt in Graz?", "グラーツに引っ越した？"])
     def test_is_taken_as_it_is(self, text: str) -> None:
         assert question(f"  {text}\n") == text
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "You moved to Graz.",

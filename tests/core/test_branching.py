@@ -1,14 +1,14 @@
 """The names of threads: of words that people and models wrote, and as Discord takes them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.branching import FIRST_MAX, TITLE_MAX, first_name, tidy_title
 from discoclaw.core.text import utf16_length
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "name"),
     [
         ("How long do eggs keep?", "How long do eggs keep?"),
@@ -30,7 +30,7 @@ def test_a_long_word_is_cut_where_it_has_to_be() -> None:
     assert first_name("x" * 200, "Ann") == "x" * (FIRST_MAX - 1) + "…"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "title"),
     [
         ("Bread by hand", "Bread by hand"),

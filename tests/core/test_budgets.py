@@ -20,6 +20,7 @@ from discoclaw.core.budgets import (
     refusal_text,
 )
 from discoclaw.core.usage import DOLLAR, NOBODY, Payer
+from tests.tables import each_row
 
 DAY_MS = 86_400_000
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
@@ -46,13 +47,11 @@ class TestTheText:
             Limit("server", "month", 20 * DOLLAR),
         )
 
-    @pytest.mark.parametrize("text", ["", "  ", ","])
+    @each_row("text", ["", "  ", ","])
     def test_may_be_empty(self, text: str) -> None:
         assert limits_of(text) == ()
 
-    @pytest.mark.parametrize(
-        "text", ["5", "5/week", "-1/day", "people 1/day", "1,000/day", "five/day", "1e3/day"]
-    )
+    @each_row("text", ["5", "5/week", "-1/day", "people 1/day", "1,000/day", "five/day", "1e3/day"])
     def test_that_is_wrong_is_answered_with_the_form(self, text: str) -> None:
         with pytest.raises(
             ValueError, match=r"is no budget; write for example 5/day, 60/month, person 0\.50/day"
@@ -81,7 +80,7 @@ class TestAPeriod:
 
 
 class TestWhoAnswers:
-    @pytest.mark.parametrize(
+    @each_row(
         ("spent", "level"), [(0, "usual"), (799, "usual"), (800, "small"), (999, "small"), (1000, None)]
     )
     def test_depends_on_what_is_spent(self, spent: int, level: str | None) -> None:

@@ -19,6 +19,7 @@ from discoclaw.core.reviewed import PastDecisions, past_decisions
 from discoclaw.core.text import normalise
 from discoclaw.models.structured import checked
 from tests.core.builders import MODEST, NOW, Diary, inferred, stated
+from tests.tables import each_row
 
 PAGE = Source("discord", "7", "70")
 
@@ -91,7 +92,7 @@ class TestDuplicates:
         tidy(diary, same(by_tool, drop, text="User drinks green tea."))
         assert now(diary, by_tool).source == PAGE
 
-    @pytest.mark.parametrize("text", ["x" * 40, "x" * 1001, "\u200b"])
+    @each_row("text", ["x" * 40, "x" * 1001, "\u200b"])
     def test_an_impossible_text_refuses_the_entry(self, text: str) -> None:
         diary = Diary()
         keep, drop = learned(diary, "User drinks tea."), learned(diary, "User drinks teas.")
@@ -169,7 +170,7 @@ class TestPrivacy:
         assert now(diary, one).facets.sensitivity == "private"
         assert {event.sensitivity for event in diary.commits[-1].events} == {"private"}
 
-    @pytest.mark.parametrize("where", ["text", "reason", "outdated"])
+    @each_row("where", ["text", "reason", "outdated"])
     def test_words_that_tell_a_private_item_are_refused(self, where: str) -> None:
         diary = Diary()
         learned(diary, "User naps.", marked="private")
@@ -292,7 +293,7 @@ class TestOutdated:
 
 
 class TestWhatIsRefused:
-    @pytest.mark.parametrize(
+    @each_row(
         "entry",
         [
             Duplicate(keep="durable-00000000", drop=["0"]),
@@ -305,7 +306,6 @@ class TestWhatIsRefused:
             Contradiction(older="0", newer="x" * 5000),
             Outdated(id=""),
         ],
-        ids=lambda entry: repr(entry)[:60],
     )
     def test_an_entry_of_nonsense_while_the_rest_applies(self, entry: Any) -> None:
         diary = Diary()
@@ -336,7 +336,7 @@ class TestWhatIsRefused:
         assert report.summary == "1 duplicate merged" and now(diary, one).active
         assert report.refused == (f"{one.id} is named twice",)
 
-    @pytest.mark.parametrize("change", ["text", "status", "private", "stated", "gone"])
+    @each_row("change", ["text", "status", "private", "stated", "gone"])
     def test_what_changed_since_it_was_shown_is_left_alone(self, change: str) -> None:
         diary = Diary()
         keep, drop = learned(diary, "User likes tea."), learned(diary, "User likes teas.")
@@ -452,7 +452,7 @@ class TestTheShape:
         assert checked("{}", Consolidation) == Consolidation()
         assert checked('{"how": "both_valid", "reason": "r"}', Suggestion).how == "both_valid"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             {"duplicates": [{"keep": "a"}]},
@@ -463,7 +463,6 @@ class TestTheShape:
             {"outdated": ["a"]},
             {"outdated": [{"id": "a", "reason": None}]},
         ],
-        ids=str,
     )
     def test_a_flawed_proposal_costs_itself_and_no_other(self, value: dict[str, Any]) -> None:
         sound = {"duplicates": {"keep": "a", "drop": ["b"]}, "contradictions": {"older": "a", "newer": "b"}}
@@ -472,14 +471,12 @@ class TestTheShape:
         given = json.dumps({name: [*flawed, one]})
         assert checked(given, Consolidation) == checked(json.dumps({name: [one]}), Consolidation)
 
-    @pytest.mark.parametrize("value", [{"extra": 1}, {"duplicates": {}}, {"outdated": "a"}], ids=str)
+    @each_row("value", [{"extra": 1}, {"duplicates": {}}, {"outdated": "a"}])
     def test_an_object_that_is_something_else_is_refused(self, value: dict[str, Any]) -> None:
         with pytest.raises(ModelBadOutput):
             checked(json.dumps(value), Consolidation)
 
-    @pytest.mark.parametrize(
-        "value", [{}, {"how": "ask"}, {"how": "keep_old", "why": "x"}, {"how": None}], ids=str
-    )
+    @each_row("value", [{}, {"how": "ask"}, {"how": "keep_old", "why": "x"}, {"how": None}])
     def test_a_suggestion_is_one_of_three(self, value: dict[str, Any]) -> None:
         with pytest.raises(ModelBadOutput):
             checked(json.dumps(value), Suggestion)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from discoclaw.core.decay import Decay, due, expired, idle_days, idle_fade, recency, roll_survival
 from discoclaw.core.item import KINDS, STANDING, Item
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "knowledge.json").read_text("utf-8"))
 WINDOW = 30
@@ -69,11 +70,11 @@ ITEMS = st.lists(
 
 class TestRecency:
     @pytest.mark.design(175)
-    @pytest.mark.parametrize("case", VECTORS["recency_decay"])
+    @each_row("case", VECTORS["recency_decay"])
     def test_it_halves_with_every_half_life(self, case: dict[str, float]) -> None:
         assert recency(case["age_s"], case["half_life_s"]) == pytest.approx(case["factor"], abs=1e-9)
 
-    @pytest.mark.parametrize("age", [0, -5, -1e12])
+    @each_row("age", [0, -5, -1e12])
     def test_what_is_dated_ahead_is_as_fresh_as_can_be(self, age: float) -> None:
         assert recency(age, 3600) == 1.0
 
@@ -85,12 +86,12 @@ class TestRecency:
 
 class TestIdleFade:
     @pytest.mark.design(182)
-    @pytest.mark.parametrize("case", VECTORS["idle_fade"]["cases"])
+    @each_row("case", VECTORS["idle_fade"]["cases"])
     def test_whole_for_half_the_window_then_in_a_line_to_nothing(self, case: dict[str, float]) -> None:
         factor = idle_fade(case["idle_days"], VECTORS["idle_fade"]["window_days"])
         assert factor == pytest.approx(case["factor"], abs=1e-6)
 
-    @pytest.mark.parametrize("idle", [0, 29, 1e9])
+    @each_row("idle", [0, 29, 1e9])
     def test_a_window_of_nothing_fades_nothing(self, idle: float) -> None:
         assert idle_fade(idle, 0) == 1.0
 
@@ -121,11 +122,11 @@ class TestFate:
     def test_a_whole_chance_loses_nothing(self) -> None:
         assert lost([old("a")], 1.0, always(math.nextafter(1.0, 0.0))) == ([], ["a"])
 
-    @pytest.mark.parametrize(("rolled", "expected"), [(0.049, ([], ["a"])), (0.05, (["a"], []))])
+    @each_row(("rolled", "expected"), [(0.049, ([], ["a"])), (0.05, (["a"], []))])
     def test_below_the_chance_it_survives(self, rolled: float, expected: tuple[list[str], list[str]]) -> None:
         assert lost([old("a")], 0.05, always(rolled)) == expected
 
-    @pytest.mark.parametrize("days", [WINDOW, WINDOW - 0.001, 0])
+    @each_row("days", [WINDOW, WINDOW - 0.001, 0])
     def test_within_the_window_nobody_rolls(self, days: float) -> None:
         assert lost([old("a", days)], 0.0, never) == ([], [])
 
@@ -136,7 +137,7 @@ class TestFate:
         one = old("a", 400)
         assert lost([one], 0.0, never, accessed={one.id: NOW - DAY}) == ([], [])
 
-    @pytest.mark.parametrize(
+    @each_row(
         "given",
         [
             {"category": "core"},
@@ -204,7 +205,7 @@ class TestThingsOfTheDay:
         items = [old("flies on Friday", 8, category="conversation"), old("eats", 6, category="conversation")]
         assert [one.text for one in expired(items, {}, NOW, self.WEEK)] == ["flies on Friday"]
 
-    @pytest.mark.parametrize("given", [{"category": "knowledge"}, {"category": "core"}, {"author": "stated"}])
+    @each_row("given", [{"category": "knowledge"}, {"category": "core"}, {"author": "stated"}])
     def test_nothing_else_does(self, given: dict[str, Any]) -> None:
         one = old("x", 4000, **{"category": "conversation", **given})
         assert expired([one], {}, NOW, self.WEEK) == []

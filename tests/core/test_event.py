@@ -15,6 +15,7 @@ from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
 from discoclaw.core.event import Commit, Event, decode_line, encode_line
 from discoclaw.core.view import fold
 from tests.core.builders import MODEST
+from tests.tables import each_row
 
 WHEN = "2026-02-03T16:29:35.000Z"
 
@@ -130,7 +131,7 @@ class TestIdsArePublished:
             del fields["id"]
             assert Commit(**fields).id == case["id"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "other",
         [
             {"confidence": 0.5},
@@ -144,7 +145,7 @@ class TestIdsArePublished:
     def test_what_is_not_part_of_the_statement_is_not_part_of_the_id(self, other: dict[str, Any]) -> None:
         assert event(**other).id == event().id
 
-    @pytest.mark.parametrize(
+    @each_row(
         "other",
         [
             {"event_type": "observe"},
@@ -176,31 +177,31 @@ class TestIdsArePublished:
 
 
 class TestAnEventRefusesWhatItIsNot:
-    @pytest.mark.parametrize("event_type", ["", "ADD", "delete", None, 5, ["add"]])
+    @each_row("event_type", ["", "ADD", "delete", None, 5, ["add"]])
     def test_a_wrong_type_is_refused_and_the_right_ones_are_named(self, event_type: Any) -> None:
         with pytest.raises(Refused, match="add, modify, forget, observe"):
             event(event_type=event_type)
 
-    @pytest.mark.parametrize("sensitivity", ["", "secret", "PRIVATE", None])
+    @each_row("sensitivity", ["", "secret", "PRIVATE", None])
     def test_a_wrong_sensitivity_is_refused(self, sensitivity: Any) -> None:
         with pytest.raises(Refused, match="sensitivity"):
             event(sensitivity=sensitivity)
 
-    @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf"), -1])
+    @each_row("confidence", [-0.01, 1.01, float("nan"), float("inf"), -1])
     def test_a_confidence_outside_zero_to_one_is_refused(self, confidence: float) -> None:
         with pytest.raises(Refused, match="between 0 and 1"):
             event(confidence=confidence)
 
-    @pytest.mark.parametrize("confidence", [0, 0.0, 0.5, 1, 1.0])
+    @each_row("confidence", [0, 0.0, 0.5, 1, 1.0])
     def test_its_bounds_are_taken(self, confidence: float) -> None:
         assert event(confidence=confidence).confidence == confidence
 
-    @pytest.mark.parametrize("event_type", ["add", "modify", "forget", "observe"])
-    @pytest.mark.parametrize("sensitivity", ["normal", "private", "confidential"])
+    @each_row("event_type", ["add", "modify", "forget", "observe"])
+    @each_row("sensitivity", ["normal", "private", "confidential"])
     def test_every_documented_value_is_taken(self, event_type: str, sensitivity: str) -> None:
         assert event(event_type=event_type, sensitivity=sensitivity).sensitivity == sensitivity
 
-    @pytest.mark.parametrize("scope", ["permanent", "session", "temporary", "work/technical", "", None])
+    @each_row("scope", ["permanent", "session", "temporary", "work/technical", "", None])
     def test_scope_is_any_label(self, scope: str | None) -> None:
         assert event(scope=scope).scope == scope
 
@@ -289,14 +290,14 @@ class TestTamperingIsFound:
         assert decode_line(json.dumps(RECORD).encode()) == FULL
         assert len(PLACES) > 60
 
-    @pytest.mark.parametrize("path", PLACES, ids=lambda path: ".".join(map(str, path)))
+    @each_row("path", PLACES)
     def test_a_changed_value(self, path: tuple[Any, ...]) -> None:
         record = copy.deepcopy(RECORD)
         inside = holder(record, path)
         inside[path[-1]] = changed(inside[path[-1]])
         assert not accepts(record)
 
-    @pytest.mark.parametrize("path", PLACES, ids=lambda path: ".".join(map(str, path)))
+    @each_row("path", PLACES)
     def test_a_value_that_was_taken_out_or_has_another_type(self, path: tuple[Any, ...]) -> None:
         record = copy.deepcopy(RECORD)
         before = holder(record, path)[path[-1]]
@@ -307,7 +308,7 @@ class TestTamperingIsFound:
         del holder(record, path)[path[-1]]
         assert not accepts(record)
 
-    @pytest.mark.parametrize("path", [("x",), ("events", 0, "x")], ids=["commit", "event"])
+    @each_row("path", [("x",), ("events", 0, "x")])
     def test_a_field_that_was_put_in(self, path: tuple[Any, ...]) -> None:
         record = copy.deepcopy(RECORD)
         holder(record, path)[path[-1]] = "smuggled"
@@ -358,12 +359,12 @@ MALFORMED = [
 
 
 class TestAMalformedLineIsDamage:
-    @pytest.mark.parametrize("line", MALFORMED, ids=lambda line: repr(line[:25]))
+    @each_row("line", MALFORMED)
     def test_what_is_no_commit(self, line: bytes) -> None:
         with pytest.raises(LedgerDamaged, match=r"\w"):
             decode_line(line)
 
-    @pytest.mark.parametrize("kind", ["head", "branch", "commit2", ""])
+    @each_row("kind", ["head", "branch", "commit2", ""])
     def test_a_kind_of_line_from_the_future_is_named_as_such(self, kind: str) -> None:
         with pytest.raises(NewerSchema, match="does not know"):
             decode_line(json.dumps({**RECORD, "type": kind}).encode())
@@ -439,7 +440,7 @@ class TestWhatVerifiesCanBeUsed:
     def test_records_sealed_here_are_taken_like_our_own(self) -> None:
         assert decode_line(sealed_line({}, [sealed_event({})])).events[0].object == "o"
 
-    @pytest.mark.parametrize("name", ["branch", "message", "metadata", "timestamp", "parent_id"])
+    @each_row("name", ["branch", "message", "metadata", "timestamp", "parent_id"])
     def test_a_commit_with_a_field_of_the_wrong_type_is_damage(self, name: str) -> None:
         right = {"metadata": dict, "parent_id": (str, type(None))}.get(name, str)
         for value in (5, [], None, True, {}, "2026-02-03"):
@@ -447,7 +448,7 @@ class TestWhatVerifiesCanBeUsed:
                 with pytest.raises(LedgerDamaged):
                     decode_line(sealed_line({name: value}, [sealed_event({})]))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "name", ["subject", "predicate", "object", "scope", "source", "evidence", "parent_id", "timestamp"]
     )
     def test_an_event_with_a_field_of_the_wrong_type_is_damage(self, name: str) -> None:
@@ -455,7 +456,7 @@ class TestWhatVerifiesCanBeUsed:
             with pytest.raises(LedgerDamaged):
                 decode_line(sealed_line({}, [sealed_event({name: value})]))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "facets",
         [
             {"links": 5},
@@ -466,16 +467,13 @@ class TestWhatVerifiesCanBeUsed:
             {"key": []},
             {"category": {}},
         ],
-        ids=repr,
     )
     def test_an_event_with_facets_that_are_none_is_damage(self, facets: dict[str, Any]) -> None:
         record = sealed_event({"ext": {"item": {"id": "durable-1", "text": "x"}, "facets": facets}})
         with pytest.raises(LedgerDamaged):
             decode_line(sealed_line({}, [record]))
 
-    @pytest.mark.parametrize(
-        "text", ["two\nlines", "x" * 1001, "\ufeff", "\x00"], ids=lambda text: repr(text[:9])
-    )
+    @each_row("text", ["two\nlines", "x" * 1001, "\ufeff", "\x00"])
     def test_an_event_whose_item_has_no_text_of_an_item(self, text: str) -> None:
         record = sealed_event({"ext": {"item": {"id": "durable-1", "text": text}}})
         try:

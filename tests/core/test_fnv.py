@@ -3,17 +3,17 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.session.caching import fnv1a64, response_key
+from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
 
 
 class TestTheHash:
-    @pytest.mark.parametrize("case", GOLDEN["fnv1a64"], ids=lambda case: case["text"] or "nothing")
+    @each_row("case", GOLDEN["fnv1a64"])
     def test_is_the_golden_one(self, case: dict[str, str]) -> None:
         assert fnv1a64(case["text"].encode()) == case["hex"]
 
@@ -27,7 +27,7 @@ class TestTheHash:
 
 
 class TestAKey:
-    @pytest.mark.parametrize("case", GOLDEN["cache_keys"]["cases"], ids=lambda case: case["hex"])
+    @each_row("case", GOLDEN["cache_keys"]["cases"])
     def test_is_the_golden_one(self, case: dict[str, str]) -> None:
         assert response_key(case["model"], case["context"], case["user"]) == case["hex"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import Refused
@@ -32,6 +32,7 @@ from discoclaw.core.live import (
 from discoclaw.core.live_fields import Choice, Field, Number, Switch
 from discoclaw.core.policy import DEFAULT, FIELDS, Overrides, Policy
 from discoclaw.settings import Settings, names
+from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))
 ID = "123456789012345678"
@@ -71,24 +72,24 @@ class TestTheContentOfAnEvent:
         assert overrides_of('{"respond_mode":null,"context_history":5}') == {"context_history": 5}
         assert overrides_of('{"respond_mode":"none"}') == {"respond_mode": "none"}
 
-    @pytest.mark.parametrize("content", ["{}", "", '{"respond_mode":null,"context_history":null}'])
+    @each_row("content", ["{}", "", '{"respond_mode":null,"context_history":null}'])
     def test_an_empty_one_takes_everything_back(self, content: str) -> None:
         assert overrides_of(content, [["d", "snowclaw:config:global"]]) == NO_OVERRIDES
 
     def test_fields_that_are_not_ours_do_not_matter(self) -> None:
         assert overrides_of('{"temperature":"hot","respond_mode":"all"}') == {"respond_mode": "all"}
 
-    @pytest.mark.parametrize("word", ["silent", "listen"])
+    @each_row("word", ["silent", "listen"])
     def test_other_words_for_silence_mean_none(self, word: str) -> None:
         assert overrides_of(json.dumps({"respond_mode": word})) == {"respond_mode": "none"}
         assert overrides_of("", [["respond_mode", word]]) == {"respond_mode": "none"}
 
-    @pytest.mark.parametrize("number", [1, 200])
+    @each_row("number", [1, 200])
     def test_bounds_are_inclusive(self, number: int) -> None:
         assert overrides_of(json.dumps({"context_history": number})) == {"context_history": number}
         assert overrides_of("", [["context_history", str(number)]]) == {"context_history": number}
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             *({"context_history": wrong} for wrong in (0, 201, -1, True, 30.0, 30.5, "30", [30], 10**30, {})),
@@ -101,7 +102,7 @@ class TestTheContentOfAnEvent:
         ):
             overrides_of(json.dumps({"respond_mode": "all", "context_history": 9} | value))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "tag",
         [
             *(
@@ -117,7 +118,7 @@ class TestTheContentOfAnEvent:
         with pytest.raises(Refused):
             overrides_of("", [tag, ["respond_mode", "all"], ["context_history", "9"]])
 
-    @pytest.mark.parametrize("content", ["[]", "nonsense", '"all"', "1e999", "[" * 100_000, "null", "{"])
+    @each_row("content", ["[]", "nonsense", '"all"', "1e999", "[" * 100_000, "null", "{"])
     def test_what_is_no_json_object_is_refused(self, content: str) -> None:
         with pytest.raises(Refused):
             overrides_of(content)
@@ -129,7 +130,7 @@ class TestTheContentOfAnEvent:
 
 
 class TestScopes:
-    @pytest.mark.parametrize(
+    @each_row(
         ("d", "scope"),
         [
             ("snowclaw:config:global", GLOBAL),
@@ -146,7 +147,7 @@ class TestScopes:
     def test_digits_of_a_pseudonym_are_read_in_any_case(self) -> None:
         assert scope_of_address(f"snowclaw:config:npub:{HEX[:32].upper()}") == Scope("user", HEX[:32])
 
-    @pytest.mark.parametrize(
+    @each_row(
         "d",
         [
             "snowclaw:config:",
@@ -165,7 +166,7 @@ class TestScopes:
         with pytest.raises(Refused):
             scope_of_address(d)
 
-    @pytest.mark.parametrize("scope", [GLOBAL, Scope("group", ID), Scope("user", HEX[:32])])
+    @each_row("scope", [GLOBAL, Scope("group", ID), Scope("user", HEX[:32])])
     def test_are_typed_as_they_are_shown(self, scope: Scope) -> None:
         assert parse_scope(f" {str(scope).upper()} ") == scope
 
@@ -289,7 +290,7 @@ class TestTheTable:
             setting = names().get(field.variable)
             assert field.by_place or setting is None or getattr(ours, setting) == getattr(DEFAULT, field.name)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "typed", "value"),
         [
             ("respond_mode", " Silent ", "none"),
@@ -317,7 +318,7 @@ class TestTheTable:
     def test_takes_what_people_type(self, name: str, typed: str, value: object) -> None:
         assert FIELDS[name].typed(typed) == value
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "wrong"),
         [
             ("model", "x" * 121),
@@ -342,12 +343,12 @@ class TestTheTable:
             FIELDS[name].typed(wrong)
         assert len(str(refused.value)) < 200
 
-    @pytest.mark.parametrize("value", [1, 0, "true", [], {}])
+    @each_row("value", [1, 0, "true", [], {}])
     def test_a_switch_is_true_or_false_and_nothing_that_looks_like_it(self, value: object) -> None:
         with pytest.raises(Refused, match="receipts must be true or false"):
             overrides_from({"receipts": value, "context_history": 9})
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("scope", "overrides"),
         [
             (Scope("group", "1"), {"dm_privacy": "open"}),
@@ -371,7 +372,6 @@ class TestTheTable:
 
 class TestResolution:
     @given(events=LAID, file=LAID, own=OVERRIDES)
-    @settings(max_examples=50, deadline=None)
     def test_is_what_a_naive_reading_of_the_rule_says(
         self, events: dict[Scope, Overrides], file: dict[Scope, Overrides], own: Overrides
     ) -> None:
@@ -400,6 +400,5 @@ class TestResolution:
             assert explain(layers.layers(asked)) == told
 
     @given(overrides=OVERRIDES)
-    @settings(max_examples=20, deadline=None)
     def test_overrides_come_back_from_their_json(self, overrides: Overrides) -> None:
         assert overrides_of(json.dumps(dict(overrides))) == overrides

@@ -1,13 +1,12 @@
 """Which memories say how to answer whatever the topic, and which are about a topic of their own."""
 
-import pytest
-
 from discoclaw.core.gist import gist_of
 from discoclaw.core.visible import says_harm, says_how
+from tests.tables import each_row
 
 
 class TestSaysHow:
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "User wants short answers.",
@@ -33,7 +32,7 @@ class TestSaysHow:
     def test_length_tone_form_and_language(self, text: str) -> None:
         assert says_how(gist_of(text))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "User prefers metric units when cooking.",
@@ -53,7 +52,7 @@ class TestSaysHow:
     def test_not_what_is_about_a_topic(self, text: str) -> None:
         assert not says_how(gist_of(text))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         ["Użytkownik chce krótkich odpowiedzi i nie lubi emotikonów.", "المستخدم يريد إجابات قصيرة", "🦀"],
     )
@@ -62,9 +61,7 @@ class TestSaysHow:
 
 
 class TestSaysHarm:
-    @pytest.mark.parametrize(
-        "text", ["Is allergic to nuts", "Nussallergie", "Аллергия на орехи", "卵アレルギー"]
-    )
+    @each_row("text", ["Is allergic to nuts", "Nussallergie", "Аллергия на орехи", "卵アレルギー"])
     def test_of_allergies_and_the_like(self, text: str) -> None:
         assert says_harm(gist_of(text))
 

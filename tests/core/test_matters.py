@@ -2,9 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,16 +13,13 @@ from discoclaw.core.privacy import sensitivity
 from discoclaw.core.words import fold
 from tests.core.ordinary_sentences import ORDINARY
 from tests.core.personal_sentences import OPENLY, PRIVATELY
+from tests.tables import each_row
 
 ANY_KIND: Kind = "preference"
 
 
-def each(table: Mapping[str, Sequence[str]]) -> list[Any]:
-    return [
-        pytest.param(sentence, id=f"{language}-{number}")
-        for language, sentences in table.items()
-        for number, sentence in enumerate(sentences)
-    ]
+def all_of(*tables: Mapping[str, Sequence[str]]) -> list[str]:
+    return [sentence for table in tables for sentences in table.values() for sentence in sentences]
 
 
 def learned(text: str, *, inferred: bool = True, privately: bool = False) -> str:
@@ -44,32 +39,32 @@ class TestTheLanguages:
             "thai",
         }
 
-    @pytest.mark.parametrize(("table", "least"), [(OPENLY, 8), (PRIVATELY, 3), (ORDINARY, 4)])
+    @each_row(("table", "least"), [(OPENLY, 8), (PRIVATELY, 3), (ORDINARY, 4)])
     def test_are_all_tested(self, table: Mapping[str, Sequence[str]], least: int) -> None:
         assert {*table} == {*SPOKEN, *ALSO, *UNSPACED} - {"many"}
         assert min(map(len, table.values())) >= least
 
 
 class TestWhatSomebodySaysInTheOpen:
-    @pytest.mark.parametrize("sentence", each(OPENLY))
+    @each_row("sentence", all_of(OPENLY))
     def test_is_private_if_it_is_about_health_family_belief_money_or_whereabouts(self, sentence: str) -> None:
         assert learned(sentence) == "private"
 
-    @pytest.mark.parametrize("sentence", each(PRIVATELY))
+    @each_row("sentence", all_of(PRIVATELY))
     def test_is_open_if_it_is_about_politics_sexuality_or_papers(self, sentence: str) -> None:
         assert learned(sentence) == "normal"
 
-    @pytest.mark.parametrize("sentence", each(ORDINARY))
+    @each_row("sentence", all_of(ORDINARY))
     def test_is_open_if_it_is_where_they_live_and_work_or_technical(self, sentence: str) -> None:
         assert learned(sentence) == "normal"
 
-    @pytest.mark.parametrize("sentence", each(OPENLY))
+    @each_row("sentence", all_of(OPENLY))
     def test_stays_as_they_said_it_if_they_used_a_command(self, sentence: str) -> None:
         assert learned(sentence, inferred=False) == "normal"
 
 
 class TestWhatSomebodySaysInPrivate:
-    @pytest.mark.parametrize("sentence", each({key: [*OPENLY[key], *PRIVATELY[key]] for key in OPENLY}))
+    @each_row("sentence", all_of(OPENLY, PRIVATELY))
     def test_stays_there_whatever_the_matter(self, sentence: str) -> None:
         assert (
             learned(sentence, privately=True)
@@ -79,7 +74,7 @@ class TestWhatSomebodySaysInPrivate:
 
 
 class TestATechnicalWordBesideIt:
-    @pytest.mark.parametrize(
+    @each_row(
         ("personal", "technical"),
         [
             ("the children are ill-behaved", "the children of the process are ill-behaved"),
@@ -118,19 +113,19 @@ def written_otherwise(text: str) -> Iterator[str]:
 
 
 class TestHowItIsWritten:
-    @pytest.mark.parametrize("sentence", each(OPENLY))
+    @each_row("sentence", all_of(OPENLY))
     def test_does_not_matter(self, sentence: str) -> None:
         assert all(is_personal(other, in_the_open=True) for other in written_otherwise(sentence))
 
-    @pytest.mark.parametrize("sentence", each(ORDINARY))
+    @each_row("sentence", all_of(ORDINARY))
     def test_does_not_make_it_personal_either(self, sentence: str) -> None:
         assert not any(is_personal(other, in_the_open=True) for other in written_otherwise(sentence))
 
-    @pytest.mark.parametrize("sentence", each(OPENLY))
+    @each_row("sentence", all_of(OPENLY))
     def test_needs_no_accents(self, sentence: str) -> None:
         assert is_personal(fold(sentence), in_the_open=True)
 
-    @given(st.sampled_from([one for sentences in OPENLY.values() for one in sentences]), st.data())
+    @given(st.sampled_from(all_of(OPENLY)), st.data())
     def test_does_not_matter_for_any_mixture_of_cases(self, sentence: str, data: st.DataObject) -> None:
         flips = data.draw(st.lists(st.booleans(), min_size=len(sentence), max_size=len(sentence)))
         mixed = "".join(char.swapcase() if flip else char for char, flip in zip(sentence, flips, strict=True))

@@ -33,6 +33,7 @@ from tests.core.builders import (
     stated,
     told,
 )
+from tests.tables import each_row
 
 RANKS = get_args(Sensitivity)
 
@@ -158,7 +159,7 @@ def plain_of(items: Mapping[str, Item]) -> dict[str, Plain]:
 
 
 class TestAThreeWayMergeIsWhatANaiveOneMakes:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=2 * settings.default.max_examples, deadline=None)
     @given(POINTS)
     def test_for_any_three_points(self, points: Any) -> None:
         base, ours, theirs = points
@@ -499,7 +500,7 @@ class TestWhatBothSidesSaid:
         assert chronicle.texts() == []
         assert chronicle.view().conflicts == ()
 
-    @pytest.mark.parametrize("gone_on", ["main", "coding"])
+    @each_row("gone_on", ["main", "coding"])
     def test_gone_on_one_side_and_only_tagged_on_the_other_is_gone(self, gone_on: str) -> None:
         chronicle = forked("likes tea")
         (tea,) = chronicle.view().items.values()
@@ -588,7 +589,7 @@ class TestAPersonsWordSurvivesAMerge:
         chronicle.merge("coding")
         assert [one.text for one in chronicle.view().conflicts] == ["likes tea"]
 
-    @pytest.mark.parametrize("stated_on", ["main", "coding"])
+    @each_row("stated_on", ["main", "coding"])
     def test_the_same_words_are_stated_if_either_side_stated_them(self, stated_on: str) -> None:
         chronicle = forked("likes tea")
         for branch in ("main", "coding"):
@@ -618,7 +619,7 @@ class TestAPersonsWordSurvivesAMerge:
 
 
 class TestPrivacyIsNeverLoweredByAMerge:
-    @pytest.mark.parametrize("verb", ["merge", "pick"])
+    @each_row("verb", ["merge", "pick"])
     def test_what_the_other_branch_shared_stays_private_here(self, verb: str) -> None:
         chronicle = Chronicle()
         oslo = chronicle.remember("lives in Oslo", marked="private")
@@ -650,7 +651,7 @@ class TestPrivacyIsNeverLoweredByAMerge:
 class TestAPlaceForOneThing:
     """A key, and the subject and predicate of a triple, have one object."""
 
-    @pytest.mark.parametrize("by", ["key", "triple"])
+    @each_row("by", ["key", "triple"])
     def test_two_branches_that_filled_it_differently_clash(self, by: str) -> None:
         chronicle = forked("likes tea")
         for branch, editor in (("main", "vim"), ("coding", "emacs")):
@@ -722,7 +723,7 @@ class TestOpenQuestionsAreMergedToo:
         chronicle.merge("cooking")
         assert chronicle.view().conflicts == ()
 
-    @pytest.mark.parametrize("how", ["keep_old", "both_valid"])
+    @each_row("how", ["keep_old", "both_valid"])
     def test_what_was_answered_here_is_not_asked_again(self, how: Any) -> None:
         chronicle = forked("likes tea")
         for branch in ("main", "coding"):
@@ -734,7 +735,7 @@ class TestOpenQuestionsAreMergedToo:
         chronicle.merge("coding")
         assert chronicle.view().conflicts == ()
 
-    @pytest.mark.parametrize("how", ["keep_old", "use_new", "both_valid"])
+    @each_row("how", ["keep_old", "use_new", "both_valid"])
     def test_a_clash_that_was_settled_does_not_come_back(self, how: Any) -> None:
         chronicle = forked("likes tea")
         (tea,) = chronicle.view().items.values()

@@ -1,11 +1,10 @@
 """Names of models that may begin with their provider: only a known one before the first colon counts."""
 
-import pytest
-
 from discoclaw.core.model_names import joined, split
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parts"),
     [
         ("sonnet", ("", "sonnet")),

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from discoclaw.core.consolidate import apply_proposal
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.gist import gist_of
@@ -12,6 +10,7 @@ from discoclaw.core.patch import Consolidation, Duplicate
 from discoclaw.core.replaced import ends
 from discoclaw.core.view import View
 from tests.core.builders import DAY, NOW, item
+from tests.tables import each_row
 
 ME, BOT = Origin("stated", said_at=NOW), Origin("inferred", said_at=NOW)
 LINZ, GRAZ = "User lives in Linz.", "User lives in Graz."
@@ -30,7 +29,7 @@ def ended(draft: Draft) -> list[str]:
     return [draft.items[one].text for one in over]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         lambda draft, old: draft.mark(old, "private", ME),
@@ -38,7 +37,7 @@ def ended(draft: Draft) -> list[str]:
         lambda draft, old: draft.classify(old, "core", ME),
     ],
 )
-@pytest.mark.parametrize("author", ["inferred", "stated"])
+@each_row("author", ["inferred", "stated"])
 def test_marking_an_old_home_does_not_end_the_present_one(
     change: Callable[[Draft, Item], object], author: str
 ) -> None:
@@ -63,7 +62,7 @@ def test_merging_what_says_the_same_of_an_old_home_does_not_end_the_present_one(
     assert draft.items[graz.id] == graz
 
 
-@pytest.mark.parametrize("author", ["inferred", "stated"])
+@each_row("author", ["inferred", "stated"])
 def test_two_that_the_person_says_are_both_true_stay_so(author: str) -> None:
     draft, linz, graz = homes(author)
     assert ended(draft) == [LINZ]
@@ -72,7 +71,7 @@ def test_two_that_the_person_says_are_both_true_stay_so(author: str) -> None:
     assert ended(draft) == []
 
 
-@pytest.mark.parametrize("forgotten", [True, False])
+@each_row("forgotten", [True, False])
 def test_so_does_one_that_was_no_memory_yet(forgotten: bool) -> None:
     draft, linz, graz = homes("stated")
     (draft.deprecate if forgotten else draft.remove)(graz, ME)

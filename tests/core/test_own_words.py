@@ -2,19 +2,19 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.own_words import as_mention, holds_others, is_quoted, own_words, split_added
 from tests.core.builders import ANY_TEXT, FEW
+from tests.tables import each_row
 
 OTHERS = "Ben hates all cats"
 """What somebody else said, in the messages below."""
 
 
 class TestOwnWords:
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "I like tea",
@@ -34,7 +34,7 @@ class TestOwnWords:
         assert own_words(text) == (unicodedata.normalize("NFKC", text),)
         assert not holds_others(text)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             f"> {OTHERS}",
@@ -94,7 +94,7 @@ class TestOwnWords:
         for passage in own_words(text):
             assert not {"Ben", "hates", "cats"} & set(passage.split())
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "own"),
         [
             (f"> {OTHERS}\nI like tea", ["I like tea"]),
@@ -110,7 +110,7 @@ class TestOwnWords:
     def test_what_stands_beside_that_is(self, text: str, own: list[str]) -> None:
         assert [passage.strip() for passage in own_words(text)] == own
 
-    @pytest.mark.parametrize("text", ["", " \n", "👍", "?!", "> ", "```\n```", "\u200b"])
+    @each_row("text", ["", " \n", "👍", "?!", "> ", "```\n```", "\u200b"])
     def test_nothing_said_is_no_passage(self, text: str) -> None:
         assert own_words(text) == ()
 
@@ -137,7 +137,7 @@ class TestOwnWords:
 
 
 class TestQuotations:
-    @pytest.mark.parametrize(
+    @each_row(
         ("quote", "text"),
         [
             ("I prefer tabs", "well, I prefer tabs over spaces"),
@@ -159,7 +159,7 @@ class TestQuotations:
     def test_what_is_copied_counts(self, quote: str, text: str) -> None:
         assert is_quoted(quote, own_words(text))
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("quote", "text"),
         [
             ("I hate cats", "I prefer tabs over spaces"),
@@ -219,7 +219,7 @@ class TestQuotations:
 
 
 class TestOrdinaryWriting:
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "quote"),
         [
             ("_I live in Berlin_", "I live in Berlin"),
@@ -240,6 +240,6 @@ class TestOrdinaryWriting:
     def test_is_the_persons_own(self, text: str, quote: str) -> None:
         assert is_quoted(quote, own_words(text))
 
-    @pytest.mark.parametrize("text", ["- > I hate all cats", "||> I hate all cats||", ">I hate all cats"])
+    @each_row("text", ["- > I hate all cats", "||> I hate all cats||", ">I hate all cats"])
     def test_a_quotation_in_a_list_or_a_spoiler_is_not(self, text: str) -> None:
         assert not is_quoted("I hate all cats", own_words(text))

@@ -10,6 +10,7 @@ from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.item import KINDS
 from discoclaw.core.patch import Deprecation, Patch, Summary, Upsert
 from discoclaw.models.structured import checked
+from tests.tables import each_row
 
 WHOLE: dict[str, Any] = {
     "upserts": [
@@ -51,15 +52,15 @@ class TestTheShape:
             Deprecation(matchText="lives in Oslo", source="m3", quote="I have moved"),
         ]
 
-    @pytest.mark.parametrize("text", ["{}", '{"upserts": []}', '{"upserts": [], "deprecations": []}'])
+    @each_row("text", ["{}", '{"upserts": []}', '{"upserts": [], "deprecations": []}'])
     def test_nothing_to_do_is_an_answer(self, text: str) -> None:
         assert Patch.model_validate_json(text) == Patch()
 
-    @pytest.mark.parametrize("kind", KINDS)
+    @each_row("kind", KINDS)
     def test_a_kind_may_be_written_in_any_case(self, kind: str) -> None:
         assert Patch.model_validate(upsert(kind=f" {kind.title()} ")).upserts[0].kind == kind
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "Sure! Here is the JSON you asked for.",
@@ -77,16 +78,14 @@ class TestTheShape:
         with pytest.raises(ValidationError):
             Patch.model_validate_json(text)
 
-    @pytest.mark.parametrize(
-        "value", [{"extra": 1}, {"upserts": {}}, {"upserts": "x"}, {"memories": []}], ids=str
-    )
+    @each_row("value", [{"extra": 1}, {"upserts": {}}, {"upserts": "x"}, {"memories": []}])
     def test_an_object_that_is_something_else_is_refused(self, value: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
             Patch.model_validate_json(json.dumps(value))
         with pytest.raises(ValidationError):
             Patch.model_validate(value)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             {"upserts": ["likes tea"]},
@@ -109,7 +108,6 @@ class TestTheShape:
             upsert(links=[7]),
             upsert(category="forever"),
         ],
-        ids=str,
     )
     def test_a_flawed_proposal_costs_itself_and_no_other(self, value: dict[str, Any]) -> None:
         sound = WHOLE["upserts"][0]
@@ -119,7 +117,7 @@ class TestTheShape:
         assert patch.upserts == [Upsert.model_validate(sound)]
         assert [fault.split(":")[0] for fault in flawed] == ["upserts 0", "upserts 2"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             {"id": 5},
@@ -130,7 +128,6 @@ class TestTheShape:
             7,
             [],
         ],
-        ids=str,
     )
     def test_so_does_a_flawed_deprecation(self, value: object) -> None:
         sound = WHOLE["deprecations"]
@@ -150,7 +147,7 @@ class TestTheShape:
     def test_flawed_traits_alone_are_no_reason_to_refuse_it(self) -> None:
         assert checked('{"upserts": [], "traits": ["be nice"]}', Patch) == Patch()
 
-    @pytest.mark.parametrize("name", ["tags", "links"])
+    @each_row("name", ["tags", "links"])
     def test_none_for_a_list_is_an_empty_one(self, name: str) -> None:
         assert getattr(Patch.model_validate(upsert(**{name: None})).upserts[0], name) == []
 
@@ -158,7 +155,7 @@ class TestTheShape:
         patch = Patch.model_validate({**upsert(author="stated", confidence=1), "notes": "done"})
         assert patch == Patch.model_validate(upsert())
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("said", "meant"),
         [
             ("Private", "private"),
@@ -175,9 +172,7 @@ class TestTheShape:
         with pytest.raises(ValidationError, match="frozen"):
             Patch().upserts = []  # type: ignore[misc]
 
-    @pytest.mark.parametrize(
-        "value", ["{}", '{"summary": 5}', '{"summary": "x", "note": 1}', '{"summary": null}']
-    )
+    @each_row("value", ["{}", '{"summary": 5}', '{"summary": "x", "note": 1}', '{"summary": null}'])
     def test_a_summary_is_one_text_and_nothing_else(self, value: str) -> None:
         assert Summary.model_validate_json('{"summary": "x"}').summary == "x"
         with pytest.raises(ValidationError):

@@ -31,6 +31,7 @@ from tests.core.builders import (
     shown,
     stated,
 )
+from tests.tables import each_row
 
 TEA, COFFEE = "User likes tea.", "User likes coffee."
 SAID = Source("discord", "7", "700")
@@ -203,7 +204,7 @@ class TestANo:
 
 
 class TestWhatThePersonSays:
-    @pytest.mark.parametrize("words", [TEA, "user likes  TEA."])
+    @each_row("words", [TEA, "user likes  TEA."])
     def test_remembering_the_same_settles_it(self, words: str) -> None:
         diary = Diary()
         propose(diary, TEA)
@@ -257,7 +258,7 @@ class TestTwoBranches:
         assert (waiting(chronicle.view()), chronicle.texts()) == ([TEA], ["lives in Oslo"])
         assert chronicle.view().pending[0].source == SAID
 
-    @pytest.mark.parametrize("yes", [True, False])
+    @each_row("yes", [True, False])
     def test_an_answer_there_counts_here(self, yes: bool) -> None:
         chronicle = self.both()
         chronicle.merge("coding")
@@ -266,7 +267,7 @@ class TestTwoBranches:
         assert chronicle.view().pending == ()
         assert (TEA in chronicle.texts()) == yes
 
-    @pytest.mark.parametrize("yes", [True, False])
+    @each_row("yes", [True, False])
     def test_what_was_answered_here_is_not_asked_again(self, yes: bool) -> None:
         chronicle = self.both()
         chronicle.change(lambda draft: draft.upsert("fact", TEA, asking()))
@@ -386,7 +387,7 @@ def _without_proposals(commit: Any) -> Any:
 
 
 class TestAMalformedProposal:
-    @pytest.mark.parametrize("noted", [{}, {"settled": 7}, {"settled": "never heard of"}, {"new": [1]}])
+    @each_row("noted", [{}, {"settled": 7}, {"settled": "never heard of"}, {"new": [1]}])
     def test_is_folded_all_the_same(self, noted: dict[str, Any]) -> None:
         diary = Diary()
         diary.remember(COFFEE)

@@ -3,7 +3,6 @@
 from itertools import product
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from discoclaw.core.policy import (
     should_respond,
 )
 from tests.core.builders import MODEST
+from tests.tables import each_row
 
 LAYERS = st.lists(
     st.fixed_dictionaries(
@@ -61,16 +61,14 @@ class TestLayersAreResolvedFieldByField:
     def test_layers_can_be_resolved_in_two_steps(self, upper: list[Any], lower: list[Any]) -> None:
         assert resolve(upper, resolve(lower)) == resolve([*upper, *lower])
 
-    @pytest.mark.parametrize("count", [-1, 0, 201, 10**9])
+    @each_row("count", [-1, 0, 201, 10**9])
     def test_no_layer_makes_the_window_larger_or_smaller_than_it_may_be(self, count: int) -> None:
         least, most = CONTEXT_HISTORY_BOUNDS
         assert least <= resolve([{"context_history": count}]).context_history <= most
 
 
 class TestWhetherAMessageIsAnswered:
-    @pytest.mark.parametrize(
-        ("mentions_us", "is_owner", "in_our_thread"), list(product([False, True], repeat=3))
-    )
+    @each_row(("mentions_us", "is_owner", "in_our_thread"), list(product([False, True], repeat=3)))
     def test_each_mode_in_every_situation(
         self, mentions_us: bool, is_owner: bool, in_our_thread: bool
     ) -> None:
@@ -89,7 +87,7 @@ class TestWhetherAMessageIsAnswered:
 
 
 class TestTheAllowlistFailsClosed:
-    @pytest.mark.parametrize("user", ["1", ""])
+    @each_row("user", ["1", ""])
     def test_an_empty_list_lets_nobody_in(self, user: str) -> None:
         nobody = Allowlist(channels=frozenset({"7"}))
         assert nobody.closed
@@ -125,7 +123,7 @@ class TestTheAllowlistFailsClosed:
 
 
 class TestASessionIsOneConversation:
-    @pytest.mark.parametrize(
+    @each_row(
         ("place", "key"),
         [
             (Place("dm", "5", None, "dm", private=True), "discord:dm:42"),

@@ -1,6 +1,5 @@
 """What requests cost: golden values, and what is taken for a model without a price."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,12 +7,13 @@ from discoclaw.core.model import Usage
 from discoclaw.core.prices import FREE, Price, Prices
 from discoclaw.core.usage import DOLLAR, dollars
 from discoclaw.usage.price_table import prices
+from tests.tables import each_row
 
 COUNTS = st.integers(0, 300_000)
 
 
 class TestOurTable:
-    @pytest.mark.parametrize(
+    @each_row(
         ("model", "usage", "cents"),
         [
             ("claude-sonnet-5-5", Usage(1_000_000, 100_000), 300),
@@ -74,7 +74,7 @@ class TestWhatIsPutAside:
 
 
 class TestAnAmount:
-    @pytest.mark.parametrize(
+    @each_row(
         ("nano", "text"),
         [(0, "$0.00"), (4_020_000_000, "$4.02"), (1_500_000, "$0.0015"), (1_234 * DOLLAR, "$1,234.00")],
     )

@@ -2,13 +2,12 @@
 
 from itertools import product
 
-import pytest
-
 from discoclaw.core.draft import Draft
 from discoclaw.core.item import KINDS, Facets, Kind, Sensitivity
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.view import EMPTY
 from tests.core.builders import NOW, inferred, item
+from tests.tables import each_row
 
 FOLLOW: tuple[Kind, ...] = ("preference", "tool", "workflow")
 STAY: tuple[Kind, ...] = ("fact", "person", "project", "constraint")
@@ -20,35 +19,33 @@ def judged(kind: Kind, text: str = "short answers", *, dm: bool = True, **given:
 
 
 class TestWhatWasLearnedInPublic:
-    @pytest.mark.parametrize("rule", ["strict", "balanced", "open"])
-    @pytest.mark.parametrize("kind", KINDS)
+    @each_row("rule", ["strict", "balanced", "open"])
+    @each_row("kind", KINDS)
     def test_is_normal_whatever_the_rule(self, kind: Kind, rule: str) -> None:
         assert judged(kind, "lives in Oslo and works at Acme", dm=False, rule=rule) == "normal"
 
-    @pytest.mark.parametrize(
-        ("rule", "level"), [("strict", "private"), ("balanced", "private"), ("open", "normal")]
-    )
-    @pytest.mark.parametrize("kind", KINDS)
+    @each_row(("rule", "level"), [("strict", "private"), ("balanced", "private"), ("open", "normal")])
+    @each_row("kind", KINDS)
     def test_is_private_if_it_is_personal_unless_only_marks_count(
         self, kind: Kind, rule: str, level: str
     ) -> None:
         assert judged(kind, "his doctor says so", dm=False, rule=rule) == level
 
-    @pytest.mark.parametrize("kind", KINDS)
+    @each_row("kind", KINDS)
     def test_is_normal_if_the_person_states_it(self, kind: Kind) -> None:
         assert judged(kind, "his doctor says so", dm=False, inferred=False) == "normal"
 
 
 class TestWhatWasLearnedInADm:
-    @pytest.mark.parametrize("kind", FOLLOW)
+    @each_row("kind", FOLLOW)
     def test_how_a_person_works_follows_them(self, kind: Kind) -> None:
         assert judged(kind) == "normal"
 
-    @pytest.mark.parametrize("kind", STAY)
+    @each_row("kind", STAY)
     def test_who_they_are_and_what_they_do_is_private(self, kind: Kind) -> None:
         assert judged(kind) == "private"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "prefers appointments with the doctor at noon",
@@ -71,14 +68,14 @@ class TestWhatWasLearnedInADm:
 
 
 class TestAMarkIsNeverLowered:
-    @pytest.mark.parametrize(("dm", "rule"), list(product([True, False], ["strict", "balanced", "open"])))
-    @pytest.mark.parametrize("marked", ["private", "confidential"])
+    @each_row(("dm", "rule"), list(product([True, False], ["strict", "balanced", "open"])))
+    @each_row("marked", ["private", "confidential"])
     def test_by_any_rule_anywhere(self, dm: bool, rule: str, marked: str) -> None:
         assert {judged(kind, dm=dm, rule=rule, marked=marked) for kind in KINDS} == {marked}
 
 
 class TestWhereAnItemMayBeShown:
-    @pytest.mark.parametrize(
+    @each_row(
         ("held", "in_dm", "elsewhere"),
         [("normal", True, True), ("private", True, False), ("confidential", False, False)],
     )
@@ -91,7 +88,7 @@ class TestWhereAnItemMayBeShown:
 
 
 class TestWhatIsShownBesideTheText:
-    @pytest.mark.parametrize(
+    @each_row(
         ("tags", "key"),
         [(["therapie"], None), (["depression", "psychiatrist"], None), ([], "chemotherapy:status")],
     )

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.attribution import contributors, contributors_by_item, without
@@ -25,6 +25,7 @@ from discoclaw.core.profile import (
 from discoclaw.core.text import utf16_length
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import EMPTY, View
+from tests.tables import each_row
 
 NOW = 1_770_136_175_000
 DAY = 86_400_000
@@ -52,7 +53,7 @@ class TestNames:
         assert len(ann.display_names) == MOST_NAMES
         assert (ann.display_names[0], ann.name) == (("Ann", 0), f"Ann {3 * MOST_NAMES - 1}")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "tidy"),
         [
             ("Ann", "Ann"),
@@ -99,7 +100,6 @@ class TestTheViewOfAPerson:
 
 class TestSlugs:
     @given(st.text(max_size=200))
-    @settings(max_examples=50)
     def test_every_text_has_a_short_one_whatever_its_case(self, text: str) -> None:
         assert 0 < len(slug(text)) <= 49
         assert slug(f" {text.lower()} ") == slug(text.lower())
@@ -134,7 +134,7 @@ class TestJson:
         assert "is_owner" not in liar.to_json()
         assert liar.published(is_owner=False)["is_owner"] is False
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             [],
@@ -152,7 +152,7 @@ class TestJson:
         with pytest.raises(ValueError):
             Profile.from_json(value)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [3, {"members": [["1"]]}, {"members": [[1, "Ann"]]}, {"purpose": 3}, {"decisions": [["x", "y"]]}],
     )
@@ -304,6 +304,6 @@ class TestWhoseWords:
         one = next(item.id for item in view.items.values() if item.text == "one")
         assert by_item[one] == {"2", "7"}
 
-    @pytest.mark.parametrize("named", [None, "1", 3, [1, None]])
+    @each_row("named", [None, "1", 3, [1, None]])
     def test_metadata_that_names_nobody_is_no_fault(self, named: object) -> None:
         assert contributors(learned(EMPTY, "theme", "x", 0, people=named)) == frozenset()

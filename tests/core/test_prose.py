@@ -11,13 +11,14 @@ from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.patch import Consolidation, Patch, Suggestion, Summary
 from discoclaw.core.prose import LONGEST
 from discoclaw.models.structured import checked
+from tests.tables import each_row
 
 TALK = "Ann and Bob plan a trip to Bern. Ann books the train; the hotel is still open."
 GIVEN = {"summary": TALK, "themes": ["travel"], "decisions": ["They go by train."]}
 
 
 class TestASummary:
-    @pytest.mark.parametrize(
+    @each_row(
         "answer",
         [
             TALK,
@@ -35,7 +36,7 @@ class TestASummary:
     def test_in_prose_is_one_without_what_surrounds_it(self, answer: str) -> None:
         assert checked(answer, Summary) == Summary(summary=TALK)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "answer",
         [
             "- Ann: books the train\n- Bob: looks for a hotel\n- open: when they travel",
@@ -47,22 +48,20 @@ class TestASummary:
     def test_may_have_any_form_and_language(self, answer: str) -> None:
         assert checked(answer, Summary).summary == answer.strip()
 
-    @pytest.mark.parametrize(
+    @each_row(
         "dress",
         ["```json\n{}\n```", "Here it is: {} Enjoy!", "{{not it}} {}", "<think>{{}}</think>{}", "{}{{}}"],
     )
     def test_in_json_is_found_whatever_stands_around_it(self, dress: str) -> None:
         assert checked(dress.format(json.dumps(GIVEN)), Summary) == Summary(**GIVEN)
 
-    @pytest.mark.parametrize(
-        "more", [{"themes": None}, {"decisions": "by train"}, {"language": "en"}, {"themes": [1]}]
-    )
+    @each_row("more", [{"themes": None}, {"decisions": "by train"}, {"language": "en"}, {"themes": [1]}])
     def test_in_json_of_another_shape_counts_but_changes_nothing_else(self, more: dict[str, object]) -> None:
         assert checked(json.dumps({**GIVEN, **more}), Summary) == Summary(summary=TALK)
 
 
 class TestNoSummary:
-    @pytest.mark.parametrize(
+    @each_row(
         "answer",
         [
             "",
@@ -108,8 +107,8 @@ class TestNoSummary:
 
 class TestEverythingElse:
     @pytest.mark.design(220)
-    @pytest.mark.parametrize("shape", [Patch, Consolidation, Suggestion])
-    @pytest.mark.parametrize("answer", [TALK, "They like {} most.", '{"upserts": ["{"upserts": []}"]}'])
+    @each_row("shape", [Patch, Consolidation, Suggestion])
+    @each_row("answer", [TALK, "They like {} most.", '{"upserts": ["{"upserts": []}"]}'])
     def test_stays_strict(self, shape: type[Patch], answer: str) -> None:
         with pytest.raises(ModelBadOutput):
             checked(answer, shape)

@@ -3,13 +3,13 @@
 No real secret is here: all are put together from parts when the tests run.
 """
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.lookalikes import _table, folded
 from discoclaw.core.redact import redact
 from tests.core.builders import MODEST
+from tests.tables import each_row
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 NSEC = "nsec1" + "vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"  # the example of NIP-19
@@ -51,7 +51,7 @@ def hint(nsec: str) -> str | None:
 
 
 class TestNostrSecretKeys:
-    @pytest.mark.parametrize("key", [NSEC, NSEC.upper(), NSEC.title()], ids=["lower", "upper", "mixed"])
+    @each_row("key", [NSEC, NSEC.upper(), NSEC.title()])
     def test_are_replaced_in_any_case_and_hint_at_their_owner(self, key: str) -> None:
         done = redact(f"my key is {key}, ok?", npub_of=hint)
         assert done.text == f"my key is [REDACTED nsec → {NPUB[:20]}...], ok?"
@@ -71,9 +71,7 @@ class TestNostrSecretKeys:
         assert done.text == "[REDACTED ncryptsec]"
         assert done.redacted
 
-    @pytest.mark.parametrize(
-        "text", [NPUB, "nsec1", "nsec1 is what a key begins with", NSEC[:-1], "nsecurity"]
-    )
+    @each_row("text", [NPUB, "nsec1", "nsec1 is what a key begins with", NSEC[:-1], "nsecurity"])
     def test_what_is_no_secret_key_stays(self, text: str) -> None:
         done = redact(text)
         assert done.text == text
@@ -86,13 +84,11 @@ class TestSixtyFourHexDigits:
         assert done.text == f"it is [FLAGGED: unknown 64-char hex {HEX[:16]}…]!"
         assert (done.redacted, done.flagged) == (False, True)
 
-    @pytest.mark.parametrize(
-        "text", [f"0x{HEX}", f"0X{HEX}", f"a={HEX}", f"({HEX})", f"_{HEX}_", HEX.upper()]
-    )
+    @each_row("text", [f"0x{HEX}", f"0X{HEX}", f"a={HEX}", f"({HEX})", f"_{HEX}_", HEX.upper()])
     def test_whatever_stands_around_them(self, text: str) -> None:
         assert redact(text).flagged
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "my key: {}",
@@ -114,7 +110,7 @@ class TestSixtyFourHexDigits:
         assert done.text == text.format("[REDACTED key]")
         assert (done.redacted, done.flagged) == (True, False)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "why did tx 0x{} fail?",
@@ -137,7 +133,7 @@ class TestSixtyFourHexDigits:
         done = redact(text.format(HEX))
         assert (done.text, done.redacted, done.flagged) == (text.format(HEX), False, False)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "her public key is {}",
@@ -168,31 +164,29 @@ class TestSixtyFourHexDigits:
     def test_of_our_own_secret_are_never_a_hash(self) -> None:
         assert redact(f"sha256 {HEX}", own_hex={HEX}).text == "sha256 [REDACTED key]"
 
-    @pytest.mark.parametrize("text", [HEX, HEX.upper()])
+    @each_row("text", [HEX, HEX.upper()])
     def test_a_known_public_key_is_left_as_it_is(self, text: str) -> None:
         done = redact(f"her key is {text}", known_hex={HEX})
         assert done.text == f"her key is {text}"
         assert (done.redacted, done.flagged) == (False, False)
 
-    @pytest.mark.parametrize("text", [HEX, HEX.upper(), f"0x{HEX}"])
+    @each_row("text", [HEX, HEX.upper(), f"0x{HEX}"])
     def test_not_one_digit_of_our_own_secret_is_shown(self, text: str) -> None:
         done = redact(text, own_hex={HEX}, known_hex={HEX})
         assert done.text.removeprefix("0x") == "[REDACTED key]"
         assert (done.redacted, done.flagged) == (True, False)
 
-    @pytest.mark.parametrize("text", [f"{HEX}{HEX}", f"z{HEX}", f"{HEX}z", f"key{HEX.upper()}0"])
+    @each_row("text", [f"{HEX}{HEX}", f"z{HEX}", f"{HEX}z", f"key{HEX.upper()}0"])
     def test_our_own_secret_is_hidden_though_it_is_glued_to_other_text(self, text: str) -> None:
         assert HEX[:20] not in redact(text, own_hex={HEX}).text.lower()
 
-    @pytest.mark.parametrize(
-        "text", [HEX[:40], HEX[:63], HEX * 2, "g" * 64, "123e4567-e89b-12d3-a456-426614174000"]
-    )
+    @each_row("text", [HEX[:40], HEX[:63], HEX * 2, "g" * 64, "123e4567-e89b-12d3-a456-426614174000"])
     def test_other_lengths_are_no_key(self, text: str) -> None:
         assert redact(text).text == text
 
 
 class TestKeysOfOthers:
-    @pytest.mark.parametrize(
+    @each_row(
         ("secret", "label"),
         [
             ("sk-ant-api03-" + "aB3_-" * 19, "Anthropic key"),
@@ -209,7 +203,6 @@ class TestKeysOfOthers:
             (PEM.format("OPENSSH ", ""), "private key"),
             (PEM.format("PGP ", " BLOCK"), "private key"),
         ],
-        ids=lambda value: value[:14].strip("-"),
     )
     def test_each_known_form_is_replaced_and_named(self, secret: str, label: str) -> None:
         done = redact(f"here: {secret} bye")
@@ -218,12 +211,6 @@ class TestKeysOfOthers:
 
     def test_a_private_key_without_an_end_is_replaced_to_the_end(self) -> None:
         assert redact("x " + PEM.format("", "")[:60]).text == "x [REDACTED private key]"
-
-    @pytest.mark.parametrize("beginning", ["sk-", "sk-proj-", "eyJ", "ｓｋ－"])
-    def test_a_file_of_nothing_but_beginnings_holds_up_nobody(self, beginning: str) -> None:
-        """It took time by the square of its length: minutes for this one, as long as a file may be."""
-        text = beginning * (200_000 // len(beginning))
-        assert redact(text).text == text
 
     def test_a_web_token_with_a_long_header_or_inside_a_word_is_replaced(self) -> None:
         rest = ".eyJzdWIiOiIxMjM0In0." + "x1Y2" * 11
@@ -267,8 +254,8 @@ def disguised(secret: str, number: int) -> str:
 class TestDisguises:
     """Characters that show nothing, or look like others, hide no key."""
 
-    @pytest.mark.parametrize("number", range(4))
-    @pytest.mark.parametrize(
+    @each_row("number", range(4))
+    @each_row(
         ("secret", "label"),
         [
             (NSEC, "nsec"),
@@ -288,19 +275,18 @@ class TestDisguises:
             ("MTIz" + "aB3" * 7 + ".Gabc_-." + "aB3" * 10, "Discord token"),
             (PEM.format("RSA ", ""), "private key"),
         ],
-        ids=lambda value: value[:14].strip("-") if isinstance(value, str) else str(value),
     )
     def test_each_known_form_is_replaced_as_a_whole(self, secret: str, label: str, number: int) -> None:
         done = redact(f"вот: {disguised(secret, number)} пока", npub_of=None)
         assert done.text == f"вот: [REDACTED {label}] пока"
         assert (done.redacted, done.flagged) == (True, False)
 
-    @pytest.mark.parametrize("number", range(3))
+    @each_row("number", range(3))
     def test_not_one_digit_of_our_own_secret_is_shown(self, number: int) -> None:
         assert redact(disguised(HEX, number), own_hex={HEX}).text == "[REDACTED key]"
         assert redact(disguised("s3cret+key/" * 3, number), own_hex={"s3cret+key/" * 3}).redacted
 
-    @pytest.mark.parametrize("number", range(3))
+    @each_row("number", range(3))
     def test_sixty_four_digits_are_flagged_unless_they_are_a_known_key(self, number: int) -> None:
         text = f"key {disguised(HEX, number)}"
         assert redact(text).text == f"key [FLAGGED: unknown 64-char hex {HEX[:16]}…]"
@@ -327,7 +313,7 @@ class TestDisguises:
         done = redact(text)
         assert (done.text, done.redacted, done.flagged) == (text, False, False)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "Высокопревосходительство, посмотрите на https://example.com/очень/длинный/путь?запрос=1",
@@ -371,7 +357,7 @@ class TestRedaction:
         done = redact(text)
         assert (done.text, done.redacted, done.flagged) == (text, False, False)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "I take the task-force to Oslo; ask-me-anything-about-it-whenever-you-have-the-time",
@@ -388,9 +374,10 @@ class TestRedaction:
 
 
 class TestHostileText:
-    @pytest.mark.parametrize(
-        "beginning", ["sk-", "eyJ", "sk_live_", "ghp_", "-----BEGIN ", "https://", "nsec1"]
+    @each_row(
+        "beginning",
+        ["sk-", "sk-proj-", "eyJ", "ｓｋ－", "sk_live_", "ghp_", "-----BEGIN ", "https://", "nsec1"],
     )
     def test_of_beginnings_alone_takes_no_time_that_grows_with_its_square(self, beginning: str) -> None:
-        text = beginning * 100_000  # with that, it would take half an hour
+        text = beginning * 30_000  # with that, it would take minutes
         assert redact(text).text == text

@@ -2,7 +2,6 @@
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import Item, Source
 from discoclaw.core.replaced import alike, ends, newest_first
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 
 def gist(one: Item) -> Gist:
@@ -26,7 +26,7 @@ def ended(*items: Item) -> dict[str, int]:
 
 
 class TestWhatEnded:
-    @pytest.mark.parametrize(
+    @each_row(
         ("before", "after"),
         [
             ("User lives in Linz.", "User lives in Graz."),
@@ -50,7 +50,7 @@ class TestWhatEnded:
         older, newer = series(before, after)
         assert ended(newer, older) == {older.id: newer.updated_at}
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("before", "after"),
         [
             ("User has a cat called Tom.", "User has a cat called Miso."),

@@ -24,6 +24,7 @@ from tests.core.builders import (
     question,
     stated,
 )
+from tests.tables import each_row
 
 
 def settled(diary: Diary, how: Resolution, **origin: Any) -> Commit:
@@ -509,7 +510,7 @@ class TestWhatWasErasedIsNotLearnedAgain:
     def draft(self, view: View = EMPTY) -> Draft:
         return Draft(view, now_ms=NOW + 2 * DAY, erased_at=self.ERASED_AT)
 
-    @pytest.mark.parametrize("given_id", [None, "durable-00000000"])
+    @each_row("given_id", [None, "durable-00000000"])
     def test_words_from_before_are_ignored(self, given_id: str | None) -> None:
         for said_at in (0, NOW, self.ERASED_AT):
             draft = self.draft()

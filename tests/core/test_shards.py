@@ -5,9 +5,10 @@ import pytest
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.shards import AUTO, Shards, every, shard_of, wanted
 from discoclaw.settings import load
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "ids", "count"),
     [
         ("0-3/8", (0, 1, 2, 3), 8),
@@ -32,7 +33,7 @@ def test_auto_leaves_the_number_to_discord() -> None:
     assert wanted("Auto") == AUTO
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("0-3", "use auto, 0-3/8"),
@@ -59,12 +60,12 @@ def test_what_is_wrong_is_said_in_one_line(text: str, why: str) -> None:
     assert why in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["0-3/8", "7/8", "0-1,4,6-7/8", "0/1"])
+@each_row("text", ["0-3/8", "7/8", "0-1,4,6-7/8", "0/1"])
 def test_shards_are_shown_as_they_are_written(text: str) -> None:
     assert str(wanted(text)) == text
 
 
-@pytest.mark.parametrize(("parts", "count"), [(1, 1), (3, 8), (4, 16), (7, 100), (8, 8)])
+@each_row(("parts", "count"), [(1, 1), (3, 8), (4, 16), (7, 100), (8, 8)])
 def test_the_parts_are_all_shards_and_each_once(parts: int, count: int) -> None:
     found = [wanted(f"{number}:{parts}/{count}") for number in range(parts)]
     assert [one for shards in found if isinstance(shards, Shards) for one in shards.ids] == list(range(count))

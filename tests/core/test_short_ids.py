@@ -1,11 +1,11 @@
 """Short names: they stand for what was shown, and for nothing else."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.short_ids import ShortIds
 from tests.core.builders import ANY_TEXT, FEW
+from tests.tables import each_row
 
 IDS = st.lists(ANY_TEXT, max_size=12)
 
@@ -16,11 +16,11 @@ class TestShortIds:
         assert [short.of(one) for one in ("b", "a", "c")] == ["i2", "i1", "i3"]
         assert short.knows("c") and not short.knows("i1")
 
-    @pytest.mark.parametrize("written", ["m2", "M2", " m2\n", "[m2]", "(m2)", "([M2])"])
+    @each_row("written", ["m2", "M2", " m2\n", "[m2]", "(m2)", "([M2])"])
     def test_may_be_written_in_the_ways_of_models(self, written: str) -> None:
         assert ShortIds("m", ["a", "b"]).meant(written) == "b"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "written",
         ["", "m", "2", "m0", "m3", "m02", "m-2", "m2.0", "i2", "m2x", "m1, m2", "b", "м2", "m٢", "»m2"],
     )

@@ -19,19 +19,18 @@ from discoclaw.core.text import (
 )
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso, valid_ms
 from tests.core.builders import ANY_TEXT, MODEST
+from tests.tables import each_row
 
 LAST_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 
 
 class TestWhiteSpaceIsThatOfJavaScript:
-    @pytest.mark.parametrize(
-        "space", list("\t\n\v\f\r \u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")
-    )
+    @each_row("space", list("\t\n\v\f\r \u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"))
     def test_a_white_space_of_javascript_is_folded_and_trimmed(self, space: str) -> None:
         assert collapse(f"{space}{space}a{space} b{space}") == "a b"
         assert normalise(f"{space}A{space}{space}b{space}") == "a b"
 
-    @pytest.mark.parametrize("other", ["\x85", "\x1c", "\x1f", "\u200b", "\u180e"])
+    @each_row("other", ["\x85", "\x1c", "\x1f", "\u200b", "\u180e"])
     def test_what_only_python_calls_white_space_is_a_character_like_others(self, other: str) -> None:
         assert normalise(f"a{other}b{other}") == f"a{other}b{other}"
 
@@ -110,14 +109,14 @@ class TestSessionKeysBecomeFileNames:
     def test_a_name_never_leaves_its_folder(self, key: str) -> None:
         assert re.fullmatch(r"[A-Za-z0-9:_-]*", safe_key(key))
 
-    @pytest.mark.parametrize("key", ["../../etc/passwd", "..", ".hidden", "a/../b", "C:\\x", "a\0b", "~"])
+    @each_row("key", ["../../etc/passwd", "..", ".hidden", "a/../b", "C:\\x", "a\0b", "~"])
     def test_a_hostile_key_is_harmless(self, key: str) -> None:
         name = safe_key(key)
         assert not set(name) & set("./\\~\0")
 
 
 class TestASpeakersNameCanForgeNothing:
-    @pytest.mark.parametrize(
+    @each_row(
         ("name", "shown"),
         [
             ("Ann", "Ann"),
@@ -135,13 +134,13 @@ class TestASpeakersNameCanForgeNothing:
     def test_a_name_is_shown_without_brackets_on_one_line(self, name: str, shown: str) -> None:
         assert speaker(name) == shown
 
-    @pytest.mark.parametrize(
+    @each_row(
         "name", ["Ann （owner）", "Ann ⁽owner⁾", "Ann ❨owner❩", "Ann⟮owner⟯", "Ann]: x［Bob", "Ann﹙owner﹚"]
     )
     def test_look_alikes_of_brackets_are_brackets(self, name: str) -> None:
         assert not [char for char in speaker(name) if unicodedata.category(char) in ("Ps", "Pe")]
 
-    @pytest.mark.parametrize("name", ["\u3164", "\u2800\u2800", "\uffa0", "\u115f\u1160"])
+    @each_row("name", ["\u3164", "\u2800\u2800", "\uffa0", "\u115f\u1160"])
     def test_a_name_of_blanks_is_no_name(self, name: str) -> None:
         assert speaker(name) == "someone"
 
@@ -174,7 +173,7 @@ class TestTimes:
     def test_a_known_time_is_written_as_documented(self) -> None:
         assert iso_ms(1_770_136_175_000) == "2026-02-03T16:29:35.000Z"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "2026-02-03T16:29:35",
@@ -186,16 +185,16 @@ class TestTimes:
     def test_other_forms_of_iso_8601_are_understood_and_a_missing_zone_is_utc(self, text: str) -> None:
         assert ms_of_iso(text) == 1_770_136_175_000
 
-    @pytest.mark.parametrize("text", ["", "now", "2026-13-01", "2026-02-03T16:29:35.000X", "١٢"])
+    @each_row("text", ["", "now", "2026-13-01", "2026-02-03T16:29:35.000X", "١٢"])
     def test_what_is_no_time_is_refused(self, text: str) -> None:
         with pytest.raises(ValueError, match=r"isoformat|month"):
             ms_of_iso(text)
 
-    @pytest.mark.parametrize("value", [0, 1, LAST_MS])
+    @each_row("value", [0, 1, LAST_MS])
     def test_a_number_from_outside_that_is_a_time(self, value: int) -> None:
         assert valid_ms(value)
         iso_ms(value)
 
-    @pytest.mark.parametrize("value", [-1, LAST_MS + 1, True, 1.5, "1", None, 10**30])
+    @each_row("value", [-1, LAST_MS + 1, True, 1.5, "1", None, 10**30])
     def test_a_value_from_outside_that_is_no_time(self, value: object) -> None:
         assert not valid_ms(value)

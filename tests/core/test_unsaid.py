@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
-
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from discoclaw.core.times import snowflake_at
 from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import EMPTY, View
+from tests.tables import each_row
 
 NOW = 1_700_000_000_000
 
@@ -89,7 +88,7 @@ def edited(now: str, before: str | None, at: int = NOW + 1000) -> Unsaid:
 
 
 class TestAnEdit:
-    @pytest.mark.parametrize(
+    @each_row(
         ("before", "now", "stays"),
         [
             ("I drink black coffee", "I drink black tea", False),

@@ -6,7 +6,6 @@ from itertools import accumulate
 from typing import get_args
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from discoclaw.core.usage_report import (
     this_month,
 )
 from tests.core.calls import NOW, call, calls
+from tests.tables import each_row
 
 BERLIN, APIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Apia")
 CALLS = calls()
@@ -98,7 +98,7 @@ def test_a_call_that_was_allowed_and_not_made_is_no_call() -> None:
     assert Report.of([unused]) == Report()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nano", "text"),
     [
         (0, "free"),
@@ -123,7 +123,7 @@ def test_money_is_rounded_by_less_than_a_twentieth_or_half_a_cent(nano: int) -> 
     assert abs(shown - nano) <= max(nano / 20, 5) and abs(shown - nano) <= 5_000_001
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "text"),
     [
         (0, "0"),

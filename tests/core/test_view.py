@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
-from discoclaw.core.event import Commit, Event, decode_line, encode_line
+from discoclaw.core.event import Commit, Event
 from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.item import KINDS, item_id
 from discoclaw.core.times import iso_ms, ms_of_iso
@@ -91,13 +91,6 @@ class TestAFoldIsTheSameHoweverItIsCut:
         live(history, diary)
         same(fold(diary.commits), diary.view)
         same(fold(diary.commits[cut:], fold(diary.commits[:cut])), diary.view)
-
-    @FEW
-    @given(HISTORIES)
-    def test_from_the_lines_of_the_ledger(self, history: list[Any]) -> None:
-        diary = Diary()
-        live(history, diary)
-        same(fold(decode_line(encode_line(commit)) for commit in diary.commits), diary.view)
 
     @FEW
     @given(HISTORIES)

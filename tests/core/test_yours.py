@@ -1,10 +1,10 @@
 """A memory is read by its person as "You …", and with a name by others and where that is not certain."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.yours import named, read_by, yours
+from tests.tables import each_row
 
 SAID_TO_YOU = {
     "User works as a nurse.": "You work as a nurse.",
@@ -56,25 +56,25 @@ AS_IT_IS = (
 )
 
 
-@pytest.mark.parametrize(("text", "read"), SAID_TO_YOU.items())
+@each_row(("text", "read"), SAID_TO_YOU.items())
 def test_what_is_certain_is_said_to_its_person(text: str, read: str) -> None:
     assert yours(text) == read
 
 
-@pytest.mark.parametrize(("text", "read"), WITH_A_NAME.items())
+@each_row(("text", "read"), WITH_A_NAME.items())
 def test_what_is_not_certain_or_not_english_says_the_name(text: str, read: str) -> None:
     with read_by("Ann"):
         assert yours(text) == read
     assert yours(text) == text
 
 
-@pytest.mark.parametrize("text", AS_IT_IS)
+@each_row("text", AS_IT_IS)
 def test_names_quotations_and_code_stay_as_they_are(text: str) -> None:
     with read_by("Ann"):
         assert yours(text) == named(text, "Ann") == text
 
 
-@pytest.mark.parametrize("text", SAID_TO_YOU)
+@each_row("text", SAID_TO_YOU)
 def test_for_others_only_the_person_gets_a_name(text: str) -> None:
     told = named(text, "Zoe")
     assert "You" not in told.split() and "Zoe" in told

@@ -5,10 +5,11 @@ import pytest
 from discoclaw.core.errors import EmbeddingError
 from discoclaw.embed import local
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
+from tests.tables import each_row
 
 
 class TestOpening:
-    @pytest.mark.parametrize(
+    @each_row(
         "config",
         [
             EmbeddingConfig(),
@@ -40,7 +41,7 @@ class TestOpening:
         assert embedder is not None
         assert (embedder.name, embedder.stays_here) == ("openai/tiny", True)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("config", "says"),
         [
             (

@@ -19,6 +19,7 @@ from discoclaw.session.meaning import Meaning, without_names
 from tests.contract.meanwhile import until
 from tests.memory.kit import ANN, Clock, remember
 from tests.servers.embeddings_api import EmbeddingsServer, failure, stall
+from tests.tables import each_row
 
 TEXTS = ("User has a cat.", "User drinks tea.", "User plays go.")
 
@@ -90,7 +91,7 @@ class TestFaults:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "names", "left"),
         [
             ("What is Ann's cat called?", ["Ann"], "What is cat called?"),

@@ -2,11 +2,11 @@
 
 from importlib import resources
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.embed.wordpiece import tokens, vocabulary
+from tests.tables import each_row
 
 VOCABULARY = vocabulary((resources.files("discoclaw.embed") / "minilm" / "vocab.txt").read_text("utf-8"))
 
@@ -30,7 +30,7 @@ GOLDEN = {
 
 
 class TestTokens:
-    @pytest.mark.parametrize("text", GOLDEN, ids=ascii)
+    @each_row("text", GOLDEN)
     def test_are_those_of_the_reference(self, text: str) -> None:
         assert tokens(text, VOCABULARY, most=128) == [101, *GOLDEN[text], 102]
 

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from anthropic._utils._json import openapi_dumps
 
 from discoclaw.core.attached import Encoded
@@ -12,6 +11,7 @@ from discoclaw.models.body import body_of
 from tests.attaching import content, encoded, noise
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
+from tests.tables import each_row
 
 LARGE = 300_000
 PHOTO = Encoded("photo.png", "image/png", encoded(noise(300, 300)), tokens=120, label="Picture 1")
@@ -24,7 +24,7 @@ def request_with(*data: str) -> dict[str, object]:
 
 
 class TestTheBody:
-    @pytest.mark.parametrize("data", [["A" * LARGE], ["A" * LARGE, "B" * (3 * LARGE)], ["x", "x"]])
+    @each_row("data", [["A" * LARGE], ["A" * LARGE, "B" * (3 * LARGE)], ["x", "x"]])
     async def test_is_what_the_sdk_would_write(self, data: list[str]) -> None:
         request = request_with(*data)
         body = body_of(request)

@@ -20,6 +20,7 @@ from tests.models.test_odd_streams import NONSENSE, outcome, places
 from tests.models.test_provider import CLOCK, answer_to, asking
 from tests.servers import chat_api as api
 from tests.servers.chat_api import ChatServer
+from tests.tables import each_row
 
 SAID = {"content": "Cats sleep."}
 
@@ -109,10 +110,9 @@ class TestCalls:
 
 @one_dialect
 class TestEnds:
-    @pytest.mark.parametrize(
+    @each_row(
         "how",
         [{"finish": "stop", "done": False}, {"finish": None}, {"finish": ""}, {"finish": "load"}],
-        ids=str,
     )
     async def test_that_are_odd_end_the_answer(
         self, server: ChatServer, model: ServedModel, how: dict[str, Any]
@@ -131,7 +131,7 @@ class TestEnds:
         with pytest.raises(ModelUnreachable):
             await answer_to(model)
 
-    @pytest.mark.parametrize("finish", ["content_filter", "content_filter: PROHIBITED_CONTENT", "SAFETY"])
+    @each_row("finish", ["content_filter", "content_filter: PROHIBITED_CONTENT", "SAFETY"])
     async def test_by_a_filter_are_refusals(
         self, server: ChatServer, model: ServedModel, finish: str
     ) -> None:
@@ -147,7 +147,7 @@ class TestEnds:
             await answer_to(model)
         assert len(str(refused.value)) < 1_100
 
-    @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+    @each_row("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
     async def test_at_a_limit_say_so(self, server: ChatServer, model: ServedModel, finish: str) -> None:
         server.script(api.chunks(SAID, finish=finish))
         assert (await answer_to(model))[1].stop == "length"
@@ -173,7 +173,7 @@ class TestTexts:
         )
         assert (await answer_to(model))[1].turn.text == "They sleep."
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("counted", "usage"),
         [
             (
@@ -296,8 +296,6 @@ def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(
             assert all(call.name for call in last.turn.calls)
 
 
-@pytest.mark.parametrize(
-    "events", [[{"choices": [{"delta": {"content": 7}}]}], [{"choices": 7}], [{"choices": [7]}]]
-)
+@each_row("events", [[{"choices": [{"delta": {"content": 7}}]}], [{"choices": 7}], [{"choices": [7]}]])
 def test_a_stream_of_nonsense_is_bad_output(events: list[Any]) -> None:
     assert [type(last) for last in asyncio.run(outcomes(events))] == [ModelBadOutput]

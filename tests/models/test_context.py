@@ -12,6 +12,7 @@ from discoclaw.core.model_names import VENDOR
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.context import Contexts
 from discoclaw.models.providers import PROVIDERS, open_models
+from tests.tables import each_row
 
 
 @asynccontextmanager
@@ -53,7 +54,7 @@ SHOWN = {"parameters": "stop x", "model_info": {"qwen3.context_length": 40_960}}
 LOADED = {"models": [{"name": "other", "context_length": 1}, {"name": "qwen3:8b", "context_length": 4096}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "pages", "reads"),
     [
         ("qwen3:8b", {**OLLAMA, "/api/show": SHOWN}, 40_960),

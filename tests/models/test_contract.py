@@ -26,15 +26,15 @@ from discoclaw.core.model import (
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.reading import BROKE_OFF
 from tests.attaching import encoded, noise
-from tests.models.conftest import KEY, Adapter, AnyServer, Provider, every_adapter
+from tests.models.conftest import KEY, Adapter, AnyServer, Provider, each_api, every_adapter
 from tests.models.test_provider import CLOCK, answer_to, asking
-
-pytestmark = every_adapter
+from tests.tables import each_row
 
 PHOTO = Encoded("photo.png", "image/png", encoded(noise(300, 300)), tokens=120, label="Picture 1")
 CALL = '<tool_call>{"name": "clock", "arguments": {"zone": "Bern"}}</tool_call>'
 
 
+@every_adapter
 class TestStreaming:
     async def test_an_answer_arrives_in_pieces_and_ends_with_the_whole(
         self, server: AnyServer, model: ServedModel, api: Any
@@ -68,6 +68,7 @@ class TestStreaming:
         assert len(server.connections) == 1
 
 
+@each_api
 class TestTimeLimits:
     async def test_a_server_that_never_answers_is_given_up(
         self, server: AnyServer, provider: Provider, api: Any
@@ -95,6 +96,7 @@ class TestTimeLimits:
             await anext(events)
 
 
+@each_api
 class TestEndingEarly:
     async def opened(self, server: AnyServer, model: ServedModel, api: Any) -> AsyncGenerator[object, None]:
         server.script(api.text("one", "two", hold=asyncio.Event()))
@@ -139,6 +141,7 @@ class TestEndingEarly:
             await answer_to(model)
 
 
+@each_api
 class TestRequests:
     async def test_blank_texts_are_never_sent_and_neighbours_of_one_role_are_one(
         self, server: AnyServer, model: ServedModel
@@ -182,6 +185,7 @@ class TestRequests:
         assert first.replace("Hi", "And now?") == second
 
 
+@every_adapter
 class TestTools:
     async def test_what_the_model_called_goes_back_with_the_results_in_order(
         self, server: AnyServer, model: ServedModel, api: Any
@@ -260,6 +264,7 @@ class TestTools:
         assert ("result", call.id, "12:00") in server.requests[1].talk
 
 
+@every_adapter
 class TestAnswers:
     async def test_a_thought_in_tags_is_not_said(
         self, server: AnyServer, model: ServedModel, api: Any
@@ -310,7 +315,10 @@ class TestAnswers:
         with pytest.raises(ModelRefused, match=r"That could do harm\."):
             await answer_to(model)
 
-    @pytest.mark.parametrize("how", ["cut", "ended"])
+
+@each_api
+class TestBrokenAnswers:
+    @each_row("how", ["cut", "ended"])
     async def test_one_that_breaks_off_is_no_short_answer(
         self, server: AnyServer, model: ServedModel, api: Any, how: str
     ) -> None:
@@ -319,7 +327,7 @@ class TestAnswers:
             await answer_to(model)
         assert caught.value.user_message == BROKE_OFF
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("body", "kind"),
         [
             (b"data: {not json\n\n", "text/event-stream"),
@@ -337,7 +345,7 @@ class TestAnswers:
         with pytest.raises(ModelBadOutput):
             await answer_to(model)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("status", "kind"), [(200, "text/event-stream"), (200, "application/json"), (400, "application/json")]
     )
     async def test_what_never_ends_is_not_held_in_ram(
@@ -360,6 +368,7 @@ class TestAnswers:
             await answer_to(model)
 
 
+@each_api
 class TestKeys:
     @pytest.fixture
     def environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,14 +381,14 @@ class TestKeys:
             monkeypatch.setenv(f"OPENAI_{name}", "sk-other")
 
     @pytest.mark.usefixtures("environment")
-    @pytest.mark.parametrize("key", [KEY, None])
+    @each_row("key", [KEY, None])
     async def test_the_key_that_was_given_is_sent_whatever_the_environment_says(
         self, server: AnyServer, adapter: Adapter, key: str | None
     ) -> None:
         provider = adapter.open(api_key=key, base_url=server.base_url)
         await answer_to(provider.model("haiku"))
         await provider.close()
-        headers = server.requests[0].headers
+        headers = server.requests[-1].headers
         assert headers["authorization"] == f"Bearer {key or 'no-key'}"
         assert not any("sk-other" in value or "sk-third" in value for value in headers.values())
 

@@ -5,7 +5,6 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
+from tests.tables import each_row
 
 Event = dict[str, Any]
 REQUEST = ModelRequest((), (UserTurn("Hello"),), (ToolSpec("clock", "Tells the time.", {"type": "object"}),))
@@ -168,17 +168,17 @@ def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(sent: 
             assert all(call.name for call in last.turn.calls)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "events",
     [
-        pytest.param([STOP], id="an end without a beginning"),
-        pytest.param([STREAM[6], STREAM[7], STOP], id="a text without a beginning"),
-        pytest.param([START, STREAM[7], STOP], id="a piece of no block"),
-        pytest.param([START, begun(0, type="text", text=None), delta(0, "text_delta", text="x")], id="null"),
-        pytest.param([START, begun(0, type="text", text=""), delta(0, "text_delta", text=7)], id="number"),
-        pytest.param([{**START, "message": {**START["message"], "content": None}}, STOP], id="no content"),
-        pytest.param([{**START, "message": {**START["message"], "content": ["x"]}}, STOP], id="no blocks"),
-        pytest.param([START, begun(0, type="text", text=""), delta(10**30, "text_delta", text="")], id="big"),
+        [STOP],
+        [STREAM[6], STREAM[7], STOP],
+        [START, STREAM[7], STOP],
+        [START, begun(0, type="text", text=None), delta(0, "text_delta", text="x")],
+        [START, begun(0, type="text", text=""), delta(0, "text_delta", text=7)],
+        [{**START, "message": {**START["message"], "content": None}}, STOP],
+        [{**START, "message": {**START["message"], "content": ["x"]}}, STOP],
+        [START, begun(0, type="text", text=""), delta(10**30, "text_delta", text="")],
     ],
 )
 def test_a_stream_that_lacks_parts_and_says_no_reason_to_end_is_bad_output(events: list[Event]) -> None:

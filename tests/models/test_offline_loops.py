@@ -10,6 +10,7 @@ from discoclaw.core import titles
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.own_words import is_quoted, own_words
 from discoclaw.models.offline.model import OfflineModel
+from tests.tables import each_row
 
 
 class Upsert(BaseModel):
@@ -61,7 +62,7 @@ async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extractio
 
 
 class TestExtraction:
-    @pytest.mark.parametrize(
+    @each_row(
         ("message", "kind", "text"),
         [
             ("I prefer tabs over spaces.", "preference", "User prefers tabs over spaces."),
@@ -98,7 +99,7 @@ class TestExtraction:
         ]
         assert found.upserts[0].tags == ["bern", "home", "live", "city"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "message",
         [
             "Do I prefer tabs?",
@@ -120,7 +121,7 @@ class TestExtraction:
         existing = ("i1 [preference] User prefers tabs over spaces",)
         assert (await extracted("I prefer tabs over spaces.", existing=existing)).upserts == []
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("old", "message", "new"),
         [
             (
@@ -154,7 +155,7 @@ class TestExtraction:
         found = await extracted("I live in Bern", "I use vim", "I live in Basel", "I no longer use vim")
         assert [item.text for item in found.upserts] == ["User lives in Basel."]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "message",
         [
             "I no longer use vim",

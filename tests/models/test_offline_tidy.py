@@ -1,10 +1,9 @@
 """The offline model tidies: what it takes for the same, the opposite and over, and what it suggests."""
 
-import pytest
-
 from discoclaw.core import titles
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Suggestion
 from discoclaw.models.offline.model import OfflineModel
+from tests.tables import each_row
 
 INFERRED, STATED = "inferred", "stated"
 
@@ -35,7 +34,7 @@ class TestTidying:
             Duplicate(keep=named(2)[0], drop=named(1, 3))
         ]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("one", "other"),
         [
             ("User writes C.", "User writes C++."),
@@ -47,7 +46,7 @@ class TestTidying:
     async def test_what_only_looks_alike_is_not(self, one: str, other: str) -> None:
         assert await tidied(one, other) == Consolidation()
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("newer", "older"),
         [
             ("User hates tea.", "User likes tea."),
@@ -76,9 +75,7 @@ class TestTidying:
             (named(1)[0], "it was until 2026-02-01")
         ]
 
-    @pytest.mark.parametrize(
-        "prompt", ["", "words", f"{titles.TO_TIDY}\nnone", f"{titles.TO_TIDY}\n- x [fact] y"]
-    )
+    @each_row("prompt", ["", "words", f"{titles.TO_TIDY}\nnone", f"{titles.TO_TIDY}\n- x [fact] y"])
     async def test_of_nothing_there_is_nothing_to_say(self, prompt: str) -> None:
         answer = await OfflineModel().structured(
             purpose="tidying", system="", prompt=prompt, shape=Consolidation

@@ -21,6 +21,7 @@ from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvide
 from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
+from tests.tables import each_row
 
 CLOCK = ToolSpec("clock", "Tells the time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
 
@@ -147,18 +148,6 @@ class TestTools:
 
 
 class TestThoughts:
-    async def test_go_back_to_the_model_that_had_them_and_to_no_other(
-        self, server: MessagesServer, provider: AnthropicProvider
-    ) -> None:
-        server.script(api.tool_use(("t", "clock", {}), said="I look.", thought="The time?"))
-        _, last = await answer_to(provider.model("opus"))
-        turns = (UserTurn("hi"), last.turn, ToolTurn((ToolResult("t", "noon"),)))
-        for name in ("opus", "haiku"):
-            await answer_to(provider.model(name), ModelRequest((), turns, (CLOCK,)))
-        theirs, others = (one.body["messages"][1]["content"] for one in server.requests[1:])
-        assert [block["type"] for block in theirs] == ["thinking", "text", "tool_use"]
-        assert others == theirs[1:]
-
     async def test_of_a_paused_turn_go_back_to_that_model_alone(
         self, server: MessagesServer, provider: AnthropicProvider
     ) -> None:
@@ -176,15 +165,15 @@ class TestThoughts:
 
 
 class TestRoomForThinking:
-    @pytest.mark.parametrize(
+    @each_row(
         "name", [*ALIASES, *MODELS, "claude-haiku-4-5-20251001", "claude-tomorrow-7", "at another address"]
     )
     async def test_and_an_effort_are_for_models_of_anthropics_own_address_that_know_them(
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch, name: str
     ) -> None:
         ours = name != "at another address"
-        if ours:
-            monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        server.requests.clear()
+        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url if ours else "http://127.0.0.1:9")
         where = {} if ours else {"base_url": server.base_url}
         provider = AnthropicProvider(api_key="sk-ant-of-this-test", connect_timeout_s=1, **where)
         model = provider.model(name if ours else "haiku")

@@ -15,6 +15,7 @@ from discoclaw.models.providers import PROVIDERS, SERVERS, open_models
 from discoclaw.settings import ModelProvider
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
+from tests.tables import each_row
 
 
 def test_the_settings_offer_every_provider() -> None:
@@ -67,7 +68,7 @@ class TestOpening:
         assert not isinstance(redacting.facts, AnthropicModel)
         await redacting.close()
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("config", "says"),
         [
             (
@@ -85,7 +86,7 @@ class TestOpening:
 
 
 class TestWhatPeopleRead:
-    @pytest.mark.parametrize(
+    @each_row(
         ("status", "kind", "names"),
         [
             (401, ModelKeyRejected, ["ANTHROPIC_API_KEY"]),

@@ -25,9 +25,10 @@ from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvide
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.refused import FORGOTTEN_S, Refused
 from tests.attaching import encoded, pdf, picture
-from tests.models.conftest import AnyServer, Provider, every_adapter, one_dialect
+from tests.models.conftest import AnyServer, Provider, each_api, one_dialect
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer, Received
+from tests.tables import each_row
 
 PICTURE = Encoded("cat.png", "image/png", encoded(picture()), tokens=2, label="Picture 1")
 OLDER = Encoded("dog.png", "image/png", encoded(picture()), tokens=2, label="Picture 2", older=True)
@@ -63,7 +64,7 @@ def refusing(
     return answer
 
 
-@every_adapter
+@each_api
 class TestAModelWithoutEyes:
     @pytest.mark.parametrize("status", [400, 415, 422])
     async def test_is_asked_again_without_the_picture_once(
@@ -180,7 +181,7 @@ class TestAnErrorThatNamesAField:
         await model.close()
 
 
-@every_adapter
+@each_api
 class TestARequestThatIsTooLarge:
     async def test_goes_without_older_files_first(
         self, server: AnyServer, quick: ServedModel, api: Any
@@ -203,16 +204,15 @@ class TestARequestThatIsTooLarge:
             await finished(quick, PICTURE)
 
 
-@every_adapter
+@each_api
 class TestWhatIsNoRefusalOfAPicture:
-    @pytest.mark.parametrize(
-        ("status", "error"), [(401, ModelError), (429, ModelError), (529, ModelError), (503, ModelError)]
-    )
+    @each_row("status", [401, 429, 529, 503])
     async def test_is_not_asked_again(
-        self, server: AnyServer, quick: ServedModel, api: Any, status: int, error: type[ModelError]
+        self, server: AnyServer, quick: ServedModel, api: Any, status: int
     ) -> None:
+        server.requests.clear()
         server.script(api.failure(status))
-        with pytest.raises(error):
+        with pytest.raises(ModelError):
             await finished(quick, PICTURE)
         assert len(server.requests) == 1
 

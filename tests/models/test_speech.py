@@ -1,10 +1,10 @@
 """What a model says with a text: without thoughts, without marks of its prompt, without the calls in it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.models.speech import LONGEST, Hearing, Speech, Written, spoken
+from tests.tables import each_row
 
 CALL = Written("f", {"q": 1})
 HARMONY = (
@@ -42,7 +42,7 @@ def heard(*pieces: str, thinking: bool = False) -> Speech:
     return Speech(said, tuple(hearing.calls))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("<think>Hm.</think>\n\nHello.", "Hello."),
@@ -65,7 +65,7 @@ def test_thoughts_and_marks_are_not_speech(text: str, said: str) -> None:
     assert read(text) == Speech(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Models put thoughts between `<think>` and `</think>`.",
@@ -83,7 +83,7 @@ def test_what_an_answer_is_about_stays(text: str) -> None:
     assert read(text) == Speech(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '<tool_call>\n{"name": "f", "arguments": {"q": 1}}\n</tool_call>',
@@ -115,7 +115,7 @@ def test_several_calls_and_what_is_said_around_them() -> None:
     assert read(tagged).calls == (CALL, Written("h", {"p": "x"}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("<tool_call>I would search.</tool_call>", ""),

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelOverloaded, ModelTimeout
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.finishing import MAX_TOKENS
-from tests.models.conftest import AnyServer, Provider, every_adapter
-
-pytestmark = every_adapter
+from tests.models.conftest import AnyServer, Provider, each_api, every_adapter
+from tests.tables import each_row
 
 
 class Plan(BaseModel):
@@ -34,6 +33,7 @@ async def planned(model: ServedModel, **how: Any) -> Plan:
     )
 
 
+@every_adapter
 class TestStructuredAnswers:
     async def test_one_json_object_of_the_shape_is_accepted(
         self, server: AnyServer, model: ServedModel, api: Any
@@ -53,8 +53,11 @@ class TestStructuredAnswers:
         assert "exactly one JSON object" in sent.system and '"steps"' in sent.system
         assert not sent.tools
 
+
+@each_api
+class TestWhatAnAnswerMayBe:
     @pytest.mark.design(220)
-    @pytest.mark.parametrize(
+    @each_row(
         ("what", "answer"),
         [
             ("prose", "I would rest for seven days."),
@@ -78,7 +81,7 @@ class TestStructuredAnswers:
         with pytest.raises(ModelBadOutput):
             await planned(model)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("before", "after"),
         [
             ("```json\n", "\n```"),
@@ -96,6 +99,7 @@ class TestStructuredAnswers:
     async def test_what_is_wrapped_around_the_object_does_not_count(
         self, server: AnyServer, model: ServedModel, api: Any, before: str, after: str
     ) -> None:
+        server.requests.clear()
         server.script(api.text(before, json.dumps(WEEK), after))
         assert await planned(model) == Plan(**WEEK)
         assert len(server.requests) == 1
@@ -144,6 +148,7 @@ class TestStructuredAnswers:
             await planned(provider.model("haiku", total_timeout_s=0.15))
 
 
+@each_api
 class TestAnAnswerThatIsCutOff:
     async def test_is_asked_for_once_more_with_more_room(
         self, server: AnyServer, model: ServedModel, api: Any
@@ -154,10 +159,11 @@ class TestAnAnswerThatIsCutOff:
         assert (first.room, second.room) == (2_048, 10_048)
         assert first.body["messages"] == second.body["messages"]
 
-    @pytest.mark.parametrize("whole", [True, False])
+    @each_row("whole", [True, False])
     async def test_twice_is_an_error_of_its_own_even_if_it_parses(
         self, server: AnyServer, model: ServedModel, api: Any, whole: bool
     ) -> None:
+        server.requests.clear()
         sent = json.dumps(WEEK) if whole else "{"
         server.default = lambda _: api.text(sent, stop_reason="max_tokens")
         with pytest.raises(ModelCut):
@@ -172,7 +178,7 @@ class TestAnAnswerThatIsCutOff:
             await planned(model, max_tokens=MAX_TOKENS)
         assert len(server.requests) == 1
 
-    @pytest.mark.parametrize(
+    @each_row(
         "second",
         [
             lambda api: api.silence(),
@@ -182,6 +188,7 @@ class TestAnAnswerThatIsCutOff:
     async def test_is_the_error_too_if_the_second_request_fails_for_its_size(
         self, server: AnyServer, provider: Provider, api: Any, second: Callable[[Any], Any]
     ) -> None:
+        server.requests.clear()
         server.script(api.text("{", stop_reason="max_tokens"), second(api))
         with pytest.raises(ModelCut):
             await planned(provider.model("haiku", total_timeout_s=0.5))
@@ -196,8 +203,9 @@ class TestAnAnswerThatIsCutOff:
             await planned(model)
 
 
-class TestAnAnswerWithoutWords:
-    @pytest.mark.parametrize(
+@every_adapter
+class TestAThought:
+    @each_row(
         "empty",
         [
             lambda api: api.tool_use(thought="Rest, I think.", stop_reason="end_turn"),
@@ -205,9 +213,10 @@ class TestAnAnswerWithoutWords:
             lambda api: api.text(""),
         ],
     )
-    async def test_is_asked_for_once_more_and_then_an_error_of_its_own(
+    async def test_without_an_answer_is_asked_for_one_once_more_and_then_an_error_of_its_own(
         self, server: AnyServer, model: ServedModel, api: Any, empty: Callable[[Any], Any]
     ) -> None:
+        server.requests.clear()
         server.script(empty(api), api.json_answer(WEEK))
         assert await planned(model) == Plan(**WEEK)
         assert server.requests[0].body["messages"] == server.requests[1].body["messages"]
@@ -217,9 +226,7 @@ class TestAnAnswerWithoutWords:
             await planned(model)
         assert len(server.requests) == 4
 
-
-class TestNonsense:
-    async def test_is_sent_back_with_its_fault_and_with_the_thoughts_it_came_with(
+    async def test_nonsense_is_sent_back_with_its_fault_and_with_the_thoughts_it_came_with(
         self, server: AnyServer, model: ServedModel, api: Any
     ) -> None:
         half = json.dumps({"steps": ["rest"]})
@@ -236,6 +243,9 @@ class TestNonsense:
         first, second = server.requests
         assert (first.system, first.room) == (second.system, second.room)
 
+
+@each_api
+class TestNonsense:
     async def test_twice_is_given_up(self, server: AnyServer, model: ServedModel, api: Any) -> None:
         server.default = lambda _: api.text("I would rest.")
         with pytest.raises(ModelBadOutput):

@@ -13,7 +13,7 @@ from tests.session.scene import ME, NOW, inbound
 
 GOLDEN = Path(__file__).parent / "golden"
 
-MODEST = settings(max_examples=80, deadline=None)
+MODEST = settings(deadline=None)
 
 FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)})
 

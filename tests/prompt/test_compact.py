@@ -37,6 +37,7 @@ from discoclaw.session.compact import (
     word_tokens,
 )
 from tests.servers.messages_rules import fault
+from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
 CONTEXT = 1000
@@ -163,12 +164,12 @@ class TestTheLine:
 
 
 class TestCountingTokens:
-    @pytest.mark.parametrize("case", GOLDEN["word_token_estimate"]["cases"], ids=lambda case: case["text"])
+    @each_row("case", GOLDEN["word_token_estimate"]["cases"])
     def test_by_words_is_the_golden_rule(self, case: dict[str, object]) -> None:
         assert word_tokens(str(case["text"])) == pytest.approx(case["tokens"])
         assert estimate(str(case["text"])) == pytest.approx(case["tokens"])
 
-    @pytest.mark.parametrize("text", ["漢" * 6000, "x" * 18_000, "AbC0+/" * 3000])
+    @each_row("text", ["漢" * 6000, "x" * 18_000, "AbC0+/" * 3000])
     def test_a_text_without_spaces_is_not_one_word(self, text: str) -> None:
         assert estimate(text) == 3000
 

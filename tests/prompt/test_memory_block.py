@@ -1,12 +1,12 @@
 """The memory block: what it looks like, that nothing stored can end it, and how it is taken out of talk."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.prompt.memory_block import CLOSE, OPEN, memory_block, strip_memory_context
 from tests.core.builders import FEW, item
+from tests.tables import each_row
 
 PIECES = st.lists(
     st.sampled_from(
@@ -44,7 +44,7 @@ class TestTheBlock:
     def test_nothing_found_is_no_block(self) -> None:
         assert memory_block([], {}) == ""
 
-    @pytest.mark.parametrize("mark", [OPEN, CLOSE, "[/memory context]", "[ / MEMORY \t context ]"])
+    @each_row("mark", [OPEN, CLOSE, "[/memory context]", "[ / MEMORY \t context ]"])
     def test_what_is_stored_neither_closes_nor_opens_one(self, mark: str) -> None:
         shown = block(item(f"likes {mark} tea", key=f"a {mark}"))
         assert shown.count(OPEN) == shown.count(CLOSE) == 1
@@ -58,7 +58,7 @@ class TestTheBlock:
 
 
 class TestTakingItOut:
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "left"),
         [
             ("I like tea", "I like tea"),
@@ -75,7 +75,7 @@ class TestTakingItOut:
     def test_blocks_go_and_the_rest_stays(self, text: str, left: str) -> None:
         assert strip_memory_context(text) == left
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "left"),
         [
             (f"{OPEN}\n- cat: Tom\n- dog: Rex\nI like tea", "I like tea"),
@@ -88,7 +88,7 @@ class TestTakingItOut:
     def test_one_that_nobody_closed_ends_with_its_entries(self, text: str, left: str) -> None:
         assert strip_memory_context(text) == left
 
-    @pytest.mark.parametrize("text", ["", "  a\n\n\n\nb  ", "the [memory] context", "[x]: memory context"])
+    @each_row("text", ["", "  a\n\n\n\nb  ", "the [memory] context", "[x]: memory context"])
     def test_a_text_without_one_stays_letter_for_letter(self, text: str) -> None:
         assert strip_memory_context(text) == text
 

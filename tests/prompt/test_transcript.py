@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from discoclaw.prompt.assemble import display_names
 from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.transcript import transcript
 from tests.core.builders import ANY_TEXT, FEW
+from tests.tables import each_row
 
 ME = Me("9", "DiscoClaw")
 BEGUN = 1_770_000_000_000  # Mon 2026-02-02 02:40
@@ -102,12 +102,12 @@ class TestALine:
         again = transcript([said(2, "1", "b"), said(1, "1", "a")], names, UTC, lines)
         assert [line.split()[0] for line in first + again] == ["m1", "m2", "m1"]
 
-    @pytest.mark.parametrize("text", FORGED)
+    @each_row("text", FORGED)
     def test_is_one_whatever_it_says(self, text: str) -> None:
         entries = read(shown([said(1, "2", text), said(2, "1", "hi")], "2"))
         assert [(one[0], one[2], one[3]) for one in entries] == [("m1", False, "P2"), ("m2", True, "P1")]
 
-    @pytest.mark.parametrize("name", NAMES)
+    @each_row("name", NAMES)
     def test_is_marked_for_its_words_and_not_for_a_name(self, name: str) -> None:
         (first, second) = read(shown([said(1, "2", "I hate cats", name), said(2, "1", "hi", "Ann")], "2"))
         assert (first[2], second[2]) == (False, True)

@@ -1,6 +1,6 @@
 """The sliding window of a conversation: always the newest messages, in the order of their ids."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.message import Said
@@ -22,7 +22,6 @@ def ids(window: Window) -> list[int]:
     return [int(one.id) for one in window.recent()]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.integers(1, 12), st.lists(st.integers(1, 120)), st.integers(1, 12))
 def test_it_holds_the_greatest_ids_seen_in_their_order_each_once(
     capacity: int, numbers: list[int], smaller: int

@@ -1,18 +1,18 @@
 """Dates as terms: however a date is written, it meets the same date."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.recall.dates import date_terms, dates_in
 from tests.core.builders import ANY_TEXT, MODEST
+from tests.tables import each_row
 
 EIGHTH_OF_MAY = frozenset({"d:2023", "d:05", "d:2023-05", "d:05-08", "d:2023-05-08"})
 MAY_2023 = frozenset({"d:2023", "d:05", "d:2023-05"})
 
 
 class TestADateMeetsItselfInOtherWords:
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "on 8 May 2023",
@@ -33,7 +33,7 @@ class TestADateMeetsItselfInOtherWords:
     def test_a_day(self, text: str) -> None:
         assert dates_in(text) == EIGHTH_OF_MAY
 
-    @pytest.mark.parametrize("text", ["in May 2023", "Mai 2023", "2023-05", "mayo de 2023", "2023年5月"])
+    @each_row("text", ["in May 2023", "Mai 2023", "2023-05", "mayo de 2023", "2023年5月"])
     def test_a_month(self, text: str) -> None:
         assert dates_in(text) == MAY_2023
 
@@ -46,11 +46,11 @@ class TestADateMeetsItselfInOtherWords:
 
 
 class TestOtherWordsAreNoDates:
-    @pytest.mark.parametrize("text", ["this may be it", "I think this may take a while"])
+    @each_row("text", ["this may be it", "I think this may take a while"])
     def test_a_verb_is_no_month(self, text: str) -> None:
         assert dates_in(text) == frozenset()
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "may I ask",

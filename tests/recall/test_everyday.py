@@ -3,8 +3,6 @@
 import random
 from collections.abc import Sequence
 
-import pytest
-
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
@@ -12,6 +10,7 @@ from discoclaw.recall.meant import find
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import MOST_FOUND, Ranker
 from tests.core.builders import DAY, NOW, item
+from tests.tables import each_row
 
 LIFE = [
     item("User sleeps badly when the moon is full.", tags=["moon"]),
@@ -30,7 +29,7 @@ def found(message: str, items: Sequence[Item], *, search: bool = False) -> list[
 
 
 class TestQuestionsThatLookLikeCourtesies:
-    @pytest.mark.parametrize(
+    @each_row(
         ("message", "text"),
         [
             ("How do I sleep?", LIFE[0]),
@@ -44,7 +43,7 @@ class TestQuestionsThatLookLikeCourtesies:
     def test_a_question_about_oneself_is_answered(self, message: str, text: Item) -> None:
         assert found(message, LIFE) == [text.text]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "message",
         [
             "What a good day I had!",
@@ -58,9 +57,7 @@ class TestQuestionsThatLookLikeCourtesies:
     def test_what_only_sounds_like_one_still_asks_for_nothing(self, message: str) -> None:
         assert found(message, LIFE) == []
 
-    @pytest.mark.parametrize(
-        ("typed", "text"), [("test tomorrow", LIFE[1]), ("sleep morning", LIFE[0]), ("go", LIFE[5])]
-    )
+    @each_row(("typed", "text"), [("test tomorrow", LIFE[1]), ("sleep morning", LIFE[0]), ("go", LIFE[5])])
     def test_a_search_is_never_a_courtesy(self, typed: str, text: Item) -> None:
         assert found(typed, LIFE, search=True) == [text.text]
         assert text in find(LIFE, typed).meant
@@ -80,7 +77,7 @@ class TestWordsThatMostMemoriesHave:
     )
     HOME = tuple(item(f"User owns a thing{n}", updated_at=NOW - n * DAY) for n in range(1, 4))
 
-    @pytest.mark.parametrize("others", [2, 3])
+    @each_row("others", [2, 3])
     def test_who_asks_for_nothing_else_means_it(self, others: int) -> None:
         """Of six memories four are about work, or of eight five: the fifth decided that none was found."""
         more = [item("User's sister works at a bank.")] if others == 3 else []

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from discoclaw.core.ports import Signals
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 OTHERS = [
     "Waters the plants before breakfast",
@@ -80,7 +80,7 @@ class TestSeveralCluesTogetherAreEvidence:
 
 
 class TestWhatIsNamedCompletelyIsMeant:
-    @pytest.mark.parametrize(
+    @each_row(
         ("message", "meant", "alike"),
         [
             ("what is in room 9?", "Room 9 has the anatomy course", "Room 4 has the choir"),
@@ -142,7 +142,7 @@ class TestWhatHasMostOfAQuestionOutdoesTheRest:
 
 
 class TestAboutOthersNothingIsKnown:
-    @pytest.mark.parametrize(
+    @each_row(
         "message",
         [
             "what's the capital of Mongolia?",
@@ -166,7 +166,7 @@ class TestAboutOthersNothingIsKnown:
         items = shelf("The shipping company answers within four hours")
         assert found("the shipping company is late, what does the SLA say?", items) == [items[0].text]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "message",
         ["Guten Morgen!", "thanks, that helped a lot", "Gute Nacht, bis morgen", "hey, good to see you",
          "à demain, bonne nuit", "merci beaucoup, c'est parfait", "¡buenas noches!", "доброе утро",
@@ -275,7 +275,7 @@ class TestWhateverIsAsked:
         shuffled = chance.sample(items, len(items))
         assert found(" ".join(words), shuffled) == found(" ".join(words), items)
 
-    @pytest.mark.parametrize("cosine", [0.9, float("nan"), 0.0, -1.0])
+    @each_row("cosine", [0.9, float("nan"), 0.0, -1.0])
     def test_a_memory_of_near_equal_items_is_found_by_words_alone(self, cosine: float) -> None:
         items = [item(f"Likes tea {n}", updated_at=NOW - n * DAY) for n in range(40)]
         cosines = {one.id: cosine for one in items}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.recall.floor import NEVER, PAIRS, PROBE, floor_of, texts
+from tests.tables import each_row
 
 COUNT = len(PAIRS)
 Table = list[list[float]]
@@ -30,7 +31,7 @@ MODELS = {
 
 
 class TestTheFloor:
-    @pytest.mark.parametrize("cosines", MODELS.values(), ids=MODELS)
+    @each_row("cosines", MODELS.values())
     def test_is_above_what_has_nothing_in_common_and_below_what_belongs_together(
         self, cosines: Table
     ) -> None:
@@ -50,11 +51,11 @@ class TestTheFloor:
         moved = [[factor * cos + shift for cos in row] for row in cosines]
         assert floor_of(moved) == pytest.approx(factor * floor_of(cosines) + shift, abs=1e-9)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each_row("seed", range(20))
     def test_is_out_of_reach_for_a_model_that_gives_noise(self, seed: int) -> None:
         assert floor_of(table(0.0, 0.0, spread=0.1, seed=seed)) == NEVER
 
-    @pytest.mark.parametrize("cosine", [-1.0, 0.0, 0.8, 1.0])
+    @each_row("cosine", [-1.0, 0.0, 0.8, 1.0])
     def test_is_out_of_reach_for_a_model_that_finds_all_alike(self, cosine: float) -> None:
         assert floor_of(table(cosine, cosine)) == NEVER
         assert floor_of(table(cosine, cosine, spread=1e-7)) == NEVER

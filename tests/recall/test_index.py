@@ -66,7 +66,7 @@ class TestAfterAChange:
     ) -> None:
         dice, used = random.Random(seed), Ranker()
         items = many(count, dice)
-        for number in range(8):
+        for number in range(5):
             assert found(used, items) == found(Ranker(), items)
             items = changed(items, number, dice) or items
 
@@ -103,7 +103,7 @@ class TestWhatIsKept:
         dice, ranker = random.Random(1), Ranker()
         items, kept = many(40, dice), []
         others = alive()
-        for number in range(60):
+        for number in range(3 * MOST_VERSIONS):
             items = [*items[1:], item(f"{dice.choice(WORDS)} news{number}")]
             ranker.rank(parse("apple"), VisibleItems(items), now_ms=NOW)
             kept.append(alive() - others)

@@ -2,13 +2,13 @@
 
 import string
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import MANUAL, Facets, Item, new_item
 from discoclaw.recall.meant import Found, find
 from tests.counting import counted
+from tests.tables import each_row
 
 
 def item(text: str, *tags: str, key: str | None = None) -> Item:
@@ -48,7 +48,7 @@ def texts(found: Found) -> tuple[set[str], set[str]]:
     return {one.text for one in found.meant}, {one.text for one in found.near}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "meant"),
     [
         ("BLACK coffee", ["User takes coffee black."]),
@@ -82,7 +82,7 @@ def test_what_is_meant_is_ticked(typed: str, meant: list[str]) -> None:
     assert texts(find(EVERY, typed))[0] == set(meant)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "near", "never"),
     [
         ("an**@x.org", "User's mail is ann@x.org", "User's boss has the mail joann@x.org"),
@@ -96,12 +96,12 @@ def test_what_only_may_be_meant_is_offered_without_a_tick(typed: str, near: str,
     assert near in others or near in meant
 
 
-@pytest.mark.parametrize("typed", ["zebra", "the blue car of my aunt Zoe in Ulm", "", " \n", "user"])
+@each_row("typed", ["zebra", "the blue car of my aunt Zoe in Ulm", "", " \n", "user"])
 def test_where_nothing_comes_near_nothing_is_offered(typed: str) -> None:
     assert texts(find([one for one in EVERY if "blue" not in one.text], typed)) == (set(), set())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "typed",
     [EVERY[0].id, EVERY[0].id.removeprefix("durable-"), "user takes COFFEE black.", "takes coffee black"],
 )
@@ -140,8 +140,6 @@ def steps(typed: str, number: int) -> int:
     return counts.steps.total()
 
 
-@pytest.mark.parametrize(
-    "typed", ["everything about the halls", "gadget7 in room 3", "a zebra", "hall-7/room"]
-)
+@each_row("typed", ["everything about the halls", "gadget7 in room 3", "a zebra", "hall-7/room"])
 def test_ten_times_the_memories_cost_no_more_than_about_ten_times_as_much(typed: str) -> None:
-    assert steps(typed, 1_000) <= 12 * steps(typed, 100)
+    assert steps(typed, 200) <= 12 * steps(typed, 20)

@@ -20,18 +20,19 @@ from bench.recall.overlap import (
 from discoclaw.core.item import Item, durable_line
 from discoclaw.core.text import utf16_length
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
 LONG_AGO = NOW - 100 * DAY
 
 
 class TestKeyWeightedOverlap:
-    @pytest.mark.parametrize("case", GOLDEN["key_weighted_overlap"]["cases"])
+    @each_row("case", GOLDEN["key_weighted_overlap"]["cases"])
     def test_the_golden_values_hold(self, case: dict[str, object]) -> None:
         score = key_weighted_overlap(str(case["query"]), str(case["key"]), str(case["content"]))
         assert score == pytest.approx(case["score"], abs=1e-6)
 
-    @pytest.mark.parametrize("query", ["", "   ", "!?", "++"])
+    @each_row("query", ["", "   ", "!?", "++"])
     def test_a_query_without_a_token_scores_nothing(self, query: str) -> None:
         assert key_weighted_overlap(query, "key", "content") == 0
 
@@ -65,14 +66,14 @@ class TestOverlap:
         one = item("User drinks green tea", updated_at=LONG_AGO)
         assert overlap("green tea or green coffee?", one, now_ms=NOW) == 2
 
-    @pytest.mark.parametrize("term", ["repo", "build", "deploy"])
+    @each_row("term", ["repo", "build", "deploy"])
     def test_a_project_gets_two_more_when_the_query_has_a_project_term(self, term: str) -> None:
         project = item("Heron", "project", updated_at=LONG_AGO)
         assert overlap(f"{term} heron", project, now_ms=NOW) == 3
         assert overlap("heron", project, now_ms=NOW) == 1
         assert overlap(f"{term} heron", item("Heron", updated_at=LONG_AGO), now_ms=NOW) == 1
 
-    @pytest.mark.parametrize(("age", "score"), [(0, 2), (RECENT_MS, 2), (RECENT_MS + 1, 1)])
+    @each_row(("age", "score"), [(0, 2), (RECENT_MS, 2), (RECENT_MS + 1, 1)])
     def test_what_changed_within_seven_days_gets_one_more(self, age: int, score: int) -> None:
         assert overlap("tea", item("tea", updated_at=NOW - age), now_ms=NOW) == score
 

@@ -1,15 +1,14 @@
 """A message becomes a query once: what it asks for, with what it replies to and the talk before it."""
 
-import pytest
-
 from discoclaw.core.words import terms
 from discoclaw.recall.query import LONGEST, LONGEST_REQUEST, MOST_TERMS, in_context, parse
+from tests.tables import each_row
 
 TALK = "we talked of my zebra"
 
 
 class TestTheTalkBefore:
-    @pytest.mark.parametrize("message", ["", "and why?", "why not?", "oh!", "tea?"])
+    @each_row("message", ["", "and why?", "why not?", "oh!", "tea?"])
     def test_is_read_where_the_message_says_next_to_nothing(self, message: str) -> None:
         assert "zebra" in parse(message, recent=TALK).terms
         assert in_context(message, TALK).endswith(TALK)

@@ -1,7 +1,6 @@
 """Ranking: the right memory first, nothing without evidence, the same answer every time."""
 
 import math
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +15,7 @@ from discoclaw.recall.rank import Fade, Ranker
 from discoclaw.recall.select import select
 from tests.core.builders import DAY, MODEST, NOW, item
 from tests.counting import Counts, counted, grown
+from tests.tables import each_row
 
 HOBBIES = [
     "climbing",
@@ -155,17 +155,6 @@ class TestTheOrderIsThatOfBm25:
         assert all(hit.score > 0 for hit in hits)
 
     @MODEST
-    @given(QUERIES, ITEMS, st.randoms(use_true_random=False))
-    def test_the_order_of_the_items_makes_no_difference(
-        self, query: str, items: list[Item], chance: random.Random
-    ) -> None:
-        shuffled = list(items)
-        chance.shuffle(shuffled)
-        assert Ranker().rank(parse(query), shuffled, now_ms=NOW) == Ranker().rank(
-            parse(query), items, now_ms=NOW
-        )
-
-    @MODEST
     @given(QUERIES, ITEMS)
     def test_why_names_the_words_both_share(self, query: str, items: list[Item]) -> None:
         for hit in Ranker().rank(parse(query), items, now_ms=NOW):
@@ -192,7 +181,7 @@ class TestTheOrderIsThatOfBm25:
 
 
 class TestTheRightItemIsFound:
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "text"),
         [
             ("what's my cat called again?", "The cat is named Schrödinger"),
@@ -236,7 +225,7 @@ class TestTheRightItemIsFound:
         assert rank("falcon", [fact, project])[0] == fact.text
         assert rank("does the falcon build deploy?", [fact, project])[0] == project.text
 
-    @pytest.mark.parametrize("count", [26, 1000, 10_000])
+    @each_row("count", [26, 2000])
     def test_every_item_is_a_candidate_never_only_the_newest(self, count: int) -> None:
         oldest = item("The wifi password is on the fridge", updated_at=NOW - 3000 * DAY)
         newer = [
@@ -246,7 +235,7 @@ class TestTheRightItemIsFound:
 
 
 class TestWithoutEvidenceThereIsNothing:
-    @pytest.mark.parametrize(
+    @each_row(
         "query",
         [
             "",
@@ -267,7 +256,7 @@ class TestWithoutEvidenceThereIsNothing:
     def test_no_items_give_no_hits(self) -> None:
         assert rank("anything", []) == []
 
-    @pytest.mark.parametrize("query", ["in fact it is raining today", "is that a fact?"])
+    @each_row("query", ["in fact it is raining today", "is that a fact?"])
     def test_the_word_fact_in_passing_is_no_question_about_all_facts(self, query: str) -> None:
         assert rank(query, HUNDREDS[:5]) == []
         assert rank(query, [*HUNDREDS[:10], *(item(f"Uses gadget{n}", "tool") for n in range(10))]) == []
@@ -283,9 +272,7 @@ class TestWordsThatAreEverywhere:
     def items(self) -> list[Item]:
         return shelf(*(f"the garden has {thing}" for thing in self.GARDEN), *self.OTHERS[:3])
 
-    @pytest.mark.parametrize(
-        "query", ["garden", "Tell me about my garden", "what grows in my garden?", "gardens"]
-    )
+    @each_row("query", ["garden", "Tell me about my garden", "what grows in my garden?", "gardens"])
     def test_alone_one_finds_all_that_have_it(self, query: str) -> None:
         assert rank(query, self.items()) == [f"the garden has {thing}" for thing in reversed(self.GARDEN)]
 

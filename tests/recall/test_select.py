@@ -13,6 +13,7 @@ from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 
 def chosen(query: str, items: Sequence[Item], max_chars: int = 2000) -> tuple[Chosen, ...]:
@@ -97,7 +98,7 @@ class TestAFewStandingItemsAreAlwaysThere:
             item("Works at Acme", "project"),
         ]
 
-    @pytest.mark.parametrize("query", ["", "hello", "what is 2 + 2?", "what's the cat's name?"])
+    @each_row("query", ["", "hello", "what is 2 + 2?", "what's the cat's name?"])
     def test_whatever_is_asked(self, items: list[Item], query: str) -> None:
         assert set(self.STANDING_TEXTS) <= set(texts(query, items))
 
@@ -161,7 +162,7 @@ class TestTheSameIsNotSaidTwice:
         items = [item("Prefers dark mode", "preference"), item("prefers dark mode")]
         assert [one.item.kind for one in chosen("dark mode", items)] == ["preference"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("one", "other"),
         [
             ("Prefers tabs over spaces", "Prefers spaces over tabs"),
@@ -186,7 +187,7 @@ class TestAskingWhatIsRemembered:
         item("Works at Acme", "project", updated_at=NOW - DAY),
     )
 
-    @pytest.mark.parametrize(
+    @each_row(
         "query",
         [
             "What do you remember about me?",
@@ -203,7 +204,7 @@ class TestAskingWhatIsRemembered:
         assert texts(query, self.ITEMS) == ["Answer briefly", "Works at Acme", "The cat is named Tom"]
         assert {one.why for one in chosen(query, self.ITEMS)} == {"asked for everything"}
 
-    @pytest.mark.parametrize(
+    @each_row(
         "query",
         [
             "",

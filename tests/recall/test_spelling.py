@@ -1,12 +1,11 @@
 """Other spellings: what nobody wrote is looked for in what somebody did."""
 
-import pytest
-
 from discoclaw.core.words import terms
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.spelling import Vocabulary
 from tests.core.builders import NOW, item
+from tests.tables import each_row
 
 SHELF = [
     item("Plays the violin in an orchestra"),
@@ -23,7 +22,7 @@ def found(query: str) -> list[str]:
 
 
 class TestASlipOfTheKeysIsForgiven:
-    @pytest.mark.parametrize("slip", ["bicylce", "bicyccle", "biccycle", "bicicle"])
+    @each_row("slip", ["bicylce", "bicyccle", "biccycle", "bicicle"])
     def test_one_letter_missed_added_changed_or_two_swapped(self, slip: str) -> None:
         assert dict(Vocabulary(["bicycl", "violin", "biolog"]).near(terms(slip)[0])).keys() == {"bicycl"}
 
@@ -40,9 +39,7 @@ class TestASlipOfTheKeysIsForgiven:
 
 
 class TestOtherWordsStayApart:
-    @pytest.mark.parametrize(
-        "other", ["viola", "cat", "chess", "harvest", "red wine?", "orchid", "c3po", "x"]
-    )
+    @each_row("other", ["viola", "cat", "chess", "harvest", "red wine?", "orchid", "c3po", "x"])
     def test_a_word_that_only_begins_alike_is_another(self, other: str) -> None:
         assert Vocabulary(["violin", "chemistri", "harbour", "orchestra", "12345"]).near(other) == ()
 

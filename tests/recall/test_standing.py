@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import FEW, NO_ROOM, SAID, SHARE, WAITS, Selection, select
 from tests.core.builders import DAY, MODEST, NOW, item
+from tests.tables import each_row
 
 ROOM = 2000
 TOPICS = [
@@ -99,7 +99,7 @@ class TestOfMany:
         own = [item(f"Wants cover{n} on books", "preference", updated_at=NOW + n) for n in range(250)]
         assert texts("what is for lunch?", [*own, nuts])[0] == nuts.text
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "User can't eat gluten.",

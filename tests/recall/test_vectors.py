@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.recall.steps import cosine, fuse, hybrid, outstanding, shifted
+from tests.tables import each_row
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text("utf-8")
@@ -21,7 +22,7 @@ cosines = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1, 1), max_siz
 
 
 class TestCosine:
-    @pytest.mark.parametrize("case", GOLDEN["cosine"], ids=str)
+    @each_row("case", GOLDEN["cosine"])
     def test_golden_values(self, case: dict[str, Any]) -> None:
         assert cosine(case["a"], case["b"]) == pytest.approx(case["cos"], abs=1e-6)
 
@@ -40,7 +41,7 @@ class TestCosine:
 
 class TestHybrid:
     @pytest.mark.design(184)
-    @pytest.mark.parametrize("case", GOLDEN["hybrid"]["cases"], ids=str)
+    @each_row("case", GOLDEN["hybrid"]["cases"])
     def test_golden_values(self, case: dict[str, Any]) -> None:
         weights = GOLDEN["hybrid"]["text_weight"], GOLDEN["hybrid"]["vector_weight"]
         assert hybrid(case["text"], case["cos"], *weights) == pytest.approx(case["score"])
@@ -76,6 +77,6 @@ class TestOutstanding:
         assert outstanding({**near, "meant": 0.6}) == ["meant"]
         assert outstanding(near) == []
 
-    @pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
+    @each_row("count", [0, 1, 2, 3, 50])
     def test_none_does_where_all_are_alike(self, count: int) -> None:
         assert outstanding({f"item-{number}": 0.1 + 0.2 for number in range(count)}) == []

@@ -20,6 +20,7 @@ from tests.core.builders import MODEST, NOW
 from tests.show.gitgraph import NoGitGraph, read
 from tests.show.histories import NAMES, NASTY, Story, histories, long_story, named, told
 from tests.show.record import INSTALLED, VERDICTS, ask, random_history
+from tests.tables import each_row
 
 RECORDED: list[dict[str, Any]] = json.loads(VERDICTS.read_text(encoding="utf-8"))
 
@@ -58,7 +59,7 @@ def check(history: History) -> None:
 
 
 class TestTheReader:
-    @pytest.mark.parametrize("number", range(len(RECORDED)))
+    @each_row("number", range(len(RECORDED)))
     def test_it_takes_what_mermaid_takes_with_the_same_result_and_refuses_what_mermaid_refuses(
         self, number: int
     ) -> None:
@@ -157,7 +158,7 @@ class TestMermaid:
         story.delete("tmp")
         assert drawn(story.history)["branches"] == ["main", "kept"]
 
-    @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+    @each_row("name", NAMES)
     def test_any_name_names_a_branch(self, name: str) -> None:
         story = Story()
         story.say("a")
@@ -168,7 +169,7 @@ class TestMermaid:
         check(story.history)
         assert drawn(story.history)["branches"] == ["main", name]
 
-    @pytest.mark.parametrize("message", NASTY, ids=range(len(NASTY)))
+    @each_row("message", NASTY)
     def test_any_message_stays_a_message(self, message: str) -> None:
         story = Story()
         story.say("a", why=message)
@@ -286,7 +287,7 @@ class TestTimeline:
             "*─╯ 02:41Z " + next(iter(story.history.commits))[:3],
         ]
 
-    @pytest.mark.parametrize(("limit", "earlier"), [(3, 7), (10, 0), (0, 10), (-1, 10), (99, 0)])
+    @each_row(("limit", "earlier"), [(3, 7), (10, 0), (0, 10), (-1, 10), (99, 0)])
     def test_a_limit_counts_commits(self, limit: int, earlier: int) -> None:
         rows = timeline(told().history, limit=limit).splitlines()
         assert sum("*" in row[:6] for row in rows) == 10 - earlier
@@ -295,7 +296,7 @@ class TestTimeline:
     def test_no_commits(self) -> None:
         assert timeline(History()) == "there are no commits yet"
 
-    @pytest.mark.parametrize("message", NASTY, ids=range(len(NASTY)))
+    @each_row("message", NASTY)
     def test_no_message_makes_a_line(self, message: str) -> None:
         story = Story()
         story.say("a", why=message)

@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 from hypothesis import given
 from PIL import Image
 
@@ -12,6 +11,7 @@ from discoclaw.show.pen import BACKGROUND, COLOURS, other_font
 from discoclaw.show.picture import MOST_ROWS, WIDTH, colour_of, png
 from tests.core.builders import FEW
 from tests.show.histories import NAMES, NASTY, Story, histories, long_story, told
+from tests.tables import each_row
 
 
 def decoded(history: History, title: str = "Memory of Ann") -> Image.Image:
@@ -89,7 +89,7 @@ class TestAPicture:
         found = colours(decoded(story.history))
         assert all(found.get(colour, 0) > 100 for colour in COLOURS)
 
-    @pytest.mark.parametrize("nasty", [*NASTY, "W" * 5000, "雪" * 500], ids=range(len(NASTY) + 2))
+    @each_row("nasty", [*NASTY, "W" * 5000, "雪" * 500])
     def test_any_words_can_be_drawn(self, nasty: str) -> None:
         story = Story()
         story.say("a", why=nasty)

@@ -1,11 +1,11 @@
 """Long texts become messages: nothing lost, nothing too long, no code fence cut open."""
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.bot.split import Attachment, Message, Piece, Splitter, join, split
 from tests.show.fences import read
+from tests.tables import each_row
 
 
 def units(text: str) -> int:
@@ -47,7 +47,6 @@ def documents(draw: st.DrawFn) -> str:
 
 
 @given(MESSY | ANY_TEXT | documents())
-@settings(max_examples=100, deadline=None)
 def test_the_pieces_are_the_text_and_each_is_a_message_that_discord_takes(text: str) -> None:
     for limit in (200, 2000):
         pieces = split(text, limit, file_over=600)
@@ -59,21 +58,18 @@ def test_the_pieces_are_the_text_and_each_is_a_message_that_discord_takes(text: 
 
 
 @given(documents())
-@settings(max_examples=75, deadline=None)
 def test_code_stays_code_and_words_stay_words(text: str) -> None:
     shown = [line for piece in split(text, 250, file_over=10**6) for line in read(piece.text).code]
     assert shown == read(text).code
 
 
 @given(MESSY)
-@settings(max_examples=100, deadline=None)
 def test_a_text_that_fits_is_one_message_as_it_is(text: str) -> None:
     if units(text) <= 2000 and text.strip() and not read(text).open:
         assert split(text) == [Message(text)]
 
 
 @given(MESSY | documents(), st.lists(st.integers(1, 400), min_size=1, max_size=40))
-@settings(max_examples=100, deadline=None)
 def test_what_settles_while_it_is_written_is_part_of_the_finished_text(text: str, steps: list[int]) -> None:
     splitter, at, turn, pieces = Splitter(200, file_over=500), 0, 0, list[Piece]()
     while at < len(text):
@@ -118,7 +114,7 @@ def test_it_cuts_between_paragraphs_then_lines_sentences_and_words_and_in_no_let
         assert all(text.count("`") % 2 == 0 for text in spaced)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "name"),
     [("TypeScript", "code.ts"), ("", "code.txt"), ("exe", "code.txt"), ("../x", "code.txt")],
 )

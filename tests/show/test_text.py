@@ -19,6 +19,7 @@ from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text
 from tests.core.builders import DAY, MODEST, NOW, PUBLIC_MESSAGE, inferred, item, stated
 from tests.show.histories import NASTY, Story, histories, named, told
+from tests.tables import each_row
 
 SECRET = "User takes the blue pills."
 
@@ -109,7 +110,7 @@ class TestLog:
         with pytest.raises(Refused, match="did you mean 'coding'"):
             text.log(told().history, branch="codin")
 
-    @pytest.mark.parametrize(("limit", "earlier"), [(0, 10), (1, 9), (10, 0), (99, 0), (-5, 10)])
+    @each_row(("limit", "earlier"), [(0, 10), (1, 9), (10, 0), (99, 0), (-5, 10)])
     def test_a_limit_counts_commits_and_says_what_is_left_out(self, limit: int, earlier: int) -> None:
         shown = text.log(told().history, limit=limit).splitlines()
         assert sum(row.startswith("commit ") for row in shown) == 10 - earlier
@@ -165,7 +166,7 @@ class TestLog:
 
 
 class TestForgery:
-    @pytest.mark.parametrize("nasty", NASTY, ids=range(len(NASTY)))
+    @each_row("nasty", NASTY)
     def test_no_name_message_or_persona_adds_a_line(self, nasty: str) -> None:
         def log_of(words: str) -> list[str]:
             story = Story()
@@ -350,7 +351,7 @@ class TestConflicts:
     other = item("User prefers spaces.", "preference")
     view = View({held.id: held, other.id: other})
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("conflict", "said"),
         [
             (
@@ -375,7 +376,6 @@ class TestConflicts:
                 'I remember 00000000; later talk suggests “x "y”',
             ),
         ],
-        ids=["talk", "no longer", "persona", "two items", "gone"],
     )
     def test_it_is_one_line(self, conflict: Conflict, said: str) -> None:
         assert text.conflict(self.view, conflict) == said

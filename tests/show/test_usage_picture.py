@@ -3,7 +3,6 @@
 import io
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -15,6 +14,7 @@ from discoclaw.show.usage_picture import WIDTH, colour_of, png, tick
 from tests.core.builders import FEW
 from tests.core.calls import DAY, NOW, PURPOSES, call, calls
 from tests.show.histories import NASTY
+from tests.tables import each_row
 
 BARS = (132, 140, WIDTH - 36, 452)
 """Where the bars are."""
@@ -82,7 +82,7 @@ def test_the_same_calls_give_the_same_bytes_in_any_order() -> None:
     assert decoded(some).tobytes() != decoded(some, title="Others").tobytes()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "labels"),
     [
         (DOLLAR // 4, ["$0", "$0.25", "$0.50", "$0.75", "$1.00"]),
@@ -96,7 +96,7 @@ def test_amounts_beside_the_lines_have_the_same_decimals(step: int, labels: list
     assert [tick(number * step, step) for number in range(5)] == labels
 
 
-@pytest.mark.parametrize("nasty", [*NASTY, "W" * 5000, "雪" * 500], ids=range(len(NASTY) + 2))
+@each_row("nasty", [*NASTY, "W" * 5000, "雪" * 500])
 def test_any_title_can_be_drawn(nasty: str) -> None:
     decoded([call()], title=nasty)
 

@@ -2,11 +2,11 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 
 from discoclaw.show.words import count, line, quoted, short, when, word
 from tests.core.builders import ANY_TEXT, MODEST
+from tests.tables import each_row
 
 
 class TestOneLine:
@@ -19,7 +19,7 @@ class TestOneLine:
         hidden = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
         assert not [c for c in tidy if unicodedata.category(c) in hidden and c not in "\u200c\u200d"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "shown"),
         [
             ("one\ntwo\r\n\tthree", "one two three"),
@@ -30,7 +30,6 @@ class TestOneLine:
             ("👩\u200d👧", "👩\u200d👧"),
             ("\U000e0041\u200b hidden", "hidden"),
         ],
-        ids=["breaks", "colours", "turned", "rare breaks", "surrogate", "joined", "invisible"],
     )
     def test_what_would_break_or_hide_is_taken_out(self, text: str, shown: str) -> None:
         assert line(text) == shown

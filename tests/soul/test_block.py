@@ -4,11 +4,11 @@ import json
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.soul.block import MAX_PART, read, trait_name
+from tests.tables import each_row
 
 SOUL = {"identity": "You are Mog.", "user": "Ann builds boats.", "philosophy": "No lies."}
 
@@ -28,7 +28,7 @@ class TestReading:
         assert found.soul is not None
         assert found.soul.model_dump() == {**SOUL, "traits": ["dry"]}
 
-    @pytest.mark.parametrize("fence", ["```json", "```", "~~~~ xml"])
+    @each_row("fence", ["```json", "```", "~~~~ xml"])
     def test_a_fence_around_it_is_not_shown(self, fence: str) -> None:
         found = read(f"I am ready.\n{fence}\n{block()}\n{fence.rstrip(' jsonxml')}\nBye.")
         assert found.soul is not None
@@ -48,7 +48,7 @@ class TestReading:
         found = read(block(philosophy="x" * MAX_PART))
         assert found.soul is not None
 
-    @pytest.mark.parametrize(
+    @each_row(
         "broken",
         [
             "<soul></soul>",

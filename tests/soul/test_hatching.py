@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import Refused
 from discoclaw.soul.hatching import EVENTS, MOVES, STATES, State, step
+from tests.tables import each_row
 
 # Written from the words above the table, not from it.
 LEGAL = {
@@ -22,8 +23,8 @@ LEGAL = {
 
 
 class TestTheTable:
-    @pytest.mark.parametrize("state", STATES)
-    @pytest.mark.parametrize("event", EVENTS)
+    @each_row("state", STATES)
+    @each_row("event", EVENTS)
     def test_every_event_in_every_state_moves_or_is_refused(self, state: State, event: str) -> None:
         after = LEGAL[state].get(event)
         if after is not None:

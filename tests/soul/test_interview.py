@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-
 from discoclaw.core.model import AssistantTurn, UserTurn
 from discoclaw.memory.disk.files import render_json, write_atomic
 from discoclaw.soul import interview as interviews
 from discoclaw.soul.block import read
 from discoclaw.soul.interview import BEGIN, IDLE_MS, MAX_LINE, QUESTIONS, Interview, Line
 from tests.session.scene import NOW
+from tests.tables import each_row
 
 
 def held(*lines: Line) -> Interview:
@@ -70,7 +69,7 @@ class TestOnDisk:
         write_atomic(tmp_path / "c.json", render_json(interviews.to_cursor(one)))
         assert interviews.from_cursor("1", json.loads((tmp_path / "c.json").read_bytes())) == one
 
-    @pytest.mark.parametrize(
+    @each_row(
         "value",
         [
             {},

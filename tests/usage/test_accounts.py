@@ -126,7 +126,6 @@ class TestALog:
             ]
             assert [one.nano for one in await accounts.calls(NOON + 1)] == [8]
 
-    @pytest.mark.every_store
     async def test_of_everything_begins_anew_with_a_month_and_is_kept_for_a_year(
         self, opened: Open, clock: Clock
     ) -> None:
@@ -225,7 +224,6 @@ class TestABudget:
         async with opened("100/day") as accounts:
             assert not await call(accounts, 1)
 
-    @pytest.mark.every_store
     async def test_of_a_month_that_has_begun_is_not_renewed_by_a_clock_set_back_before_it(
         self, opened: Open, clock: Clock
     ) -> None:
@@ -500,7 +498,6 @@ class TestSomebody:
             assert not await call(accounts, 1)
             assert await call(accounts, 1, BOB)
 
-    @pytest.mark.every_store
     async def test_who_wants_no_memory_gets_no_second_budget_when_somebody_else_is_erased(
         self, opened: Open
     ) -> None:

@@ -28,6 +28,7 @@ from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer, paid_by, payer, us
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.metered import Metered, MeteredEmbedder, Rates
 from discoclaw.usage.price_table import prices
+from tests.tables import each_row
 
 NOON = 1_763_985_600_000
 MODEL = "claude-sonnet-5-5"
@@ -209,7 +210,7 @@ class TestASpentBudget:
         assert unavailable.value.after_s == 43_200
 
 
-@pytest.mark.parametrize("how", ["stream", "structured"])
+@each_row("how", ["stream", "structured"])
 async def test_who_stops_an_answer_before_its_first_word_pays_for_the_prompt(how: str) -> None:
     books, model, prompt = accounts(Limit("person", "day", DOLLAR)), Silent(), "tea " * 1000
     asking = metered(model, books)

@@ -15,6 +15,7 @@ from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import CURSORS, Disk
 from discoclaw.memory.stores import disks
 from discoclaw.usage.telling import Telling, notice
+from tests.tables import each_row
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
 
@@ -138,7 +139,7 @@ class TestOwners:
 
 
 class TestTheText:
-    @pytest.mark.parametrize(
+    @each_row(
         ("scope", "begins"),
         [
             (

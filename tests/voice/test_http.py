@@ -10,6 +10,7 @@ import pytest
 from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionUnavailable
 from discoclaw.voice.http import MAX_RESPONSE, HttpTranscriber
 from tests.servers.transcription_api import Behaviour, Cut, Held, Raw, TranscriptionServer, failure, stall
+from tests.tables import each_row
 
 KEY = "sk-secret"
 AUDIO = b"OggS\x00 and so on"
@@ -46,7 +47,7 @@ class TestAGoodAnswer:
         assert (request.audio, request.name, request.type) == (AUDIO, "voice-message.ogg", "audio/ogg")
         assert request.headers["authorization"] == f"Bearer {KEY}"
 
-    @pytest.mark.parametrize("end", ["/v1", "/v1/", "/"])
+    @each_row("end", ["/v1", "/v1/", "/"])
     async def test_an_address_may_end_as_other_programs_want_it(
         self, server: TranscriptionServer, end: str
     ) -> None:
@@ -82,7 +83,7 @@ NONSENSE: dict[str, Behaviour] = {
 
 
 class TestFaults:
-    @pytest.mark.parametrize("behaviour", NONSENSE.values(), ids=NONSENSE.keys())
+    @each_row("behaviour", NONSENSE.values())
     async def test_nonsense_is_a_matter_for_the_admin_and_the_next_answer_counts(
         self, server: TranscriptionServer, transcriber: HttpTranscriber, behaviour: Behaviour
     ) -> None:
@@ -92,7 +93,7 @@ class TestFaults:
         assert type(caught.value) is TranscriptionError
         assert await words(transcriber) == "I moved to Porto."
 
-    @pytest.mark.parametrize("status", [408, 429, 500, 503])
+    @each_row("status", [408, 429, 500, 503])
     async def test_a_server_in_trouble_is_unavailable(
         self, server: TranscriptionServer, transcriber: HttpTranscriber, status: int
     ) -> None:
@@ -100,7 +101,7 @@ class TestFaults:
         with pytest.raises(TranscriptionUnavailable, match=str(status)):
             await words(transcriber)
 
-    @pytest.mark.parametrize("behaviour", [stall(), Cut()], ids=["silent", "cut off"])
+    @each_row("behaviour", [stall(), Cut()])
     async def test_one_that_does_not_answer_is_unavailable(
         self, server: TranscriptionServer, transcriber: HttpTranscriber, behaviour: Behaviour
     ) -> None:
@@ -126,10 +127,9 @@ class TestFaults:
             await words(transcriber)
         await transcriber.close()
 
-    @pytest.mark.parametrize(
+    @each_row(
         "behaviour",
         [failure(400), failure(413), failure(415), failure(422), Raw(b'{"error": "failed to read audio"}')],
-        ids=["400", "413", "415", "422", "an error with 200, as whisper.cpp has it"],
     )
     async def test_a_recording_may_be_refused(
         self, server: TranscriptionServer, transcriber: HttpTranscriber, behaviour: Behaviour
