@@ -43,8 +43,8 @@ def emptied(archive: Archive) -> Archive:
     """The same archive with nothing in it."""
     if isinstance(archive, Kept):
         with archive.database.connection() as db:
-            db.execute(f"TRUNCATE {', '.join(f'archive_{table}' for table in TABLES)} RESTART IDENTITY")
-            db.execute("DELETE FROM archive_state")
+            for table in (*TABLES, "state"):  # to truncate them takes ten times as long
+                db.execute(f"DELETE FROM archive_{table}")
             db.execute("INSERT INTO archive_state DEFAULT VALUES")
         archive.vectors.dims = 0
     elif isinstance(archive, SqliteArchive):

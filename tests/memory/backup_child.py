@@ -1,10 +1,9 @@
-"""Backs up and restores in processes of their own: to be killed in the middle, or to meet a full disk.
+"""Backs up and restores in processes of their own, to be killed in the middle, and on a disk that is full.
 
-Run as `python -m tests.memory.backup_child <program> [<argument>...]`. `forge` reads lines of JSON
+Run as `python -m tests.memory.backup_child`: it reads lines of JSON
 [step, what, store, folder], as that of `erase_child` does. A folder has `data/` and `new.tar.gz`.
 """
 
-import sys
 from pathlib import Path
 
 from discoclaw.core.errors import DiscoClawError
@@ -40,7 +39,5 @@ def full(what: str, store: Store, folder: str, room: str) -> None:
         say(str(fault))
 
 
-PROGRAMS = {program.__name__: program for program in (forge, full)}
-
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]](*sys.argv[2:])
+    forge()

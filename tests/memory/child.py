@@ -1,7 +1,7 @@
-"""Programs the tests run in a process of their own: to be killed, or to meet a disk that is full.
+"""Programs the tests run in a process of their own, to be killed, and what is done on a disk that is full.
 
-"Full" is real: the kernel refuses to let a file grow beyond RLIMIT_FSIZE, in the middle of a write, for
-root and everybody else. Run as `python -m tests.memory.child <program> <argument>...`.
+"Full" is real: the kernel refuses to let a file of this process grow beyond RLIMIT_FSIZE, in the middle of a
+write, for root and everybody else. Run as `python -m tests.memory.child <program> <argument>...`.
 """
 
 import asyncio
@@ -315,18 +315,11 @@ PROGRAMS = {
     program.__name__: program
     for program in (
         overwrite,
-        overwrite_full,
         pause_before_rename,
-        append_full,
         hold,
         commit_for_ever,
         commit_and_die,
         live_for_ever,
-        commit_full,
-        summarise_full,
-        move_full,
-        repair_full,
-        choose_full,
         forge,
     )
 }

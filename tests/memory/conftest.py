@@ -12,9 +12,9 @@ from discoclaw.memory.stores import POSTGRES, Disks, Store, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_sqlite import SqliteArchive
-from tests.memory.archives import archive_at
+from tests.memory.archives import archive_at, emptied
 from tests.memory.kit import Clock
-from tests.memory.leftovers import Shelves, shelves
+from tests.memory.leftovers import Shelves, fill, shelves, templates_of
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 
 if TYPE_CHECKING:
@@ -69,8 +69,14 @@ def restart(clock: Clock, fresh: Callable[[], Disks]) -> Iterator[Callable[[], M
 
 
 @pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Store], Path]:
+    """A data folder of a store with Ann's and Bob's words in every place. A module may have its own."""
+    return templates_of(fill, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def filled() -> dict[Callable[[Store], Path], Store]:
-    """The databases that a module's `templates` filled once."""
+    """The databases that `templates` filled once."""
     return {}
 
 
@@ -81,7 +87,7 @@ def template(
     filled: dict[Callable[[Store], Path], Store],
     request: pytest.FixtureRequest,
 ) -> Path:
-    """A full data folder, to be copied; a module's own `templates` fill it. A database is full by then."""
+    """A full data folder, to be copied. A database is full by then."""
     if not store.startswith(POSTGRES):
         return templates(store)
     postgres: Postgres = request.getfixturevalue("postgres")
@@ -104,12 +110,18 @@ def full(template: Path, tmp_path: Path, store: Store) -> Iterator[Shelves]:
     opened.memory.close()
 
 
+@pytest.fixture(scope="session")
+def database_of_archives(postgres: "Postgres", prepared: str) -> str:
+    """The URL of a database for one archive after another."""
+    return postgres.new_database(like=prepared)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
     """An archive that has nothing in it, of each kind."""
     in_file = request.param == "sqlite"
-    where = tmp_path / "archive.sqlite" if in_file else request.getfixturevalue("prepared_database")
-    made = archive_at(where)
+    where = tmp_path / "archive.sqlite" if in_file else request.getfixturevalue("database_of_archives")
+    made = emptied(archive_at(where))
     yield made
     made.close()
 

@@ -1,12 +1,11 @@
-"""Erases in processes of their own: to be killed in the middle, or to meet a disk that is full.
+"""Erases in processes of their own, to be killed in the middle, and on a disk that is full.
 
-Run as `python -m tests.memory.erase_child <program> [<argument>...]`. `forge` reads lines of JSON
+Run as `python -m tests.memory.erase_child`: it reads lines of JSON
 [step, what, store, data folder]: each is done in a fresh fork that is killed right before its `step`th act
 on the folder. Said is whether it lived; before that, at step 0, the kinds of all acts.
 """
 
 import asyncio
-import sys
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
@@ -49,7 +48,5 @@ def erase_full(data: str, room: str) -> None:
     house.memory.close()
 
 
-PROGRAMS = {program.__name__: program for program in (forge, erase_full)}
-
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]](*sys.argv[2:])
+    forge()

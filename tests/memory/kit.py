@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.subject import user_subject
@@ -81,6 +84,15 @@ def tell_nobody(memory: Memory) -> None:
 def refusing(refuses: Callable[[str], bool]) -> Consent:
     """The consent of all but some, by user id."""
     return Consent(lambda user_id: ALWAYS if refuses(user_id) else NEVER)
+
+
+def refusal(act: Callable[..., object], *given: object) -> str:
+    """Why an act is refused, or nothing if it is not."""
+    try:
+        act(*given)
+    except Refused as refused:
+        return str(refused)
+    return ""
 
 
 def erased_from(memory: Memory) -> Consent:
@@ -192,12 +204,11 @@ def start_child(*arguments: str | Path) -> "subprocess.Popen[str]":
     )
 
 
-def run_child(*arguments: str | Path) -> Any:
-    """Run a program of `child` to its end; the JSON it printed."""
-    with start_child(*arguments) as process:
-        printed, _ = process.communicate(timeout=20)
-    assert process.returncode == 0
-    return json.loads(printed)
+def told_by(program: Callable[..., None], *arguments: object) -> Any:
+    """Run a program to its end, in this process; the JSON it printed."""
+    with redirect_stdout(StringIO()) as printed:
+        program(*map(str, arguments))
+    return json.loads(printed.getvalue())
 
 
 def kill_while_writing(*paths: Path) -> None:

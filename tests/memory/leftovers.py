@@ -27,6 +27,7 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
 from tests.memory.kit import NOW, STAMP, Clock, chain, edit, erased_from, remember
 from tests.session.scene import ScriptedModel
 
@@ -121,7 +122,9 @@ async def fill(house: Shelves) -> None:
 async def _remember(house: Shelves, subject: str, word: str) -> None:
     """A ledger long enough for a snapshot, branches, an unfinished line kept aside, and a damaged copy."""
     lines = house.memory.ledgers.log(subject)
-    lines.replace(b"".join(map(encode_line, chain(*(f"{word} number {n}" for n in range(501))))))
+    lines.replace(
+        b"".join(map(encode_line, chain(*(f"{word} number {n}" for n in range(SNAPSHOT_EVERY + 1)))))
+    )
     if house.store == "files":
         with lines.path.open("ab") as file:
             file.write(f'{{"torn {word}'.encode())

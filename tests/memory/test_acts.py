@@ -18,6 +18,7 @@ from discoclaw.core.times import iso_ms
 from discoclaw.memory.subjects import inspect, verbs
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
+from tests.memory import child
 from tests.memory.kit import (
     ANN,
     BOB,
@@ -30,9 +31,10 @@ from tests.memory.kit import (
     lines_of,
     listening,
     remember,
-    run_child,
     texts,
+    told_by,
 )
+from tests.tables import naming
 
 Restart = Callable[[], Memory]
 STATED = Origin("stated")
@@ -129,9 +131,8 @@ class TestATurn:
         assert branches.current == "coding"
         assert (ear.subjects, ear.commits) == ([ANN], [])
 
-    @pytest.mark.parametrize(
-        ("verb", "said"),
-        [
+    async def test_what_is_refused_writes_nothing(self, known: Memory, root: Path) -> None:
+        for verb, said in (
             (lambda memory: verbs.create_branch(memory, ANN, "coding"), "already exists"),
             (lambda memory: verbs.create_branch(memory, ANN, "a b"), "can't be the name of a branch"),
             (lambda memory: verbs.create_branch(memory, ANN, "new", start="codng"), "did you mean 'coding'"),
@@ -149,15 +150,12 @@ class TestATurn:
             (lambda memory: verbs.restore(memory, ANN, "HEAD~9", STATED), "beyond the first"),
             (lambda memory: verbs.undo(memory, BOB, STATED), "nothing left to undo"),
             (lambda memory: verbs.settle(memory, ANN, "0" * 16, "use_new", STATED), "already settled"),
-        ],
-    )
-    async def test_what_is_refused_writes_nothing(
-        self, known: Memory, root: Path, verb: Callable[[Memory], Awaitable[Any]], said: str
-    ) -> None:
-        before = fingerprint(root)
-        with pytest.raises(Refused, match=said):
-            await verb(known)
-        assert fingerprint(root) == before
+        ):
+            with naming(verb, said):
+                before = fingerprint(root)
+                with pytest.raises(Refused, match=said):
+                    await verb(known)
+                assert fingerprint(root) == before
 
 
 class TestLooking:
@@ -345,7 +343,7 @@ class TestTheVerbs:
 
 class TestADiskThatIsFull:
     def test_neither_moves_nor_merges_anything_until_there_is_space(self, tmp_path: Path) -> None:
-        assert run_child("move_full", tmp_path) == {
+        assert told_by(child.move_full, tmp_path) == {
             "faults": 4,
             "same branches": True,
             "same ledger": True,

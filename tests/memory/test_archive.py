@@ -24,6 +24,7 @@ from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.session.archive_rules import words_of
 from tests.memory.archives import emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
+from tests.tables import naming
 
 CANARY = "Kanarienvogel4711"
 ANN, BOB, US = "910000000000000177", "820000000000000288", "730000000000000399"
@@ -248,13 +249,12 @@ class TestWhoSeesWhat:
             held = archive.holding("zebra", visible, limit=9)
             assert sorted(entry.text for entry in held) == wanted
 
-    @pytest.mark.parametrize(
-        "hostile", ['55" OR "@g58', "*", "", "@g55", "55 OR 58", "%", "55') OR ('1'='1", "٥٥", "9" * 40]
-    )
-    def test_a_hostile_id_opens_nothing(self, archive: Archive, hostile: str) -> None:
-        self.everywhere(archive)
-        assert found(archive, "zebra", visible=Visible(frozenset({hostile}), dm_of=hostile)) == []
-        assert archive.present([hostile, "58"]) == {"58"}
+    def test_a_hostile_id_opens_nothing(self, archive: Archive) -> None:
+        for hostile in ('55" OR "@g58', "*", "", "@g55", "55 OR 58", "%", "55') OR ('1'='1", "٥٥", "9" * 40):
+            with naming(hostile):
+                self.everywhere(archive)
+                assert found(archive, "zebra", visible=Visible(frozenset({hostile}), dm_of=hostile)) == []
+                assert archive.present([hostile, "58"]) == {"58"}
 
     def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive) -> None:
         """What is said everywhere must not fill all places of what may be seen."""

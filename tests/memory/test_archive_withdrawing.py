@@ -79,13 +79,13 @@ class TestWhatGoes:
 class TestTheBytes:
     def test_not_one_is_left_among_many_rows(self, in_file: SqliteArchive) -> None:
         noise = "lorem ipsum dolor sit amet consetetur sadipscing elitr sed diam nonumy eirmod"
-        for start in range(0, 3000, 100):
+        for start in range(0, 1000, 100):
             rows = (
                 said(n, f"Zanzibarkanarie {n}" if n % 97 == 0 else f"{noise} {n}")
                 for n in range(start, start + 100)
             )
             write(in_file, *map(Put, rows))
-        assert in_file.take_out(taken_back("Zanzibarkanarie", at=NOW + 9_000)) == 31
+        assert in_file.take_out(taken_back("Zanzibarkanarie", at=NOW + 9_000)) == 11
         assert files_with(in_file.path.parent, "zanzibarkanarie") == []
         assert found(in_file, "zanzibarkanari") == []
         sound(in_file)

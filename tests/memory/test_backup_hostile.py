@@ -14,6 +14,7 @@ from discoclaw.core.event import encode_line
 from discoclaw.memory.backup.reading import MOST_ALWAYS, MOST_HEADER, read, read_file
 from tests.memory.backups import NAME, entry, head, listing, packed
 from tests.memory.kit import chain
+from tests.tables import naming
 
 LINES = b"".join(map(encode_line, chain("User likes tea", "User likes coffee")))
 GOOD = entry(NAME, LINES)
@@ -33,19 +34,21 @@ def test_a_sound_file_says_what_is_in_it() -> None:
     assert [one.name for one in contents.members] == [NAME]
 
 
-@pytest.mark.parametrize("data", [-1, True, "1", None])
-def test_a_version_of_the_data_that_no_program_made(data: object) -> None:
-    assert "doesn't say which version it has" in refused(packed([head(data=data), GOOD, listing(GOOD)]))
+def test_a_version_of_the_data_that_no_program_made() -> None:
+    for data in (-1, True, "1", None):
+        with naming(data):
+            assert "doesn't say which version it has" in refused(
+                packed([head(data=data), GOOD, listing(GOOD)])
+            )
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b"{}", b'{"version": 1, "people": {"1": {"opted_out": 3}}}']
-)
-def test_choices_that_nobody_can_read(text: bytes) -> None:
-    chosen = entry("memory/choices.json", text)
-    assert "says who opted out, makes no sense" in refused(
-        packed([head(), GOOD, chosen, listing(GOOD, chosen)])
-    )
+def test_choices_that_nobody_can_read() -> None:
+    for text in (b"", b"{", b"[]", b"{}", b'{"version": 1, "people": {"1": {"opted_out": 3}}}'):
+        with naming(text):
+            chosen = entry("memory/choices.json", text)
+            assert "says who opted out, makes no sense" in refused(
+                packed([head(), GOOD, chosen, listing(GOOD, chosen)])
+            )
 
 
 def test_a_ledger_that_was_damaged_before_is_named() -> None:
@@ -53,9 +56,8 @@ def test_a_ledger_that_was_damaged_before_is_named() -> None:
     assert read(io.BytesIO(packed([head(), bad, listing(bad)])), "a").damaged == ("user-1",)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_that_is_none_of_ours() -> None:
+    for name in (
         *(
             "../../etc/passwd",
             "/etc/passwd",
@@ -86,16 +88,14 @@ def test_a_ledger_that_was_damaged_before_is_named() -> None:
             "C:/x",
             "memory//x.json",
         ),
-    ],
-)
-def test_a_name_that_is_none_of_ours(name: str) -> None:
-    strange = entry(name, b"x")
-    assert "has no name of ours" in refused(packed([head(), strange, listing(strange)]))
+    ):
+        with naming(name):
+            strange = entry(name, b"x")
+            assert "has no name of ours" in refused(packed([head(), strange, listing(strange)]))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
+def test_an_entry_that_is_no_regular_file() -> None:
+    for kind in (
         *(
             tarfile.SYMTYPE,
             tarfile.LNKTYPE,
@@ -105,11 +105,10 @@ def test_a_name_that_is_none_of_ours(name: str) -> None:
             tarfile.FIFOTYPE,
         ),
         *(tarfile.CONTTYPE, b"Z"),
-    ],
-)
-def test_an_entry_that_is_no_regular_file(kind: bytes) -> None:
-    link = entry(NAME, b"", type=kind, linkname="/etc/passwd")
-    assert "no regular file" in refused(packed([head(), link, listing(link)]))
+    ):
+        with naming(kind):
+            link = entry(NAME, b"", type=kind, linkname="/etc/passwd")
+            assert "no regular file" in refused(packed([head(), link, listing(link)]))
 
 
 @pytest.mark.parametrize(
@@ -130,9 +129,8 @@ def test_a_name_that_is_there_twice() -> None:
     assert "names a file twice" in refused(packed([head(), GOOD, listing(GOOD, GOOD)]))
 
 
-@pytest.mark.parametrize(
-    ("entries", "reason"),
-    [
+def test_what_does_not_add_up() -> None:
+    for entries, reason in (
         ([], "no backup"),
         ([GOOD, listing(GOOD)], "no backup"),
         ([head(format="another"), GOOD, listing(GOOD)], "no backup"),
@@ -147,10 +145,9 @@ def test_a_name_that_is_there_twice() -> None:
         ([head(), GOOD, entry("members.json", b'[{"name": ["x"]}]')], "makes no sense"),
         ([head(), GOOD, entry("members.json", b'{"a": 1}')], "makes no sense"),
         ([head(), GOOD, listing(GOOD), GOOD], "goes on behind"),
-    ],
-)
-def test_what_does_not_add_up(entries: list[tuple[tarfile.TarInfo, bytes]], reason: str) -> None:
-    assert reason in refused(packed(entries))
+    ):
+        with naming(entries, reason):
+            assert reason in refused(packed(entries))
 
 
 def test_bytes_behind_the_end() -> None:
@@ -179,11 +176,10 @@ def test_a_newer_one_is_refused_with_both_versions_before_anything_else_is_looke
     assert "upgrade the program" in told and "\n" not in told
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"no gzip at all", b"\x1f\x8b", SOUND[:5], bytes(1000)], ids=range(5)
-)
-def test_what_is_no_archive(content: bytes) -> None:
-    assert refused(content)
+def test_what_is_no_archive() -> None:
+    for content in (b"", b"no gzip at all", b"\x1f\x8b", SOUND[:5], bytes(1000)):
+        with naming(content):
+            assert refused(content)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -13,17 +13,24 @@ import pytest
 from discoclaw.memory.backup.reading import read_file
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects.store import Memory
+from tests.memory.backup_child import full
 from tests.memory.backups import backed_up, restored
 from tests.memory.kills import chosen
 from tests.memory.kit import ANN as WRITER
-from tests.memory.kit import REPOSITORY, Clock, fingerprint, remember, texts
+from tests.memory.kit import REPOSITORY, Clock, fingerprint, remember, texts, told_by
 
 
 class Forge:
     """Backups and restores in processes that are killed at a given step."""
 
     def __enter__(self) -> "Forge":
-        self._child = child("forge")
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "tests.memory.backup_child"],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -38,16 +45,6 @@ class Forge:
         if step == 0:
             self._child.stdout.readline()
         return said
-
-
-def child(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.backup_child", *arguments],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
 
 def scene(folder: Path, store: Store) -> None:
@@ -125,8 +122,5 @@ class TestAFullDisk:
         assert not (tmp_path / "data" / ".restore").exists()
 
     def run(self, what: str, store: Store, folder: Path, room: int) -> str:
-        """The fault of a process whose files cannot grow beyond `room` bytes."""
-        with child("full", what, store, str(folder), str(room)) as process:
-            printed, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        return str(json.loads(printed))
+        """The fault where no file can grow beyond `room` bytes."""
+        return str(told_by(full, what, store, folder, room))

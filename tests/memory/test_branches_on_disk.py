@@ -34,6 +34,7 @@ from tests.memory.kit import (
     set_first,
     texts,
 )
+from tests.tables import naming
 
 Restart = Callable[[], Memory]
 
@@ -218,16 +219,17 @@ class TestAChangeThatNamesABranch:
         assert fingerprint(root) == before
         assert "games" not in (await coding.branches(ANN)).all
 
-    @pytest.mark.parametrize("name", ["", " ", "head", "-", "a b", "../x", "deadbeef", "x" * 33])
     async def test_a_name_that_is_none_is_refused_and_writes_nothing(
-        self, coding: Memory, root: Path, name: str
+        self, coding: Memory, root: Path
     ) -> None:
-        before = fingerprint(root)
-        if name:
-            with pytest.raises(Refused):
-                await coding.change(ANN, "why", remember("lost"), branch=name)
-            assert fingerprint(root) == before
-        assert "lost" not in await texts(coding)
+        for name in ("", " ", "head", "-", "a b", "../x", "deadbeef", "x" * 33):
+            with naming(name):
+                before = fingerprint(root)
+                if name:
+                    with pytest.raises(Refused):
+                        await coding.change(ANN, "why", remember("lost"), branch=name)
+                    assert fingerprint(root) == before
+                assert "lost" not in await texts(coding)
 
     @pytest.mark.parametrize("name", ["Coding", " coding ", "ＣＯＤＩＮＧ"])
     async def test_however_its_name_is_written_it_is_that_branch(
@@ -381,7 +383,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
         await memory.change(ANN, "why", remember("works at Acme"))
         return durable_of(memory).read_bytes()
 
-    @pytest.mark.parametrize("start", [-30, 0, 5, 10, 60], ids="{} minutes".format)
+    @pytest.mark.parametrize("start", [-30, 5, 60], ids="{} minutes".format)
     async def test_all_is_there_and_agrees(
         self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
     ) -> None:
@@ -392,7 +394,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
         assert (await texts(memory))[-1] == "and on"
         await check_agreed(memory, restart, root)
 
-    @pytest.mark.parametrize("start", [-30, 0, 5, 10, 60], ids="{} minutes".format)
+    @pytest.mark.parametrize("start", [-30, 5, 60], ids="{} minutes".format)
     async def test_the_file_from_before_is_no_edit(
         self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
     ) -> None:
@@ -403,7 +405,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
         assert len(commits_of(memory)) == 4
         await check_agreed(later, restart, root)
 
-    @pytest.mark.parametrize("start", [-30, 0, 5, 9, 10, 60], ids="{} minutes".format)
+    @pytest.mark.parametrize("start", [-30, 0, 9, 10, 60], ids="{} minutes".format)
     async def test_an_edit_of_the_file_from_before_is_that_edit_and_forgets_nothing(
         self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
     ) -> None:

@@ -10,7 +10,9 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Store, disks
-from tests.memory.kit import NOW, fingerprint, run_child
+from tests.memory import child
+from tests.memory.kit import NOW, fingerprint, told_by
+from tests.tables import naming
 
 Start = Callable[[], Choices]
 
@@ -124,9 +126,8 @@ class TestAChoiceIsKept:
 class TestAFileThatCanNotBeReadStopsTheStart:
     """Nobody is remembered against their word because of a slip."""
 
-    @pytest.mark.parametrize(
-        "content",
-        [
+    def test_and_is_named_with_the_way_out(self, path: Path, start: Start) -> None:
+        for content in (
             b"",
             b"{ oops",
             b"\xff\xfe",
@@ -147,15 +148,13 @@ class TestAFileThatCanNotBeReadStopsTheStart:
             b'{"version": 1, "people": {"1": {"since": true}}}',
             b'{"version": 1, "people": {"1": {"since": -1}}}',
             b'{"version": 1, "people": {"1": {"opted_out": true}, "2": {"opted-out": true}}}',
-        ],
-        ids=lambda content: content[:60].decode("ascii", "replace"),
-    )
-    def test_and_is_named_with_the_way_out(self, path: Path, start: Start, content: bytes) -> None:
-        path.parent.mkdir()
-        path.write_bytes(content)
-        with pytest.raises(MemoryFault, match=r"choices\.json cannot be read.*opted out.*correct it"):
-            start()
-        assert path.read_bytes() == content
+        ):
+            with naming(content):
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(content)
+                with pytest.raises(MemoryFault, match=r"choices\.json cannot be read.*opted out.*correct it"):
+                    start()
+                assert path.read_bytes() == content
 
     def test_a_folder_in_its_place(self, path: Path, start: Start) -> None:
         path.mkdir(parents=True)
@@ -165,7 +164,7 @@ class TestAFileThatCanNotBeReadStopsTheStart:
 
 class TestADiskThatDoesNotTakeIt:
     def test_changes_nothing_until_there_is_space(self, tmp_path: Path) -> None:
-        report = run_child("choose_full", tmp_path)
+        report = told_by(child.choose_full, tmp_path)
         assert "choices.json could not be written" in report.pop("fault")
         assert report == {
             "ram": [True, False],

@@ -31,6 +31,7 @@ from tests.memory.kit import (
     remember,
     texts,
 )
+from tests.tables import naming
 
 Restart = Callable[[], Memory]
 
@@ -251,9 +252,8 @@ class TestANewerVersionIsNeverOverwritten:
 
 
 class TestAnythingMayStandInIt:
-    @pytest.mark.parametrize(
-        ("content", "reason"),
-        [
+    def test_what_is_no_durable_file_is_said_to_be_none(self) -> None:
+        for content, reason in (
             (b"", "not JSON"),
             (b"\x00\xff", "not JSON"),
             (b"[" * 100_000, "not JSON"),
@@ -264,24 +264,23 @@ class TestAnythingMayStandInIt:
             (b'{"items": []}', '"version"'),
             (b'{"version": true, "items": []}', '"version"'),
             (b'{"version": "1", "items": []}', '"version"'),
-        ],
-    )
-    def test_what_is_no_durable_file_is_said_to_be_none(self, content: bytes, reason: str) -> None:
-        with pytest.raises(Unreadable, match=reason):
-            parse(content, now_ms=NOW)
+        ):
+            with naming(content, reason), pytest.raises(Unreadable, match=reason):
+                parse(content, now_ms=NOW)
 
-    @pytest.mark.parametrize("version", [0, 3, -1, 10**30])
-    def test_a_version_we_do_not_know_is_newer(self, version: int) -> None:
-        with pytest.raises(NewerSchema, match=str(version)):
-            parse(file(version=version), now_ms=NOW)
+    def test_a_version_we_do_not_know_is_newer(self) -> None:
+        for version in (0, 3, -1, 10**30):
+            with naming(version), pytest.raises(NewerSchema, match=str(version)):
+                parse(file(version=version), now_ms=NOW)
 
     def test_a_mark_some_editors_put_first_is_no_fault(self) -> None:
         assert parse(b"\xef\xbb\xbf" + file(), now_ms=NOW) == DurableFile(1, NOW, ())
 
-    @pytest.mark.parametrize("source", ["manual", None, [], 7, {}, {"type": None}])
-    def test_a_source_that_names_no_message_is_manual(self, source: Any) -> None:
-        parsed = parse(file({"kind": "fact", "text": "likes tea", "source": source}), now_ms=NOW)
-        assert [str(item.source) for item in parsed.items] == ["manual"]
+    def test_a_source_that_names_no_message_is_manual(self) -> None:
+        for source in ("manual", None, [], 7, {}, {"type": None}):
+            with naming(source):
+                parsed = parse(file({"kind": "fact", "text": "likes tea", "source": source}), now_ms=NOW)
+                assert [str(item.source) for item in parsed.items] == ["manual"]
 
     @given(content=HOSTILE_FILE | st.binary(max_size=30))
     @MODEST

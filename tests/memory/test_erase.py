@@ -33,8 +33,9 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
+from tests.memory.erase_child import erase_full
 from tests.memory.kills import chosen
-from tests.memory.kit import NOW, REPOSITORY, fingerprint, lines_of, listening, remember, texts
+from tests.memory.kit import NOW, REPOSITORY, fingerprint, lines_of, listening, remember, texts, told_by
 from tests.memory.leftovers import (
     ANN,
     BOB,
@@ -45,10 +46,8 @@ from tests.memory.leftovers import (
     Shelves,
     about,
     backlog,
-    fill,
     said,
     shelves,
-    templates_of,
     traces,
     upsert,
 )
@@ -86,12 +85,6 @@ def house(tmp_path: Path, store: Store) -> Iterator[Shelves]:
     opened.memory.open()
     yield opened
     opened.memory.close()
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Store], Path]:
-    """A data folder of a store with Ann's and Bob's words in every place; to be copied."""
-    return templates_of(fill, tmp_path_factory)
 
 
 class TestEveryByteGoes:
@@ -704,10 +697,8 @@ class TestWhatTheDiskDoesNotGiveAway:
 
 class TestAFullDisk:
     def erase(self, data: Path, room: int) -> str:
-        """The fault of an erasing in a process whose files cannot grow beyond `room` bytes."""
-        command = [sys.executable, "-m", "tests.memory.erase_child", "erase_full", str(data), str(room)]
-        done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, check=True, timeout=60)
-        return str(json.loads(done.stdout))
+        """The fault of an erasing where no file can grow beyond `room` bytes."""
+        return str(told_by(erase_full, data, room))
 
     def test_that_has_no_room_for_the_intent_changes_nothing(self, template: Path, tmp_path: Path) -> None:
         data = tmp_path / "data"
@@ -747,7 +738,7 @@ class Forge:
 
     def __enter__(self) -> "Forge":
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.memory.erase_child", "forge"],
+            [sys.executable, "-m", "tests.memory.erase_child"],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -780,6 +771,16 @@ class Forge:
         return json.loads(self._child.stdout.readline())
 
 
+class Before:
+    """What there is of Ann and Bob in the folder that is copied."""
+
+    def __init__(self, template: Path, store: Store) -> None:
+        house = shelves(template, store=store)
+        self.ann, self.bob = about(house, ANN), about(house, BOB)
+        self.traces = traces(template, CANARY)
+        house.memory.close()
+
+
 class TestKilledAtAnyStep:
     @pytest.mark.long
     @pytest.mark.own_store
@@ -787,24 +788,26 @@ class TestKilledAtAnyStep:
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
         outcomes = []
+        before = Before(template, store)
         with Forge() as forge:
             for step in forge.steps("erase", shutil.copytree(template, tmp_path / "whole"), store):
                 data = shutil.copytree(template, tmp_path / str(step))
                 lived = forge.lived("erase", step, data, store)
-                outcomes.append(self.check(template, data, store))
+                outcomes.append(self.check(before, data, store))
                 shutil.rmtree(data)
         assert lived
         assert outcomes == sorted(outcomes)  # once it stands, it stands
         assert outcomes.count(False) >= 1
         assert outcomes.count(True) >= 10
 
+    @pytest.mark.long
     @pytest.mark.own_store
     def test_also_when_the_next_starts_are_killed_one_after_the_other(
         self, template: Path, tmp_path: Path, store: Store
     ) -> None:
         data = tmp_path / "data"
         shutil.copytree(template, data)
-        kills = 0
+        before, kills = Before(template, store), 0
         with Forge() as forge:
             for step in count(1):
                 shutil.rmtree(data)
@@ -820,11 +823,11 @@ class TestKilledAtAnyStep:
             else:
                 pytest.fail("it was killed at every start")
         assert kills >= 3
-        assert self.check(template, data, store)
+        assert self.check(before, data, store)
 
-    def check(self, template: Path, data: Path, store: Store) -> bool:
+    def check(self, before: "Before", data: Path, store: Store) -> bool:
         """After one more start: whether Ann is erased, and altogether; else that nothing happened."""
-        house, before = shelves(data, store=store), shelves(template, store=store)
+        house = shelves(data, store=store)
         house.memory.open()
         try:
             erased = house.memory.erased_at(ANN) >= 0
@@ -835,15 +838,14 @@ class TestKilledAtAnyStep:
                 assert house.memory.pending_erasures() == [ANN]  # the message outside
                 assert house.memory.disk.documents(INTENTS).names() == [f"{ANN}.json"]
             else:
-                assert about(house, ANN) == about(before, ANN)
-                there = traces(template, CANARY)  # any start removes what killed writers left
-                assert set(left) >= {one for one in there if not one.endswith(".tmp")}
+                assert about(house, ANN) == before.ann
+                # Any start removes what killed writers left.
+                assert set(left) >= {one for one in before.traces if not one.endswith(".tmp")}
                 assert not any(one.endswith(".tmp") for one in left)
                 assert house.memory.disk.documents(INTENTS).names() == []
-            assert about(house, BOB) == about(before, BOB)
+            assert about(house, BOB) == before.bob
         finally:
             house.memory.close()
-            before.memory.close()
         return erased
 
 

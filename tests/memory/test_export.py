@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Ref
 from discoclaw.core.history import History
@@ -50,27 +49,6 @@ class TestJson:
         assert (value["format"], value["version"]) == ("discoclaw-memory", 1)
         assert (value["subject"], value["exported_at"]) == (ANN, "2026-02-04T16:29:35.000Z")
         assert "history" not in value
-
-    def test_it_lists_the_branches_with_personas_and_the_current_one(self) -> None:
-        history = story().history
-        assert document(history)["branches"] == [
-            {
-                "name": "main",
-                "head": history.branches.all["main"].head,
-                "persona": "",
-                "created_at": "2026-02-03T16:30:35.000Z",
-                "metadata": {},
-                "current": False,
-            },
-            {
-                "name": "coding",
-                "head": history.branches.all["coding"].head,
-                "persona": "the programmer",
-                "created_at": "2026-02-03T16:32:35.000Z",
-                "metadata": {},
-                "current": True,
-            },
-        ]
 
     def test_every_memory_of_every_branch_is_in_it_private_ones_too(self) -> None:
         content, count = export_json(story().history, ANN, history_too=False, now_ms=LATER)
@@ -115,18 +93,6 @@ class TestJson:
             *("user", "prefers backend", "Python")
         ]
         assert entry["confidence"] == 0.5
-
-    @given(HISTORIES)
-    @FEW
-    def test_with_history_every_record_is_in_it_as_the_ledger_has_it(self, history: History) -> None:
-        value = document(history, history_too=True)
-        assert value["history"] == [json.loads(json.dumps(record.to_json())) for record in history.records]
-
-    def test_an_empty_memory_is_an_export_too(self) -> None:
-        content, count = export_json(History(), ANN, history_too=True, now_ms=LATER)
-        value = json.loads(content)
-        assert (count, value["memories"], value["history"]) == (0, [], [])
-        assert [branch["name"] for branch in value["branches"]] == ["main"]
 
     def test_people_can_read_it(self) -> None:
         content, _ = export_json(story().history, ANN, history_too=False, now_ms=LATER)
@@ -215,13 +181,6 @@ class TestObjects:
         refs = [record.id for record in history.records if isinstance(record, Ref)]
         assert [ref["id"] for ref in json.loads((out / "refs.json").read_bytes())["refs"]] == refs
 
-    def test_a_commit_names_its_events_by_id(self, tmp_path: Path) -> None:
-        history = story().history
-        write_objects(history, tmp_path / "out")
-        for commit in history.commits.values():
-            value = json.loads((tmp_path / "out" / "commits" / f"{commit.id}.json").read_bytes())
-            assert value == {**commit.to_json(), "events": [event.id for event in commit.events]}
-
     def test_of_two_events_with_one_id_none_is_lost(self, tmp_path: Path) -> None:
         ann = Replica().act([("add", 1, "likes tea"), ("mark", 0, "")])
         (event, again) = list(ann.history.commits.values())[-1].events
@@ -295,19 +254,6 @@ class TestWritingAFolder:
             write_objects(story().history, tmp_path / "out")
         assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
-    def test_what_is_above_has_to_be_a_folder(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("no folder")
-        with pytest.raises(MemoryFault, match="could not be written"):
-            write_objects(story().history, tmp_path / "file" / "out")
-
     def test_who_may_look_into_it_is_its_owner(self, tmp_path: Path) -> None:
         write_objects(story().history, tmp_path / "out")
         assert (tmp_path / "out").stat().st_mode & 0o077 == 0
-
-
-class TestWhoSaidIt:
-    def test_the_author_is_told(self) -> None:
-        ann = Replica()
-        ann.remember("likes tea")
-        ann.remember("likes coffee", origin=Origin("inferred", said_at=NOW))
-        assert [one["author"] for one in document(ann.history)["memories"]] == ["stated", "inferred"]

@@ -20,8 +20,10 @@ from discoclaw.memory.disk.files import (
     session_file,
     write_atomic,
 )
+from tests.memory import child
 from tests.memory.budgets import MODEST
-from tests.memory.kit import REPOSITORY, STAMP, Doomed, run_child
+from tests.memory.kit import REPOSITORY, STAMP, Doomed, told_by
+from tests.tables import naming
 
 
 class TestAWriteIsWholeOrNotAtAll:
@@ -40,7 +42,7 @@ class TestAWriteIsWholeOrNotAtAll:
     def test_a_full_disk_keeps_the_old_version_and_no_litter(self, tmp_path: Path) -> None:
         target = tmp_path / "file"
         target.write_bytes(b"old")
-        assert run_child("overwrite_full", target) == errno.EFBIG
+        assert told_by(child.overwrite_full, target) == errno.EFBIG
         assert target.read_bytes() == b"old"
         assert list(tmp_path.iterdir()) == [target]
 
@@ -65,17 +67,18 @@ class TestAnAppendCountsOrLeavesNoTrace:
         append_synced(target, b"two\n", expected_size=4)
         assert target.read_bytes() == b"one\ntwo\n"
 
-    @pytest.mark.parametrize("expected", [0, 3, 5, 100])
-    def test_what_somebody_else_wrote_is_noticed_and_left_alone(self, tmp_path: Path, expected: int) -> None:
-        target = tmp_path / "log"
-        target.write_bytes(b"one\n")
-        with pytest.raises(MemoryFault, match="changed by somebody else"):
-            append_synced(target, b"two\n", expected_size=expected)
-        assert target.read_bytes() == b"one\n"
+    def test_what_somebody_else_wrote_is_noticed_and_left_alone(self, tmp_path: Path) -> None:
+        for expected in (0, 3, 5, 100):
+            with naming(expected):
+                target = tmp_path / "log"
+                target.write_bytes(b"one\n")
+                with pytest.raises(MemoryFault, match="changed by somebody else"):
+                    append_synced(target, b"two\n", expected_size=expected)
+                assert target.read_bytes() == b"one\n"
 
     def test_a_disk_that_takes_a_part_of_it_has_taken_nothing(self, tmp_path: Path) -> None:
         cases = ["0/300", "1/300", "100/150", "100/300", "5000/20000", "15000/20000"]
-        outcomes = dict(zip(cases, run_child("append_full", tmp_path, *cases), strict=True))
+        outcomes = dict(zip(cases, told_by(child.append_full, tmp_path, *cases), strict=True))
         assert outcomes == dict.fromkeys(cases, "cut back")
 
 
@@ -95,12 +98,23 @@ class TestWhatIsKeptAsideIsNeverOverwritten:
 
 class TestNoNameLeavesItsFolder:
     @pytest.mark.design(205)
-    @pytest.mark.parametrize(
-        "name", ["", ".", "..", "../x", "a/b", "a\\b", "a\0b", "a\n", "a.b", "é", "a" * 65, "discord:dm:1"]
-    )
-    def test_an_id_that_is_no_plain_word_is_refused(self, name: str) -> None:
-        with pytest.raises(MemoryFault):
-            safe_id(name)
+    def test_an_id_that_is_no_plain_word_is_refused(self) -> None:
+        for name in (
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "a\n",
+            "a.b",
+            "é",
+            "a" * 65,
+            "discord:dm:1",
+        ):
+            with naming(name), pytest.raises(MemoryFault):
+                safe_id(name)
 
     @given(name=st.text(st.characters(), max_size=80))
     @MODEST

@@ -15,6 +15,7 @@ from discoclaw.memory.exchange import Items, load_bytes, load_file
 from tests.cli.shell import Shell
 from tests.memory.kit import NOW
 from tests.memory.replicas import Replica
+from tests.tables import naming
 
 KEY = "sk-ant-abcdefghijklmnopqrstuvwxyz0123456789"
 DAY = 86_400_000
@@ -224,9 +225,8 @@ class TestAFolder:
         with pytest.raises(Refused, match=r"user-1.jsonl, record 2 has a modify \([0-9a-f]{16}\) without"):
             load_bytes("user-1.jsonl", lines)
 
-    @pytest.mark.parametrize(
-        ("name", "content", "why"),
-        [
+    def test_that_is_hostile_or_damaged_is_refused(self, tmp_path: Path) -> None:
+        for name, content, why in (
             (f"events/{PYTHON}.json", {**FIRST, "object": "Perl"}, "does not verify"),
             (f"events/{PYTHON}.json", {**FIRST, "id": "0" * 16}, "does not verify"),
             (f"events/{PYTHON}.json", {**FIRST, "event_type": "explode"}, "unknown event type"),
@@ -244,13 +244,9 @@ class TestAFolder:
             ("branches.json", 5, "is not an object of branches by name"),
             ("branches.json", {"../x": {}}, "which cannot be a name here"),
             ("branches.json", {"x": {"persona": "y" * 501}}, "persona that is too long"),
-        ],
-    )
-    def test_that_is_hostile_or_damaged_is_refused(
-        self, tmp_path: Path, name: str, content: Any, why: str
-    ) -> None:
-        with pytest.raises(Refused, match=why):
-            load_file(folder(tmp_path, **{name: json.dumps(content)}))
+        ):
+            with naming(name, content, why), pytest.raises(Refused, match=why):
+                load_file(folder(tmp_path, **{name: json.dumps(content)}))
 
     def test_with_a_large_event_in_many_commits_is_refused(self, tmp_path: Path) -> None:
         large = event("x" * 20_000_000)

@@ -12,6 +12,7 @@ from discoclaw.core.errors import FolderInUse
 from discoclaw.memory.disk.lock_holder import ANOTHER, is_in, locked, who
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, start_child
+from tests.tables import naming
 
 DAY_MS = 86_400_000
 
@@ -64,20 +65,16 @@ class TestTheListOfLocks:
         "1: FLOCK  ADVISORY  WRITE 4242 00:1f:77 0 EOF\n2: POSIX  ADVISORY  READ 9 fe:00:2247349 128 128\n"
     )
 
-    @pytest.mark.parametrize(
-        ("minor", "inode", "pid", "held"),
-        [
+    def test_names_a_file_by_device_or_process(self) -> None:
+        for minor, inode, pid, held in (
             (0x1F, 77, None, True),
             (0x2A, 77, 4242, True),  # btrfs names a device of its own in `stat`
             (0x2A, 77, 4243, False),
             (0x2A, 77, None, False),
             (0x1F, 7, 4242, False),
-        ],
-    )
-    def test_names_a_file_by_device_or_process(
-        self, minor: int, inode: int, pid: int | None, held: bool
-    ) -> None:
-        assert is_in(self.LOCKS, os.makedev(0, minor), inode, pid) is held
+        ):
+            with naming(minor, inode, pid, held):
+                assert is_in(self.LOCKS, os.makedev(0, minor), inode, pid) is held
 
     @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux says who has a lock")
     def test_has_the_folder_while_it_is_open(self, memory: Memory, root: Path) -> None:
@@ -102,19 +99,25 @@ class TestWhatIsSaid:
         note_of(root, pid=gone.pid)
         assert who(root, NOW) == ANOTHER
 
-    @pytest.mark.parametrize(
-        "changes",
-        [{"pid": 0}, {"pid": -1}, {"pid": True}, {"pid": "1"}, {"since": -1}, {"since": None}, {"host": 7}],
-        ids=str,
-    )
-    def test_a_note_that_makes_no_sense_is_none(self, root: Path, changes: dict[str, object]) -> None:
-        note_of(root, **changes)
-        assert who(root, NOW) == ANOTHER
+    def test_a_note_that_makes_no_sense_is_none(self, root: Path) -> None:
+        for changes in (
+            {"pid": 0},
+            {"pid": -1},
+            {"pid": True},
+            {"pid": "1"},
+            {"since": -1},
+            {"since": None},
+            {"host": 7},
+        ):
+            with naming(changes):
+                note_of(root, **changes)
+                assert who(root, NOW) == ANOTHER
 
-    @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000], ids=range(5))
-    def test_nor_is_one_that_can_not_be_read(self, root: Path, content: bytes) -> None:
-        note_of(root).write_bytes(content)
-        assert who(root, NOW) == ANOTHER
+    def test_nor_is_one_that_can_not_be_read(self, root: Path) -> None:
+        for content in (b"", b"[]", b"{}", b"\xff", b"[" * 100_000):
+            with naming(content):
+                note_of(root).write_bytes(content)
+                assert who(root, NOW) == ANOTHER
 
     def test_none_is_none(self, root: Path) -> None:
         assert who(root, NOW) == ANOTHER

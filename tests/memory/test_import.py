@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import stat
 import warnings
 import zipfile
@@ -30,6 +31,7 @@ from discoclaw.memory.exchange import (
     layout,
     load_bytes,
     load_file,
+    objects,
     records_for,
     tree,
     write_objects,
@@ -42,7 +44,7 @@ from discoclaw.show import graph, text
 from tests.core.builders import FEW as PURE_FEW
 from tests.core.test_event import sealed_event, sealed_line
 from tests.memory.budgets import FEW
-from tests.memory.kit import ANN, BOB, NOW, durable_of, fingerprint, heard, ledger_of, remember
+from tests.memory.kit import ANN, BOB, NOW, durable_of, fingerprint, heard, ledger_of, refusal, remember
 from tests.memory.replicas import HISTORIES, STATED, STEPS, Replica, Step, pictures
 
 DAY = 86_400_000
@@ -393,22 +395,15 @@ class TestMemoriesWithoutHistory:
         ann.take_in(load_bytes("m.json", memories(noted("has a cat", source=source))))
         assert [item.facets.sensitivity for item in ann.history.shown().items.values()] == ["private"]
 
-    @pytest.mark.parametrize(
-        ("in_file", "brings", "then"),
-        [
-            ("stated", "stated", "stated"),
-            ("inferred", "stated", "inferred"),
-            ("stated", "inferred", "inferred"),
-            (None, "stated", "stated"),
-        ],
-    )
-    def test_stated_is_what_the_file_calls_so_and_who_brings_it_may_state(
-        self, in_file: str | None, brings: Any, then: str
-    ) -> None:
-        ann = Replica(NOW + DAY)
-        fields = {} if in_file is None else {"author": in_file}
-        ann.take_in(load_bytes("m.json", memories(noted("has a cat", **fields))), origin=Origin(brings))
-        assert [item.facets.author for item in ann.history.shown().items.values()] == [then]
+    def test_stated_is_what_the_file_calls_so_and_who_brings_it_may_state(self) -> None:
+        def becomes(brings: Any, **fields: str) -> str:
+            ann = Replica(NOW + DAY)
+            ann.take_in(load_bytes("m.json", memories(noted("has a cat", **fields))), origin=Origin(brings))
+            (item,) = ann.history.shown().items.values()
+            return item.facets.author
+
+        assert becomes("stated") == becomes("stated", author="stated") == "stated"
+        assert becomes("stated", author="inferred") == becomes("inferred", author="stated") == "inferred"
 
     def test_secrets_are_taken_out(self) -> None:
         ann = Replica(NOW + DAY)
@@ -545,8 +540,7 @@ class TestFilesOfTheTypeScriptBot:
         (root / "other" / "link.json").symlink_to("/etc/passwd")
         return root
 
-    @pytest.mark.parametrize("version", [1, 2])
-    @pytest.mark.parametrize("below", [".", "memory", "data/memory"])
+    @pytest.mark.parametrize(("version", "below"), [(1, "."), (2, "memory"), (2, "data/memory")])
     def test_a_data_folder_gives_everybody_s_items_and_the_summaries(
         self, tmp_path: Path, version: int, below: str
     ) -> None:
@@ -584,26 +578,24 @@ class TestFilesOfTheTypeScriptBot:
         content = (root / "durable" / "123.json").read_bytes()
         assert list(load_bytes("upload.json", content).subjects) == [None]
 
-    @pytest.mark.parametrize(
-        ("name", "content", "why"),
-        [
-            ("durable/123.json", b"{", "durable/123.json is not JSON"),
-            ("durable/123.json", b'{"version": 9, "items": []}', "is of a newer version"),
-            ("durable/123.json", b'{"items": []}', 'is not a durable file: it has no numeric "version"'),
-            ("durable/a b.json", b'{"version": 1, "items": []}', "is not named after a person; rename it"),
-            ("rolling/x.json", b'{"summary": 5}', "rolling/x.json is not a rolling summary; correct it"),
-            (f"rolling/{'x' * 201}.json", b'{"summary": ""}', "is not named after a conversation; move it"),
-            ("rolling/a b.json", b'{"summary": ""}', "is not named after a conversation; move it"),
-            ("ledger/user-1.jsonl", b"{}\n", "ledger/user-1.jsonl, line 1: .*; repair it where"),
-        ],
+    UNREADABLE = (
+        ("durable/123.json", b"{", "durable/123.json is not JSON"),
+        ("durable/123.json", b'{"version": 9, "items": []}', "is of a newer version"),
+        ("durable/123.json", b'{"items": []}', 'is not a durable file: it has no numeric "version"'),
+        ("durable/a b.json", b'{"version": 1, "items": []}', "is not named after a person; rename it"),
+        ("rolling/x.json", b'{"summary": 5}', "rolling/x.json is not a rolling summary; correct it"),
+        (f"rolling/{'x' * 201}.json", b'{"summary": ""}', "is not named after a conversation; move it"),
+        ("rolling/a b.json", b'{"summary": ""}', "is not named after a conversation; move it"),
+        ("ledger/user-1.jsonl", b"{}\n", "ledger/user-1.jsonl, line 1: .*; repair it where"),
     )
-    def test_a_file_that_can_not_be_read_is_named(
-        self, tmp_path: Path, name: str, content: bytes, why: str
-    ) -> None:
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(Refused, match=why):
-            load_file(tmp_path)
+
+    def test_a_file_that_can_not_be_read_is_named(self, tmp_path: Path) -> None:
+        for number, (name, content, why) in enumerate(self.UNREADABLE):
+            path = tmp_path / str(number) / name
+            path.parent.mkdir(parents=True)
+            path.write_bytes(content)
+            with pytest.raises(Refused, match=why):
+                load_file(tmp_path / str(number))
 
 
 def replace_names(content: Any, before: str, after: str) -> Any:
@@ -654,23 +646,22 @@ class TestAFolderOfObjectsThatWasTouched:
         report = Replica(NOW + DAY).take_in(load_bytes("memory.zip", zipped(files)))
         assert report.notes == ("events that are in no commit were left out: 1",)
 
-    @pytest.mark.parametrize(
-        ("refs", "why"),
-        [
-            ({}, "is not of the format"),
-            ({"format": "discoclaw-objects", "version": 2}, "is of version 2.*import it with a newer"),
-            ({"format": "discoclaw-objects", "version": True}, 'has no numeric "version"'),
-            ({"format": "discoclaw-objects", "version": 1, "refs": 5}, 'has no list of "refs"'),
-            ({"format": "discoclaw-objects", "version": 1, "refs": [5]}, "ref 1 does not verify"),
-            (
-                {"format": "discoclaw-objects", "version": 1, "refs": [{"type": "tag"}]},
-                "is of a newer version",
-            ),
-            ({"format": "discoclaw-objects", "version": 1, "refs": []}, "disagree about the"),
-        ],
+    REFS = (
+        ({}, "is not of the format"),
+        ({"format": "discoclaw-objects", "version": 2}, "is of version 2.*import it with a newer"),
+        ({"format": "discoclaw-objects", "version": True}, 'has no numeric "version"'),
+        ({"format": "discoclaw-objects", "version": 1, "refs": 5}, 'has no list of "refs"'),
+        ({"format": "discoclaw-objects", "version": 1, "refs": [5]}, "ref 1 does not verify"),
+        (
+            {"format": "discoclaw-objects", "version": 1, "refs": [{"type": "tag"}]},
+            "is of a newer version",
+        ),
+        ({"format": "discoclaw-objects", "version": 1, "refs": []}, "disagree about the"),
     )
-    def test_refs_that_are_none_are_refused(self, files: dict[str, bytes], refs: Any, why: str) -> None:
-        self.refused({**files, "refs.json": json.dumps(refs).encode()}, why)
+
+    def test_refs_that_are_none_are_refused(self, files: dict[str, bytes]) -> None:
+        for refs, why in self.REFS:
+            self.refused({**files, "refs.json": json.dumps(refs).encode()}, why)
 
 
 class TestHostileZips:
@@ -684,31 +675,25 @@ class TestHostileZips:
             archive.writestr(info, content)
         return packed.getvalue()
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "../events/a.json",
-            "/events/a.json",
-            "events/../../a.json",
-            "C:/a.json",
-            "events\\a.json",
-            "events//a",
-        ],
-    )
-    def test_names_that_lead_out_are_refused(self, name: str) -> None:
-        with pytest.raises(Refused, match=r"points out of the zip file; make it again with relative names"):
-            load_bytes("evil.zip", self.entry(name))
+    def test_names_that_lead_out_are_refused(self) -> None:
+        names = ("../events/a.json", "/events/a.json", "events/../../a.json", "C:/a.json")
+        told = {
+            name: refusal(load_bytes, "evil.zip", self.entry(name))
+            for name in (*names, "events\\a.json", "events//a")
+        }
+        why = "points out of the zip file; make it again with relative names"
+        assert [name for name, said in told.items() if why not in said] == []
 
     def test_a_name_with_a_nul_is_refused(self) -> None:
         content = self.entry("events/a#.json").replace(b"a#.json", b"a\0.json")
         with pytest.raises(Refused, match="has a NUL in its name"):
             load_bytes("evil.zip", content)
 
-    @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
-    def test_links_and_devices_are_refused(self, kind: int) -> None:
-        content = self.entry("events/a.json", b"/etc/passwd", external_attr=(kind | 0o777) << 16)
-        with pytest.raises(Refused, match="is a link or device; put a copy"):
-            load_bytes("evil.zip", content)
+    def test_links_and_devices_are_refused(self) -> None:
+        for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR):
+            content = self.entry("events/a.json", b"/etc/passwd", external_attr=(kind | 0o777) << 16)
+            with pytest.raises(Refused, match="is a link or device; put a copy"):
+                load_bytes("evil.zip", content)
 
     def test_the_same_name_twice_is_refused(self) -> None:
         packed = io.BytesIO()
@@ -727,7 +712,7 @@ class TestHostileZips:
 
     def test_many_that_are_a_bomb_together_are_not_unpacked(self) -> None:
         packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for number in range(5):
                 archive.writestr(f"events/{number}.json", b"0" * (60 * layout.MIB))
         with pytest.raises(Refused, match="unpacks to more than 256 MiB"):
@@ -751,16 +736,15 @@ class TestHostileZips:
         with pytest.raises(Refused, match="is encrypted"):
             load_bytes("evil.zip", bytes(content))
 
-    @pytest.mark.parametrize("cut", range(0, 120, 7))
-    def test_one_cut_short_is_refused(self, cut: int) -> None:
+    def test_one_cut_short_is_refused(self) -> None:
         content = self.entry("events/a.json")
-        with pytest.raises(Refused, match=r"memory\.zip"):
-            load_bytes("memory.zip", content[: 2 + cut])
+        told = {end: refusal(load_bytes, "memory.zip", content[:end]) for end in range(2, 122)}
+        assert [end for end, said in told.items() if "memory.zip" not in said] == []
 
     def test_bits_that_flip_never_do_anything_but_refuse(self) -> None:
         history = two_branches().history
         content = export_objects(history)[0]
-        for position in range(0, len(content), 3):
+        for position in range(0, len(content), 11):
             flipped = bytearray(content)
             flipped[position] ^= 0x55
             try:
@@ -784,12 +768,14 @@ class TestHostileFolders:
         with pytest.raises(Refused, match=rf"out/events/{event.name} is a symbolic link; put a copy"):
             load_file(folder)
 
-    @pytest.mark.parametrize("name", ["events", "HEAD", "refs.json"])
-    def test_a_link_in_place_of_a_part_is_refused(self, folder: Path, tmp_path: Path, name: str) -> None:
-        (folder / name).rename(tmp_path / "elsewhere")
-        (folder / name).symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(Refused, match=f"out/{name} is a symbolic link"):
-            load_file(folder)
+    def test_a_link_in_place_of_a_part_is_refused(self, folder: Path, tmp_path: Path) -> None:
+        for name in ("events", "HEAD", "refs.json"):
+            (folder / name).rename(tmp_path / "elsewhere")
+            (folder / name).symlink_to(tmp_path / "elsewhere")
+            with pytest.raises(Refused, match=f"out/{name} is a symbolic link"):
+                load_file(folder)
+            (folder / name).unlink()
+            (tmp_path / "elsewhere").rename(folder / name)
 
     def test_a_pipe_does_not_hang(self, folder: Path, tmp_path: Path) -> None:
         (folder / "HEAD").unlink()
@@ -826,55 +812,56 @@ class TestHostileFolders:
             load_file(tmp_path)
 
 
+HOSTILE_JSON = [
+    (b"", "is not JSON"),
+    (b"\xff\xfe", "is not JSON"),
+    (b"hello", "is not JSON"),
+    (b"5", "cannot be imported"),
+    (b"[]", "cannot be imported"),
+    (b"{}", "cannot be imported"),
+    (b'{"memories": []}', 'has another "format"'),
+    (b'{"format": ["discoclaw-memory"]}', 'has another "format"'),
+    (b'{"format": "discoclaw-memory", "version": 1, "version": 1}', "has the key 'version' twice"),
+    (b'{"x": NaN}', "holds NaN, which is not JSON"),
+    (b'{"x": -Infinity}', "holds -Infinity, which is not JSON"),
+    (b'{"x": 1e999}', "holds the number 1e999, which is too large"),
+    (b"[" * 100_000, "is nested too deep"),
+    (b'{"x":' * 100_000, "is nested too deep"),
+    (b"1" * 5_000, "is not JSON"),
+    (
+        document(version=2),
+        "is of version 2, and this discoclaw knows up to 1; import it with a newer",
+    ),
+    (document(version="1"), 'has no numeric "version"'),
+    (document(version=0), 'has no numeric "version"'),
+    (document(subject=5), '"subject" that is not a text'),
+    (document(subject="user-../x"), "is not named after a person"),
+    (document(), 'has no list of "memories"'),
+    (document(memories={}), 'has no list of "memories"'),
+    (document(history={}), '"history" that is not a list'),
+    (document(memories=[], branches=5), '"branches" that are not a list'),
+    (document(memories=[], branches=["main"]), '"branches" that are not a list'),
+    (memories(5), "memory 1 is not a JSON object; correct it or leave it out"),
+    (memories(noted("x"), noted("x", tags="y")), "memory 2 has a wrong type of 'tags'"),
+    (memories(noted("x", tags=[5])), "memory 1 has 'tags' that are not texts"),
+    (memories(noted("x", links=[{}])), "memory 1 has 'links' that are not texts"),
+    (memories(noted("x", confidence="high")), "wrong type of 'confidence'"),
+    (memories(noted("x", confidence=True)), "wrong type of 'confidence'"),
+    (memories(noted("x", createdAt=1.5)), "wrong type of 'createdAt'"),
+    (memories(noted("x", branch=None)), "wrong type of 'branch'"),
+    (memories(noted("x", source="manual")), "wrong type of 'source'"),
+    (memories(noted("x", sensitivity=5)), "wrong type of 'sensitivity'"),
+    (document(history=[5]), "history record 1 does not verify: a commit is not"),
+    (document(history=[{"type": "tag"}]), "history record 1 is of a newer version"),
+]
+
+
 class TestHostileJson:
-    @pytest.mark.parametrize(
-        ("content", "why"),
-        [
-            (b"", "is not JSON"),
-            (b"\xff\xfe", "is not JSON"),
-            (b"hello", "is not JSON"),
-            (b"5", "cannot be imported"),
-            (b"[]", "cannot be imported"),
-            (b"{}", "cannot be imported"),
-            (b'{"memories": []}', 'has another "format"'),
-            (b'{"format": ["discoclaw-memory"]}', 'has another "format"'),
-            (b'{"format": "discoclaw-memory", "version": 1, "version": 1}', "has the key 'version' twice"),
-            (b'{"x": NaN}', "holds NaN, which is not JSON"),
-            (b'{"x": -Infinity}', "holds -Infinity, which is not JSON"),
-            (b'{"x": 1e999}', "holds the number 1e999, which is too large"),
-            (b"[" * 100_000, "is nested too deep"),
-            (b'{"x":' * 100_000, "is nested too deep"),
-            (b"1" * 5_000, "is not JSON"),
-            (
-                document(version=2),
-                "is of version 2, and this discoclaw knows up to 1; import it with a newer",
-            ),
-            (document(version="1"), 'has no numeric "version"'),
-            (document(version=0), 'has no numeric "version"'),
-            (document(subject=5), '"subject" that is not a text'),
-            (document(subject="user-../x"), "is not named after a person"),
-            (document(), 'has no list of "memories"'),
-            (document(memories={}), 'has no list of "memories"'),
-            (document(history={}), '"history" that is not a list'),
-            (document(memories=[], branches=5), '"branches" that are not a list'),
-            (document(memories=[], branches=["main"]), '"branches" that are not a list'),
-            (memories(5), "memory 1 is not a JSON object; correct it or leave it out"),
-            (memories(noted("x"), noted("x", tags="y")), "memory 2 has a wrong type of 'tags'"),
-            (memories(noted("x", tags=[5])), "memory 1 has 'tags' that are not texts"),
-            (memories(noted("x", links=[{}])), "memory 1 has 'links' that are not texts"),
-            (memories(noted("x", confidence="high")), "wrong type of 'confidence'"),
-            (memories(noted("x", confidence=True)), "wrong type of 'confidence'"),
-            (memories(noted("x", createdAt=1.5)), "wrong type of 'createdAt'"),
-            (memories(noted("x", branch=None)), "wrong type of 'branch'"),
-            (memories(noted("x", source="manual")), "wrong type of 'source'"),
-            (memories(noted("x", sensitivity=5)), "wrong type of 'sensitivity'"),
-            (document(history=[5]), "history record 1 does not verify: a commit is not"),
-            (document(history=[{"type": "tag"}]), "history record 1 is of a newer version"),
-        ],
-    )
-    def test_it_is_refused_with_a_name_and_a_reason(self, content: bytes, why: str) -> None:
-        with pytest.raises(Refused, match=rf"^m\.json.*{why}"):
-            load_bytes("m.json", content)
+    def test_it_is_refused_with_a_name_and_a_reason(self) -> None:
+        told = {(content, why): refusal(load_bytes, "m.json", content) for content, why in HOSTILE_JSON}
+        assert {
+            why: said for (_, why), said in told.items() if not re.search(f"^m\\.json.*{why}", said)
+        } == {}
 
     def test_more_memories_than_anybody_has_are_refused(self) -> None:
         for content in (
@@ -911,37 +898,38 @@ def nested(depth: int) -> Any:
     return value
 
 
+HARMFUL = [
+    (sealed({"branch": "../x"}), "on a branch named '../x'"),
+    (sealed({"branch": ""}), "on a branch named ''"),
+    (sealed({"branch": "head"}), "on a branch named 'head'"),
+    (sealed({"branch": "Main"}), "on a branch named 'Main'"),  # nobody could name it
+    (sealed({"branch": "a:b\n"}), "on a branch named 'a:b"),
+    (sealed({"branch": "x" * 500}), "on a branch named 'x{60}',"),
+    (sealed({"timestamp": "1969-12-31T00:00:00Z"}), "which is before 1970"),
+    (sealed({"metadata": {"x": nested(100)}}), "is nested more than 40 deep"),
+    (sealed({}, {"ext": {"item": {"id": "a\nb"}}}), "names its item 'a\\\\nb', which is not an id"),
+    (sealed({}, {"ext": {"x": nested(100)}}), "is nested more than 40 deep"),
+    (
+        sealed({}, {"timestamp": "0001-01-01"}),
+        "an event is malformed: 0001-01-01 is not a valid time",
+    ),
+    (
+        Ref(action="create", branch="x", persona="a\nb", timestamp=iso_ms(NOW)).to_json(),
+        "has a persona that is too long or not one line",
+    ),
+    (
+        Ref(action="switch", branch="", timestamp=iso_ms(NOW)).to_json(),
+        "on a branch named ''",
+    ),
+]
+
+
 class TestHostileHistories:
-    @pytest.mark.parametrize(
-        ("record", "why"),
-        [
-            (sealed({"branch": "../x"}), "on a branch named '../x'"),
-            (sealed({"branch": ""}), "on a branch named ''"),
-            (sealed({"branch": "head"}), "on a branch named 'head'"),
-            (sealed({"branch": "Main"}), "on a branch named 'Main'"),  # nobody could name it
-            (sealed({"branch": "a:b\n"}), "on a branch named 'a:b"),
-            (sealed({"branch": "x" * 500}), "on a branch named 'x{60}',"),
-            (sealed({"timestamp": "1969-12-31T00:00:00Z"}), "which is before 1970"),
-            (sealed({"metadata": {"x": nested(100)}}), "is nested more than 40 deep"),
-            (sealed({}, {"ext": {"item": {"id": "a\nb"}}}), "names its item 'a\\\\nb', which is not an id"),
-            (sealed({}, {"ext": {"x": nested(100)}}), "is nested more than 40 deep"),
-            (
-                sealed({}, {"timestamp": "0001-01-01"}),
-                "an event is malformed: 0001-01-01 is not a valid time",
-            ),
-            (
-                Ref(action="create", branch="x", persona="a\nb", timestamp=iso_ms(NOW)).to_json(),
-                "has a persona that is too long or not one line",
-            ),
-            (
-                Ref(action="switch", branch="", timestamp=iso_ms(NOW)).to_json(),
-                "on a branch named ''",
-            ),
-        ],
-    )
-    def test_what_verifies_and_would_do_harm_is_refused(self, record: Any, why: str) -> None:
-        with pytest.raises(Refused, match=rf"m\.json, history record 1.*{why}"):
-            load_bytes("m.json", document(history=[record]))
+    def test_what_verifies_and_would_do_harm_is_refused(self) -> None:
+        told = [(why, refusal(load_bytes, "m.json", document(history=[record]))) for record, why in HARMFUL]
+        assert [
+            (why, said) for why, said in told if not re.search(rf"m\.json, history record 1.*{why}", said)
+        ] == []
 
     def test_every_changed_field_is_found(self) -> None:
         records = [record.to_json() for record in two_branches().history.records]
@@ -966,8 +954,11 @@ class TestHostileHistories:
         with pytest.raises(Refused, match="is here already with different content"):
             ann.take_in(load_bytes("m.json", document(history=[sealed({"message": "other"})])))
 
-    @pytest.mark.parametrize("wrong", [["a"], {"a": 1}, 5, True])
-    def test_what_metadata_may_not_say_counts_as_not_said(self, wrong: Any) -> None:
+    def test_what_metadata_may_not_say_counts_as_not_said(self) -> None:
+        wrong: list[Any] = [["a"], {"a": 1}, 5, True]
+        assert [one for one in wrong if not self.is_ignored(one)] == []
+
+    def is_ignored(self, wrong: Any) -> bool:
         names = ("merged", "picked", "reverts", "restores", "from", "by", "message")
         first = sealed({}, {"object": "tea"})
         forged = sealed(
@@ -979,10 +970,12 @@ class TestHostileHistories:
             {"object": "chess"},
         )
         ann = Replica(NOW + 9 * DAY)
-        assert ann.take_in(load_bytes("m.json", document(history=[first, forged]))).commits == 2
-        assert forged["id"] in text.log(ann.history)
-        assert graph.mermaid(ann.history).count("commit id") == 2
-        assert merge.last_change(ann.history, "main").id == forged["id"]
+        return (
+            ann.take_in(load_bytes("m.json", document(history=[first, forged]))).commits == 2
+            and forged["id"] in text.log(ann.history)
+            and graph.mermaid(ann.history).count("commit id") == 2
+            and merge.last_change(ann.history, "main").id == forged["id"]
+        )
 
     def test_merged_parents_in_a_circle_do_not_count(self) -> None:
         first = sealed({}, {"object": "tea"})
@@ -1017,17 +1010,26 @@ class TestHostileHistories:
         with pytest.raises(Refused, match="that would be 51 branches, and 50 are the most; delete some"):
             Replica(NOW + DAY).take_in(imported)
 
-    @pytest.mark.parametrize("action", ["switch", "create"])
-    def test_branches_turned_without_end_are_refused(self, action: Any) -> None:
-        refs = [Ref(action=action, branch="main", timestamp=iso_ms(NOW + number)) for number in range(10_001)]
+    def test_branches_turned_without_end_are_refused(self) -> None:
+        refs = [
+            Ref(action="switch", branch="main", timestamp=iso_ms(NOW + number)) for number in range(10_001)
+        ]
         with pytest.raises(Refused, match="too often to be imported; import less of it"):
             records_of([("one", ref) for ref in refs])
+
+    @pytest.fixture
+    def hundredth(self, monkeypatch: pytest.MonkeyPatch) -> range:
+        """So many as are too many where a hundredth of the steps is allowed, which grow with their square."""
+        monkeypatch.setattr(objects, "MOST_STEPS", layout.MOST_STEPS // 100)
+        return range(750)
 
     @pytest.mark.parametrize(
         "event_type", ["observe", "modify", "forget"], ids=["disputed", "changed", "forgotten"]
     )
-    def test_memories_disputed_or_forgotten_without_end_are_refused(self, event_type: Any) -> None:
-        many = range(7_500)
+    def test_memories_disputed_or_forgotten_without_end_are_refused(
+        self, event_type: Any, hundredth: range
+    ) -> None:
+        many = hundredth
         asked = [{"event_type": "observe", "ext": asks(str(number))} for number in many]
         added = [{"object": str(number)} for number in many]
         again = [{"event_type": event_type, "object": str(number)} for number in many]
@@ -1041,10 +1043,10 @@ class TestHostileHistories:
         with pytest.raises(Refused, match="too often to be imported; import less of it"):
             records_of([("one", record) for record in records])
 
-    def test_questions_that_were_settled_cost_nothing(self) -> None:
+    def test_questions_that_were_settled_cost_nothing(self, hundredth: range) -> None:
         asked = [
             {"event_type": "observe", "ext": asks(str(number), **how)}
-            for number in range(7_500)
+            for number in hundredth
             for how in ({}, {"settled": "keep_old"})
         ]
         assert records_of([("one", record_of_json(sealed({}, *asked)))]).records

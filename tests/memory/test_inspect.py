@@ -21,6 +21,7 @@ from tests.memory.kit import (
     remember,
     set_first,
 )
+from tests.tables import naming
 
 
 @pytest.fixture(autouse=True)
@@ -134,24 +135,24 @@ class TestFaultsAreNamed:
 
 
 class TestNamingASubject:
-    @pytest.mark.parametrize("name", ["123", " 123 ", "<@123>", "<@!123>", "user-123"])
-    def test_the_ways_people_name_somebody(self, name: str) -> None:
-        assert subject_named(name) == ANN
+    def test_the_ways_people_name_somebody(self) -> None:
+        for name in ("123", " 123 ", "<@123>", "<@!123>", "user-123"):
+            with naming(name):
+                assert subject_named(name) == ANN
 
     @pytest.mark.parametrize("name", ["group-9", "bot"])
     def test_other_subjects_are_named_as_they_are(self, name: str) -> None:
         assert subject_named(name) == name
 
-    @pytest.mark.parametrize("name", ["", "../user-123", "a/b", "²", "a b", "<@1/2>"])
-    def test_what_can_be_no_subject_is_refused(self, name: str) -> None:
-        with pytest.raises(MemoryFault):
-            subject_named(name)
+    def test_what_can_be_no_subject_is_refused(self) -> None:
+        for name in ("", "../user-123", "a/b", "²", "a b", "<@1/2>"):
+            with naming(name), pytest.raises(MemoryFault):
+                subject_named(name)
 
 
 class TestAPointInTime:
-    @pytest.mark.parametrize(
-        ("text", "last"),
-        [
+    def test_a_time_means_the_end_of_what_it_says(self) -> None:
+        for text, last in (
             ("2026-02-03", "2026-02-03T23:59:59.999Z"),
             (" 2026-02-03T16 ", "2026-02-03T16:59:59.999Z"),
             ("2026-02-03T16:29", "2026-02-03T16:29:59.999Z"),
@@ -160,19 +161,19 @@ class TestAPointInTime:
             ("2026-02-03T16:29:35.123Z", "2026-02-03T16:29:35.123Z"),
             ("2026-02-03T16:29+02:00", "2026-02-03T14:29:59.999Z"),
             ("9999-12-31", "9999-12-31T23:59:59.999Z"),
-        ],
-    )
-    def test_a_time_means_the_end_of_what_it_says(self, text: str, last: str) -> None:
-        assert end_of(text) == ms_of_iso(last)
+        ):
+            with naming(text, last):
+                assert end_of(text) == ms_of_iso(last)
 
-    @pytest.mark.parametrize("text", ["", "main", "HEAD~2", "20260203", "2026", "2026-02-03-x", "3720777d"])
-    def test_other_words_are_no_time(self, text: str) -> None:
-        assert end_of(text) is None
+    def test_other_words_are_no_time(self) -> None:
+        for text in ("", "main", "HEAD~2", "20260203", "2026", "2026-02-03-x", "3720777d"):
+            with naming(text):
+                assert end_of(text) is None
 
-    @pytest.mark.parametrize("text", ["2026-02-30", "2026-13-01", "2026-02-03T25", "0000-01-01"])
-    def test_a_time_that_there_is_not_is_refused(self, text: str) -> None:
-        with pytest.raises(Refused, match="is not a time"):
-            end_of(text)
+    def test_a_time_that_there_is_not_is_refused(self) -> None:
+        for text in ("2026-02-30", "2026-13-01", "2026-02-03T25", "0000-01-01"):
+            with naming(text), pytest.raises(Refused, match="is not a time"):
+                end_of(text)
 
 
 class TestTheViewAtAPoint:
@@ -189,9 +190,8 @@ class TestTheViewAtAPoint:
     def texts(self, view: View) -> list[str]:
         return [item.text for item in view.active()]
 
-    @pytest.mark.parametrize(
-        ("wanted", "branch", "last"),
-        [
+    def test_is_what_held_there(self, root: Path) -> None:
+        for wanted, branch, last in (
             ("HEAD", None, "has a cat"),
             ("HEAD~1", None, "works at Acme"),
             ("coding", None, "writes Rust"),
@@ -202,27 +202,23 @@ class TestTheViewAtAPoint:
             ("2026-02-03T16:30", "main", "works at Acme"),
             ("2026-02-03T16:31", None, "has a cat"),
             ("2099-01-01", "coding", "writes Rust"),
-        ],
-    )
-    def test_is_what_held_there(self, root: Path, wanted: str, branch: str | None, last: str) -> None:
-        assert self.texts(view_at(held(root, ANN).history, wanted, branch=branch))[-1] == last
+        ):
+            with naming(wanted, branch, last):
+                assert self.texts(view_at(held(root, ANN).history, wanted, branch=branch))[-1] == last
 
     def test_before_the_beginning_it_is_empty(self, root: Path) -> None:
         assert self.texts(view_at(held(root, ANN).history, "2026-02-02")) == []
         assert view_at(held(root, BOB).history, "2026-02-02") == EMPTY
 
-    @pytest.mark.parametrize(
-        ("wanted", "branch", "why"),
-        [
+    def test_no_such_point_is_refused(self, root: Path) -> None:
+        for wanted, branch, why in (
             ("nope", None, "there is no commit or branch 'nope'"),
             ("HEAD", "codin", "did you mean 'coding'"),
             ("2026-02-03", "codin", "did you mean 'coding'"),
             ("2026-02-03T16:29", "coding", "the branch 'coding' was not there on 2026-02-03T16:29"),
-        ],
-    )
-    def test_no_such_point_is_refused(self, root: Path, wanted: str, branch: str | None, why: str) -> None:
-        with pytest.raises(Refused, match=why):
-            view_at(held(root, ANN).history, wanted, branch=branch)
+        ):
+            with naming(wanted, branch, why), pytest.raises(Refused, match=why):
+                view_at(held(root, ANN).history, wanted, branch=branch)
 
     async def test_after_a_deletion_a_time_shows_the_branch_no_more(self, memory: Memory, root: Path) -> None:
         await verbs.delete_branch(memory, ANN, "coding")

@@ -15,6 +15,7 @@ from discoclaw.core.view import fold
 from discoclaw.memory.subjects.ledger import Damage, Ledger, Loaded, read
 from tests.memory.budgets import MODEST
 from tests.memory.kit import STAMP, asides, chain
+from tests.tables import naming
 
 COMMITS = chain("likes tea", "spielt Geige 🎻", "works at Acme")
 LINES = [encode_line(commit) for commit in COMMITS]
@@ -143,21 +144,21 @@ LOST = chain("x", "y")[1]
 
 
 class TestDamageIsSaidAndNothingIsRewritten:
-    @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
-    def test_all_other_lines_load_and_line_and_reason_are_named(
-        self, path: Path, line: bytes, reason: str
-    ) -> None:
-        loaded = loaded_from(path, LINES[0] + line + LINES[1] + LINES[2])
-        assert loaded.commits == tuple(COMMITS)
-        (damage,) = loaded.damage
-        assert damage.line == 2
-        assert reason in damage.reason
-        assert str(damage) == f"line 2: {damage.reason}"
+    def test_all_other_lines_load_and_line_and_reason_are_named(self, path: Path) -> None:
+        for line, reason in DAMAGED.values():
+            with naming(line, reason):
+                loaded = loaded_from(path, LINES[0] + line + LINES[1] + LINES[2])
+                assert loaded.commits == tuple(COMMITS)
+                (damage,) = loaded.damage
+                assert damage.line == 2
+                assert reason in damage.reason
+                assert str(damage) == f"line 2: {damage.reason}"
 
-    @pytest.mark.parametrize("line", DAMAGED)
-    def test_only_a_line_of_a_newer_version_is_called_one(self, path: Path, line: str) -> None:
-        (damage,) = loaded_from(path, LINES[0] + DAMAGED[line][0] + LINES[1]).damage
-        assert damage.newer == (line == "a kind of line to come")
+    def test_only_a_line_of_a_newer_version_is_called_one(self, path: Path) -> None:
+        for line in DAMAGED:
+            with naming(line):
+                (damage,) = loaded_from(path, LINES[0] + DAMAGED[line][0] + LINES[1]).damage
+                assert damage.newer == (line == "a kind of line to come")
 
     def test_every_damaged_line_is_named(self, path: Path) -> None:
         bad = [line for line, _ in DAMAGED.values()]
@@ -170,14 +171,13 @@ class TestDamageIsSaidAndNothingIsRewritten:
         assert loaded.commits == (COMMITS[0], COMMITS[2])
         assert [damage.line for damage in loaded.damage] == [2]
 
-    @pytest.mark.parametrize("at_the_end", [True, False])
-    @pytest.mark.parametrize(("line", "reason"), DAMAGED.values(), ids=DAMAGED)
-    def test_nothing_is_appended_and_the_file_stays_as_it_is(
-        self, path: Path, line: bytes, reason: str, at_the_end: bool
-    ) -> None:
-        content = LINES[0] + line + (b"" if at_the_end else LINES[2])
-        path.write_bytes(content)
-        self.check_refused(path, line=2)
+    def test_nothing_is_appended_and_the_file_stays_as_it_is(self, path: Path) -> None:
+        for line, reason in DAMAGED.values():
+            for at_the_end in (True, False):
+                with naming(at_the_end, line, reason):
+                    content = LINES[0] + line + (b"" if at_the_end else LINES[2])
+                    path.write_bytes(content)
+                    self.check_refused(path, line=2)
 
     def check_refused(self, path: Path, *, line: int) -> None:
         """An append is refused, the line is named with the way out, and nothing was written."""

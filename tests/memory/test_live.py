@@ -26,6 +26,7 @@ from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
 from discoclaw.memory.stores import Disks
 from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides
+from tests.tables import naming
 
 NOW_S = NOW // 1000
 HOME = Place("channel", "9", "9", "general", private=False)
@@ -236,28 +237,27 @@ class TestWritingThemDown:
         assert json.loads(documents.read(SIGNED)) == {"version": 2, "events": {}}
         assert "version 2 is not known here" in caplog.text
 
-    @pytest.mark.parametrize(
-        "content",
-        [
+    async def test_one_that_makes_no_sense_is_kept_aside_when_it_is_written_anew(
+        self, documents: Documents, again: Callable[[], LiveConfig]
+    ) -> None:
+        for content in (
             b"{",
             b"[]",
             b'{"events":{}}',
             b'{"version":1,"events":{"snowclaw:config:global":{"created_at":true,"id":"aa"}}}',
             b'{"version":1,"events":{"x":{"created_at":1,"id":"%s","wishes":{}}}}' % (b"a" * 64),
             b'{"version":1,"events":[]}',
-        ],
-    )
-    async def test_one_that_makes_no_sense_is_kept_aside_when_it_is_written_anew(
-        self, documents: Documents, again: Callable[[], LiveConfig], content: bytes
-    ) -> None:
-        put(documents, SIGNED, content)
-        config = again()
-        assert documents.read(SIGNED) == content  # whoever only looks changes nothing
-        config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
-        assert await config.save()
-        (aside,) = [name for name in documents.names() if "corrupt" in name]
-        assert (aside, documents.read(aside)) == (f"{SIGNED}.corrupt-{STAMP}", content)
-        assert again().policy(HOME, "7").respond_mode == "all"
+        ):
+            with naming(content):
+                put(documents, SIGNED, content)
+                config = again()
+                assert documents.read(SIGNED) == content  # whoever only looks changes nothing
+                config.take(D, NOW_S, event_id("a"), {"respond_mode": "all"})
+                assert await config.save()
+                (aside,) = [name for name in documents.names() if "corrupt" in name]
+                assert (aside, documents.read(aside)) == (f"{SIGNED}.corrupt-{STAMP}", content)
+                assert again().policy(HOME, "7").respond_mode == "all"
+                documents.remove([aside])
 
 
 class TestTheLocalFile:

@@ -17,6 +17,7 @@ from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.ledger import Ledger, Repaired, read, repair
 from discoclaw.memory.subjects.store import Memory
+from tests.memory import child
 from tests.memory.budgets import FEW
 from tests.memory.kit import (
     ANN,
@@ -30,8 +31,8 @@ from tests.memory.kit import (
     heard,
     ledger_of,
     remember,
-    run_child,
     texts,
+    told_by,
 )
 
 Restart = Callable[[], Memory]
@@ -197,7 +198,7 @@ class TestWhatItWillNotDo:
         for room in (10, len(content) + 10):  # too little for the copy; enough for it, not for the mend
             path = tmp_path / f"{room}.jsonl"
             path.write_bytes(content)
-            assert run_child("repair_full", path, str(room)) == "full"
+            assert told_by(child.repair_full, path, str(room)) == "full"
             assert path.read_bytes() == content
             assert all(aside.read_bytes() == content for aside in asides(path, "damaged"))
             assert not list(tmp_path.glob(".*"))

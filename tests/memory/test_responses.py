@@ -17,6 +17,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
 from tests.memory.kit import ANN, BOB, NOW, Clock, erased_at
+from tests.tables import naming
 
 MINUTE = 60_000
 TTL = 60 * MINUTE
@@ -84,12 +85,13 @@ class TestAnAnswer:
         responses.put(ANN, entry("k", "a\ud800b\x00"))
         assert again(responses, clock).get(ANN, "k", SHA) == responses.get(ANN, "k", SHA) == "a\ufffdb"
 
-    @pytest.mark.parametrize("subject", ["../user-1", "", "user 1", "user-1/x"])
-    def test_of_nobody_is_refused(self, responses: Responses, subject: str) -> None:
-        with pytest.raises(MemoryFault):
-            responses.get(subject, "k", SHA)
-        with pytest.raises(MemoryFault):
-            responses.put(subject, entry("k"))
+    def test_of_nobody_is_refused(self, responses: Responses) -> None:
+        for subject in ("../user-1", "", "user 1", "user-1/x"):
+            with naming(subject):
+                with pytest.raises(MemoryFault):
+                    responses.get(subject, "k", SHA)
+                with pytest.raises(MemoryFault):
+                    responses.put(subject, entry("k"))
 
 
 class TestWhatGoes:
@@ -155,32 +157,35 @@ class TestRam:
 
 
 class TestAFileThatIsNone:
-    @pytest.mark.parametrize(
-        "content",
-        [
-            b"",
-            b"[",
-            b"\xff\xfe",
-            b"{}x",
-            b"[1]",
-            b'"text"',
-            b"7",
-            b"[" * 100_000,
-            b'[{"key": "k"}]',
-            json.dumps([{**entry("k").to_json(), "created": "soon"}]).encode(),
-            json.dumps([{**entry("k").to_json(), "last_access": -1}]).encode(),
-            json.dumps([{**entry("k").to_json(), "response": None}]).encode(),
-        ],
-    )
     def test_counts_as_empty_and_is_said(
-        self, responses: Responses, caplog: pytest.LogCaptureFixture, content: bytes
+        self, responses: Responses, caplog: pytest.LogCaptureFixture
     ) -> None:
         responses.folder.mkdir()
-        (responses.folder / f"{ANN}.json").write_bytes(content)
-        assert responses.get(ANN, "k", SHA) is None
-        assert "counts as empty" in caplog.text and f"{ANN}.json" in caplog.text
-        responses.put(ANN, entry("k"))
-        assert keys(responses) == ["k"]
+        for number, content in enumerate(
+            (
+                b"",
+                b"[",
+                b"\xff\xfe",
+                b"{}x",
+                b"[1]",
+                b'"text"',
+                b"7",
+                b"[" * 100_000,
+                b'[{"key": "k"}]',
+                json.dumps([{**entry("k").to_json(), "created": "soon"}]).encode(),
+                json.dumps([{**entry("k").to_json(), "last_access": -1}]).encode(),
+                json.dumps([{**entry("k").to_json(), "response": None}]).encode(),
+            )
+        ):
+            with naming(content):
+                subject = f"user-{number}"
+                (responses.folder / f"{subject}.json").write_bytes(content)
+                assert responses.get(subject, "k", SHA) is None
+                (said,) = caplog.messages
+                assert "counts as empty" in said and f"{subject}.json" in said
+                responses.put(subject, entry("k"))
+                assert keys(responses, subject) == ["k"]
+                caplog.clear()
 
     def test_of_an_object_without_entries_is_one_without_entries(self, responses: Responses) -> None:
         responses.folder.mkdir()

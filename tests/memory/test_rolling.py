@@ -13,7 +13,9 @@ from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemo
 from discoclaw.memory.disk.files import session_file
 from discoclaw.memory.disk.port import ROLLING
 from discoclaw.memory.stores import Store, disks
-from tests.memory.kit import NOW, STAMP, Clock, run_child
+from tests.memory import child
+from tests.memory.kit import NOW, STAMP, Clock, told_by
+from tests.tables import naming
 
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
 Restart = Callable[[], RollingMemory]
@@ -150,43 +152,43 @@ class TestWhatSomebodyElseWrote:
         written(folder, b'{"summary": "a violin \\ud83c", "updatedAt": 5}')
         assert (await rolling.get(DM)).summary.encode().startswith(b"a violin")
 
-    @pytest.mark.parametrize(
-        "content",
-        [
-            b"",
-            b"{",
-            b"\xff",
-            b"[]",
-            b"[" * 100_000,
-            b"{}",
-            b'{"summary": "x"}',
-            b'{"summary": null, "updatedAt": 1}',
-            b'{"summary": "x", "updatedAt": "now"}',
-            b'{"summary": "x", "updatedAt": true}',
-            b'{"summary": "x", "updatedAt": 1e300}',
-        ],
-    )
-    async def test_what_is_no_summary_is_kept_aside(
-        self, rolling: RollingMemory, folder: Path, content: bytes
-    ) -> None:
-        path = written(folder, content)
-        assert await rolling.get(DM) == NOTHING
-        (aside,) = folder.iterdir()
-        assert (aside.name, aside.read_bytes()) == (f"{path.name}.corrupt-{STAMP}", content)
-        await put(rolling, DM, "a talk")
-        assert len(list(folder.iterdir())) == 2
+    async def test_what_is_no_summary_is_kept_aside(self, rolling: RollingMemory, folder: Path) -> None:
+        for number, content in enumerate(
+            (
+                b"",
+                b"{",
+                b"\xff",
+                b"[]",
+                b"[" * 100_000,
+                b"{}",
+                b'{"summary": "x"}',
+                b'{"summary": null, "updatedAt": 1}',
+                b'{"summary": "x", "updatedAt": "now"}',
+                b'{"summary": "x", "updatedAt": true}',
+                b'{"summary": "x", "updatedAt": 1e300}',
+            )
+        ):
+            with naming(content):
+                key = f"{DM}{number}"
+                path = written(folder, content, key)
+                assert await rolling.get(key) == NOTHING
+                (aside,) = folder.glob(f"{path.name}*")
+                assert (aside.name, aside.read_bytes()) == (f"{path.name}.corrupt-{STAMP}", content)
+                await put(rolling, key, "a talk")
+                assert len(list(folder.glob(f"{path.name}*"))) == 2
 
-    @pytest.mark.parametrize("key", ["../../etc/passwd", "/etc/passwd", "a/../b", "..", "\0", "é" * 50])
     async def test_no_session_key_leaves_the_folder(
-        self, rolling: RollingMemory, tmp_path: Path, folder: Path, key: str
+        self, rolling: RollingMemory, tmp_path: Path, folder: Path
     ) -> None:
-        await put(rolling, key, "a talk")
-        assert [path.parent for path in tmp_path.rglob("*.json")] == [folder]
+        for key in ("../../etc/passwd", "/etc/passwd", "a/../b", "..", "\0", "é" * 50):
+            with naming(key):
+                await put(rolling, key, "a talk")
+                assert {path.parent for path in tmp_path.rglob("*.json")} == {folder}
 
 
 class TestAFaultKeepsTheOldSummary:
     def test_a_full_disk(self, folder: Path) -> None:
-        outcome: dict[str, Any] = run_child("summarise_full", folder)
+        outcome: dict[str, Any] = told_by(child.summarise_full, folder)
         assert "cannot be written" in outcome.pop("fault")
         assert outcome == {"ram": "old", "disk": "old", "names": ["s.json"]}
 

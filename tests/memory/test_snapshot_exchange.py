@@ -20,6 +20,7 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, BOB, NOW, Clock
+from tests.tables import naming
 
 STATED = Origin("stated")
 TALK = Source("discord", "7", "8")
@@ -231,10 +232,11 @@ class TestIn:
         (item,) = loaded([entry(timestamp=time)]).items
         assert item.updated_at // 1000 == SECOND
 
-    @pytest.mark.parametrize("category", ["", "Knowledge", "who knows", None])
-    def test_an_unknown_category_is_knowledge(self, category: str | None) -> None:
-        (item,) = loaded([entry(category=category)]).items
-        assert item.facets.category == "knowledge"
+    def test_an_unknown_category_is_knowledge(self) -> None:
+        for category in ("", "Knowledge", "who knows", None):
+            with naming(category):
+                (item,) = loaded([entry(category=category)]).items
+                assert item.facets.category == "knowledge"
 
     def test_links_by_key_lead_to_the_items(self) -> None:
         one, other = loaded([entry(id="a", links=["pet"]), entry("has a cat", key="pet", id="b")]).items
@@ -246,9 +248,8 @@ class TestIn:
 
 
 class TestMalformed:
-    @pytest.mark.parametrize(
-        "bad",
-        [
+    async def test_one_bad_shape_and_nothing_is_imported(self, home: Home) -> None:
+        for bad in (
             "text",
             7,
             None,
@@ -264,17 +265,16 @@ class TestMalformed:
             entry(links="a"),
             entry(links=[1]),
             entry(session_id=5),
-        ],
-    )
-    async def test_one_bad_shape_and_nothing_is_imported(self, home: Home, bad: object) -> None:
-        with pytest.raises(Refused, match=r"^snapshot\.json, entry 2 .*nothing is imported"):
-            await home.take([entry(), bad, entry("has a cat", key="pet")])
-        assert (await home.view()).items == {}
+        ):
+            with naming(bad):
+                with pytest.raises(Refused, match=r"^snapshot\.json, entry 2 .*nothing is imported"):
+                    await home.take([entry(), bad, entry("has a cat", key="pet")])
+                assert (await home.view()).items == {}
 
-    @pytest.mark.parametrize("content", [b"", b"[", b"[{]", b"nonsense", b"\xff", b"[NaN]", b"[" * 5000])
-    def test_no_json_is_none(self, content: bytes) -> None:
-        with pytest.raises(Refused, match=r"^snapshot\.json"):
-            load_bytes("snapshot.json", content)
+    def test_no_json_is_none(self) -> None:
+        for content in (b"", b"[", b"[{]", b"nonsense", b"\xff", b"[NaN]", b"[" * 5000):
+            with naming(content), pytest.raises(Refused, match=r"^snapshot\.json"):
+                load_bytes("snapshot.json", content)
 
     async def test_what_no_item_can_be_made_of_is_named_and_the_rest_comes(self, home: Home) -> None:
         report = await home.take([entry("x" * 1001, key="long"), entry("", key="empty"), entry()])

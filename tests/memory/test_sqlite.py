@@ -1,5 +1,6 @@
 """The store as one database: what becomes of its file when it is damaged, moved, locked or switched."""
 
+import asyncio
 import json
 import random
 import shutil
@@ -36,17 +37,28 @@ def file(root: Path) -> Path:
     return root / "memory.sqlite"
 
 
-@pytest.fixture
-async def closed(root: Path, clock: Clock, file: Path) -> Path:
-    """A database with two people in it that nobody has open; its file."""
-    memory = Memory(disks("sqlite", root), clock=clock)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a database with two people in it; to be copied."""
+
+    async def fill() -> None:
+        for number in range(60):
+            await memory.change(ANN, "why", remember(f"thing {number}"))
+        await memory.change(BOB, "why", remember("likes mate"))
+        await Choices(memory.disk).choose("77", opted_out=True)
+
+    root = tmp_path_factory.mktemp("made") / "memory"
+    memory = Memory(disks("sqlite", root), clock=Clock())
     memory.open()
-    for number in range(60):
-        await memory.change(ANN, "why", remember(f"thing {number}"))
-    await memory.change(BOB, "why", remember("likes mate"))
-    choices = Choices(memory.disk)
-    await choices.choose("77", opted_out=True)
+    asyncio.run(fill())
     memory.close()
+    return root
+
+
+@pytest.fixture
+def closed(root: Path, made: Path, file: Path) -> Path:
+    """A database with two people in it that nobody has open; its file."""
+    shutil.copytree(made, root)
     return file
 
 
@@ -174,7 +186,9 @@ class TestADamagedFile:
         assert damaged.read_bytes() == before
         assert list(damaged.parent.glob("*corrupt*")) == []
 
-    async def test_a_rescue_keeps_it_and_makes_one_that_opens(self, damaged: Path, restart: Restart) -> None:
+    async def test_a_rescue_keeps_it_until_the_next_erasing_and_makes_one_that_opens(
+        self, damaged: Path, restart: Restart
+    ) -> None:
         before = damaged.read_bytes()
         said = restart().rescue()
         (aside,) = damaged.parent.glob("memory.sqlite.corrupt-*")
@@ -186,18 +200,10 @@ class TestADamagedFile:
         later.open()
         await later.view(BOB)
         assert await later.change("user-9", "why", remember("anew"))
-        later.close()
-        assert restart().rescue() == []
-
-    async def test_the_next_erasing_of_anybody_removes_the_copies(
-        self, damaged: Path, restart: Restart
-    ) -> None:
-        restart().rescue()
-        later = restart()
-        later.open()
-        await later.erase("user-9")
+        await later.erase("user-9")  # an erasing of anybody removes the copies
         later.close()
         assert list(damaged.parent.glob("*corrupt*")) == []
+        assert restart().rescue() == []
 
 
 class TestAFileThatIsGone:

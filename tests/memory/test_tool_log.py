@@ -25,6 +25,7 @@ from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, erased_from, listening
 from tests.memory.leftovers import ANN, BOB, traces
 from tests.session.scene import until
+from tests.tables import naming
 
 HER = user_of(ANN) or ""
 GENERAL, ANNS_DM = "discord:channel:7", dm_of(HER)
@@ -80,15 +81,20 @@ class TestALine:
         assert (len(one.content), len(one.tool)) == (300, 64)
         await log.close()
 
-    @pytest.mark.parametrize(
-        "changed",
-        [{"id": "x"}, {"at": "now"}, {"ok": 1}, {"content": "x" * 301}, {"session": "../x"}, {"tool": ""}],
-    )
-    def test_of_another_shape_is_none(self, changed: dict[str, Any]) -> None:
-        good = Call("0" * 16, NOW, "memory_search", True, "", None, GENERAL, False)
-        value = {name: getattr(good, name) for name in Call.__slots__}
-        assert tool_calls.call_of(value | {"more": 1}) == good
-        assert tool_calls.call_of(value | changed) is None
+    def test_of_another_shape_is_none(self) -> None:
+        for changed in (
+            {"id": "x"},
+            {"at": "now"},
+            {"ok": 1},
+            {"content": "x" * 301},
+            {"session": "../x"},
+            {"tool": ""},
+        ):
+            with naming(changed):
+                good = Call("0" * 16, NOW, "memory_search", True, "", None, GENERAL, False)
+                value = {name: getattr(good, name) for name in Call.__slots__}
+                assert tool_calls.call_of(value | {"more": 1}) == good
+                assert tool_calls.call_of(value | changed) is None
 
 
 class TestWriting:

@@ -8,7 +8,6 @@ leases are free.
 """
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
@@ -404,8 +403,3 @@ def _aside(disk: RamDisk, name: str, content: bytes, label: str, stamp: str) -> 
         aside, number = f"{name}.{label}-{stamp}-{number}", number + 1
     disk.documents("").write(aside, content)
     return aside
-
-
-def json_in(together: Together, name: str) -> object:
-    """A text of the store, decoded."""
-    return json.loads(together.documents[name])

@@ -20,6 +20,7 @@ from discoclaw.nostr.relays.wire import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, dumps, event, events, ids, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.nostr_rules import changed
+from tests.tables import naming
 
 MINE = [Filter(authors=(ME.public,), kinds=(30_078,))]
 
@@ -69,22 +70,20 @@ class TestPublishing:
             for one, outcome in zip(sent, outcomes, strict=True):
                 assert isinstance(outcome, RelayRefused) == (one.id in bad)
 
-    @pytest.mark.parametrize(
-        ("said", "prefix"),
-        [
+    async def test_a_refusal_tells_its_prefix_and_reason(self) -> None:
+        for said, prefix in (
             ("blocked: you are", "blocked"),
             ("rate-limited: slow down", "rate-limited"),
             ("restricted: no", "restricted"),
             ("error: unknown", "error"),
             ("no colon here", ""),
             ("", ""),
-        ],
-    )
-    async def test_a_refusal_tells_its_prefix_and_reason(self, said: str, prefix: str) -> None:
-        async with LyingRelay(refuses=said) as server, connected(server.url) as relay:
-            with pytest.raises(RelayRefused, match=said or "refused without a reason") as refused:
-                await relay.publish(event())
-            assert refused.value.prefix == prefix
+        ):
+            with naming(said, prefix):
+                async with LyingRelay(refuses=said) as server, connected(server.url) as relay:
+                    with pytest.raises(RelayRefused, match=said or "refused without a reason") as refused:
+                        await relay.publish(event())
+                    assert refused.value.prefix == prefix
 
     async def test_no_answer_in_time_is_an_unreachable_relay(self) -> None:
         async with LyingRelay(silent=True) as server, connected(server.url, timeout_s=0.1) as relay:
@@ -395,9 +394,8 @@ class TestTheConnection:
             await relay.close()
             assert not relay.connected
 
-    @pytest.mark.parametrize(
-        "text",
-        [
+    async def test_whatever_a_relay_sends_does_not_hurt(self) -> None:
+        for text in (
             "",
             "nonsense",
             '["EVENT"]',
@@ -420,17 +418,15 @@ class TestTheConnection:
             '["AUTH","\\ud800"]',
             "{}",
             "null",
-        ],
-        ids=lambda text: f"{text[:24]}…{len(text)}",
-    )
-    async def test_whatever_a_relay_sends_does_not_hurt(self, text: str) -> None:
-        sent = event()
-        lies = {"garbage": [text], "greets": [text, b"binary"]}
-        async with LyingRelay(**lies) as server, connected(server.url, timeout_s=5) as relay:
-            await relay.publish(sent)
-            fetched = await relay.fetch(MINE)
-            assert fetched.complete and fetched.events == [sent]
-            assert server.connections == 1
+        ):
+            with naming(text):
+                sent = event()
+                lies = {"garbage": [text], "greets": [text, b"binary"]}
+                async with LyingRelay(**lies) as server, connected(server.url, timeout_s=5) as relay:
+                    await relay.publish(sent)
+                    fetched = await relay.fetch(MINE)
+                    assert fetched.complete and fetched.events == [sent]
+                    assert server.connections == 1
 
     async def test_a_message_beyond_all_measure_costs_the_connection(self) -> None:
         async with LyingRelay() as server, connected(server.url) as relay:
@@ -469,22 +465,20 @@ class TestTheConnection:
                 await _failing(relay)
             await relay.close()
 
-    @pytest.mark.parametrize(
-        "raw",
-        [
+    async def test_nonsense_about_its_limits_changes_nothing(self) -> None:
+        for raw in (
             b"nonsense",
             b"[" * 60_000,
             b"x" * 200_000,
             b'{"limitation": {"max_limit": -1}}',
             b'{"limitation":1}',
-        ],
-    )
-    async def test_nonsense_about_its_limits_changes_nothing(self, raw: bytes) -> None:
-        sent = events(3)
-        async with LyingRelay(information_raw=raw) as server, connected(server.url) as relay:
-            for one in sent:
-                await relay.publish(one)
-            assert (await relay.fetch(MINE)).count == 3
+        ):
+            with naming(raw):
+                sent = events(3)
+                async with LyingRelay(information_raw=raw) as server, connected(server.url) as relay:
+                    for one in sent:
+                        await relay.publish(one)
+                    assert (await relay.fetch(MINE)).count == 3
 
     async def test_its_status_tells_how_it_stands(self) -> None:
         async with LyingRelay() as server:
@@ -502,14 +496,20 @@ class TestAddresses:
     def test_websockets_are_taken(self, text: str) -> None:
         assert relay_url(text).scheme in ("ws", "wss")
 
-    @pytest.mark.parametrize(
-        "text",
-        ["", "relay.example", "http://a", "wss://", "ws://a:99999", "wss://u:hunter2@", "nsec1hunter2"],
-    )
-    def test_others_are_refused_without_showing_a_password(self, text: str) -> None:
-        with pytest.raises(SettingsError, match=r"use ws://… or wss://…") as error:
-            relay_url(text)
-        assert "hunter2" not in str(error.value)
+    def test_others_are_refused_without_showing_a_password(self) -> None:
+        for text in (
+            "",
+            "relay.example",
+            "http://a",
+            "wss://",
+            "ws://a:99999",
+            "wss://u:hunter2@",
+            "nsec1hunter2",
+        ):
+            with naming(text):
+                with pytest.raises(SettingsError, match=r"use ws://… or wss://…") as error:
+                    relay_url(text)
+                assert "hunter2" not in str(error.value)
 
     def test_credentials_are_shown_nowhere(self) -> None:
         relay = Relay("wss://user:hunter2@relay.example/x?token=hunter2", ME)

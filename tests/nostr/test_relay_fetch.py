@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +12,7 @@ from discoclaw.nostr.relays.wire import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, dumps, event, events, ids, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.nostr_rules import changed
+from tests.tables import naming
 
 MINE = [Filter(authors=(ME.public,), kinds=(30_078,))]
 ALL = [Filter(authors=(ME.public,), kinds=(30_078, 30_079, 5))]
@@ -96,12 +96,13 @@ class TestAnHonestRelay:
 
 
 class TestPages:
-    @pytest.mark.parametrize("most_rows", [9, 13, 25, 39, 40, 41])
-    async def test_a_relay_that_gives_only_so_many_gives_all_in_the_end(self, most_rows: int) -> None:
-        async with LyingRelay(most_rows=most_rows) as server, connected(server.url) as relay:
-            server.put(*plain(*FIVE_SECONDS))
-            fetched = await relay.fetch(ALL)
-            assert fetched.complete and ids(fetched.events) == ids(FIVE_SECONDS)
+    async def test_a_relay_that_gives_only_so_many_gives_all_in_the_end(self) -> None:
+        for most_rows in (9, 13, 25, 39, 40, 41):
+            with naming(most_rows):
+                async with LyingRelay(most_rows=most_rows) as server, connected(server.url) as relay:
+                    server.put(*plain(*FIVE_SECONDS))
+                    fetched = await relay.fetch(ALL)
+                    assert fetched.complete and ids(fetched.events) == ids(FIVE_SECONDS)
 
     async def test_a_second_with_more_is_asked_for_kind_by_kind(self) -> None:
         async with LyingRelay(most_rows=7) as server, connected(server.url) as relay:
@@ -142,24 +143,24 @@ class TestPages:
             assert ids((await relay.fetch(ALL)).events) == ids(FIVE_SECONDS)
             assert {asked["limit"] for _, _, asked in server.requests} == {30}
 
-    @pytest.mark.parametrize(
-        "lies",
-        [
-            {"leaves_out_until": True},
-            {"order": "oldest"},
-            {"ignores_limit": True},
-            {"copies": 3},
-            {"order": "oldest", "leaves_out_until": True},
-        ],
-        ids=str,
-    )
-    @pytest.mark.parametrize("most_rows", [20, None])
-    async def test_peculiar_relays_give_all_too(self, lies: dict[str, Any], most_rows: int | None) -> None:
-        async with LyingRelay(most_rows=most_rows, **lies) as server, connected(server.url) as relay:
-            server.put(*plain(*FIVE_SECONDS))
-            fetched = await relay.fetch(ALL)
-            assert fetched.complete, fetched.reason
-            assert ids(fetched.events) == ids(FIVE_SECONDS) and fetched.count == 40
+    async def test_peculiar_relays_give_all_too(self) -> None:
+        for most_rows in (20, None):
+            for lies in (
+                {"leaves_out_until": True},
+                {"order": "oldest"},
+                {"ignores_limit": True},
+                {"copies": 3},
+                {"order": "oldest", "leaves_out_until": True},
+            ):
+                with naming(lies, most_rows):
+                    async with (
+                        LyingRelay(most_rows=most_rows, **lies) as server,
+                        connected(server.url) as relay,
+                    ):
+                        server.put(*plain(*FIVE_SECONDS))
+                        fetched = await relay.fetch(ALL)
+                        assert fetched.complete, fetched.reason
+                        assert ids(fetched.events) == ids(FIVE_SECONDS) and fetched.count == 40
 
     async def test_one_that_sends_everything_at_once_is_stopped_and_gives_all_too(self) -> None:
         many = events(200)

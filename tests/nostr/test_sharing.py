@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.config import NostrConfig
@@ -17,6 +15,7 @@ from tests.memory.kit import Clock, remember
 from tests.memory.together import Together
 from tests.nostr.recovery_kit import ANN, BOB, KEYS
 from tests.servers.nostr_relay import LyingRelay
+from tests.tables import naming
 
 CANARY, COFFEE = "Kanarie-4711", "coffee-4712"
 
@@ -136,9 +135,8 @@ async def test_a_process_begins_with_no_old_outbox_and_can_mirror_again(tmp_path
         await one.adapter.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
+def test_each_text_of_the_store_is_shown_by_its_unit() -> None:
+    for name, unit in (
         ("ledger/user-1.jsonl", "user-1"),
         ("tools/user-1.jsonl", "user-1"),
         ("erasing/user-1.json", "user-1"),
@@ -150,7 +148,6 @@ async def test_a_process_begins_with_no_old_outbox_and_can_mirror_again(tmp_path
         ("choices/1.json", "choices"),
         ("choices.json", "choices"),
         ("config.json", None),
-    ],
-)
-def test_each_text_of_the_store_is_shown_by_its_unit(name: str, unit: str | None) -> None:
-    assert unit_of(name) == unit
+    ):
+        with naming(name, unit):
+            assert unit_of(name) == unit

