@@ -6,11 +6,10 @@ overwrite of their own. The client knows none of them, as in Discord without the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Final
 
 import discord
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -231,35 +230,35 @@ STAFF, JAIL = ROLES[:2]
 HIDDEN: Final = (GUILD, 0, VIEW)
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "read_by_all"),
-    [
-        pytest.param([], [], True, id="both are open"),
-        pytest.param([], [(ANN, 0, VIEW)], False, id="it denies one person"),
-        pytest.param([(ANN, 0, VIEW)], [(ANN, 0, VIEW)], True, id="who can't read here either"),
-        pytest.param([(ANN, 0, VIEW)], [(ANN, 0, PAST)], True, id="whose past alone is denied there"),
-        pytest.param([(ANN, 0, SEND)], [(ANN, 0, VIEW)], False, id="who may only not write here"),
-        pytest.param([], [(JAIL, 0, VIEW)], False, id="it denies a role"),
-        pytest.param([], [(JAIL, 0, SEND)], True, id="which may only not write"),
-        pytest.param([(JAIL, 0, VIEW)], [(JAIL, 0, VIEW)], True, id="both deny a role"),
-        pytest.param([(JAIL, 0, VIEW), (STAFF, VIEW, 0)], [(JAIL, 0, VIEW)], False, id="but some have two"),
-        pytest.param([HIDDEN, (STAFF, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0)], True, id="hidden alike"),
-        pytest.param(
-            [HIDDEN, (STAFF, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0), (ANN, VIEW, 0)], True, id="wider"
-        ),
-        pytest.param(
-            [HIDDEN, (STAFF, VIEW, 0), (ANN, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0)], False, id="narrower"
-        ),
-        pytest.param([], [(OWNER, 0, VIEW), (BOT, 0, VIEW), (BOT_ROLE, 0, VIEW)], True, id="owner and bots"),
-    ],
-)
-def test_a_link_is_read_only_where_all_may_read_it(here: Any, there: Any, read_by_all: bool) -> None:
-    assert read(Chan(301, overwrites=tuple(here)), Chan(302, overwrites=tuple(there))) is read_by_all
+LINKS: Final[dict[str, tuple[Any, Any, bool]]] = {
+    "both are open": ((), (), True),
+    "it denies one person": ((), [(ANN, 0, VIEW)], False),
+    "who can't read here either": ([(ANN, 0, VIEW)], [(ANN, 0, VIEW)], True),
+    "whose past alone is denied there": ([(ANN, 0, VIEW)], [(ANN, 0, PAST)], True),
+    "who may only not write here": ([(ANN, 0, SEND)], [(ANN, 0, VIEW)], False),
+    "it denies a role": ((), [(JAIL, 0, VIEW)], False),
+    "which may only not write": ((), [(JAIL, 0, SEND)], True),
+    "both deny a role": ([(JAIL, 0, VIEW)], [(JAIL, 0, VIEW)], True),
+    "but some have two": ([(JAIL, 0, VIEW), (STAFF, VIEW, 0)], [(JAIL, 0, VIEW)], False),
+    "hidden alike": ([HIDDEN, (STAFF, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0)], True),
+    "wider": ([HIDDEN, (STAFF, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0), (ANN, VIEW, 0)], True),
+    "narrower": ([HIDDEN, (STAFF, VIEW, 0), (ANN, VIEW, 0)], [HIDDEN, (STAFF, VIEW, 0)], False),
+    "owner and bots": ((), [(OWNER, 0, VIEW), (BOT, 0, VIEW), (BOT_ROLE, 0, VIEW)], True),
+}
+"""Overwrites here and there, and whether all who read here may read there."""
 
 
-@pytest.mark.parametrize("kind", [VOICE, STAGE])
-def test_the_talk_of_a_voice_channel_is_for_those_who_may_connect(kind: int) -> None:
-    for overwrite in ((ANN, 0, CONNECT), (JAIL, 0, CONNECT), (GUILD, 0, CONNECT)):
-        assert not read(Chan(301), Chan(302, kind, (overwrite,)))
-        assert read(Chan(301), Chan(302, TEXT, (overwrite,)))
-        assert read(Chan(301, kind, (overwrite,)), Chan(302))
+def test_a_link_is_read_only_where_all_may_read_it() -> None:
+    found = {
+        case: (here, there, read(Chan(301, overwrites=tuple(here)), Chan(302, overwrites=tuple(there))))
+        for case, (here, there, _) in LINKS.items()
+    }
+    assert found == LINKS
+
+
+def test_the_talk_of_a_voice_channel_is_for_those_who_may_connect() -> None:
+    for kind, who in product((VOICE, STAGE), (ANN, JAIL, GUILD)):
+        overwrites = ((who, 0, CONNECT),)
+        assert not read(Chan(301), Chan(302, kind, overwrites))
+        assert read(Chan(301), Chan(302, TEXT, overwrites))
+        assert read(Chan(301, kind, overwrites), Chan(302))

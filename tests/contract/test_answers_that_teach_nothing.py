@@ -60,11 +60,10 @@ class TestAMessageOfWhichAModelMakesNothing:
     @pytest.mark.parametrize(
         "of_snarks",
         [
-            text("They like snarks."),
             text('{"upserts": [', stop_reason="max_tokens"),
             tool_use(thought="Snarks?", stop_reason="end_turn"),
         ],
-        ids=["prose", "cut off", "empty"],
+        ids=["cut off", "empty"],
     )
     async def test_blocks_no_other_and_is_learned_by_a_better_model_after_a_restart(
         self, start: Start, of_snarks: Behaviour
@@ -185,7 +184,7 @@ class TestAMessageOfWhichAModelMakesNothing:
                 '{"upserts": [{"kind": "secret", "text": "x"}]}',
                 '{"upserts": [], "more": 1}',
                 "[" * 100_000,
-                "x" * 1_000_000,
+                "x" * 100_000,
             ):
                 nonsense = wrong
                 assert await world.says(world.ann, world.general, "I prefer coffee") == "ok"

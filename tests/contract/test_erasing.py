@@ -57,10 +57,9 @@ async def talk(world: World) -> None:
     """Ann says the word in her DM, in a channel with Bob, and by command, and all of it is learned."""
     world.brain.writes("summary", sum_up)
     world.brain.learns(f"User likes {WORD}.", about=WORD)
-    for _ in range(2):
-        await world.says(world.ann, world.general, f"I like {WORD}")
-        await world.says(world.bob, world.general, "I like coffee")
-        await world.says(world.ann, world.ann_dm, f"I prefer {WORD}")
+    await world.says(world.ann, world.general, f"I like {WORD}")
+    await world.says(world.bob, world.general, "I like coffee")
+    await world.says(world.ann, world.ann_dm, f"I prefer {WORD}")
     await says(world, f"remember I have a {WORD}")
     await world.env.advance_time(60)
 

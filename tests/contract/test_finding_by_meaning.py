@@ -338,35 +338,35 @@ ELSEWHERE = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "the-
 OPENAI = {"EMBEDDING_PROVIDER": "openai"}
 
 
+NO_VECTORS: list[dict[str, str]] = [
+    {},
+    {"OPENAI_API_KEY": "sk-chat"},
+    ELSEWHERE | {"EMBEDDING_AUTO": "1"},  # the key is another server's
+    ELSEWHERE | OPENAI,
+    {"EMBEDDING_PROVIDER": "cohere", "EMBEDDING_API_KEY": "k"},
+    OPENAI,
+]
+VECTORS: list[dict[str, str]] = [
+    {"OPENAI_API_KEY": "sk-chat", "EMBEDDING_AUTO": "1"},
+    OPENAI | {"OPENAI_API_KEY": "k"},
+    ELSEWHERE | OPENAI | {"EMBEDDING_BASE_URL": "http://127.0.0.1:9/v1/"},
+    {"EMBEDDING_PROVIDER": "ollama"},
+]
+
+
 class TestSettings:
     @pytest.mark.design(168, 173, 174)
-    @pytest.mark.parametrize(
-        ("environment", "on"),
-        [
-            ({}, False),
-            ({"OPENAI_API_KEY": "sk-chat"}, False),
-            ({"OPENAI_API_KEY": "sk-chat", "EMBEDDING_AUTO": "1"}, True),
-            (OPENAI | {"OPENAI_API_KEY": "k"}, True),
-            (ELSEWHERE | {"EMBEDDING_AUTO": "1"}, False),  # the key is another server's
-            (ELSEWHERE | OPENAI, False),
-            (ELSEWHERE | OPENAI | {"EMBEDDING_BASE_URL": "http://127.0.0.1:9/v1/"}, True),
-            ({"EMBEDDING_PROVIDER": "ollama"}, True),
-            ({"EMBEDDING_PROVIDER": "cohere", "EMBEDDING_API_KEY": "k"}, False),
-            (OPENAI, False),
-        ],
-        ids=str,
-    )
     def test_say_whether_there_are_vectors_and_one_that_cannot_be_used_is_logged(
-        self,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        caplog: pytest.LogCaptureFixture,
-        environment: dict[str, str],
-        on: bool,
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        for variable, value in environment.items():
-            monkeypatch.setenv(variable, value)
-        app = build(Settings(_env_file=None, base_url="http://127.0.0.1:9", data_dir=tmp_path))
-        assert [one.name for one in app.health() if one.name == "embeddings"] == ["embeddings"] * on
-        said = caplog.text.count("vectors are switched off")
-        assert said == ("EMBEDDING_PROVIDER" in environment and not on)
+        for environment in (*NO_VECTORS, *VECTORS):
+            caplog.clear()
+            with monkeypatch.context() as patched:
+                for variable, value in environment.items():
+                    patched.setenv(variable, value)
+                app = build(Settings(_env_file=None, base_url="http://127.0.0.1:9", data_dir=tmp_path))
+            on = environment in VECTORS
+            found = [one.name for one in app.health() if one.name == "embeddings"]
+            assert found == ["embeddings"] * on, environment
+            said = caplog.text.count("vectors are switched off")
+            assert said == ("EMBEDDING_PROVIDER" in environment and not on), environment

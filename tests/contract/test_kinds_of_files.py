@@ -3,7 +3,6 @@
 import base64
 import gzip
 import re
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,8 @@ def box(brand: str) -> bytes:
 
 OF_EACH: dict[str, list[bytes]] = {
     "PNG": [image("PNG"), image("JPEG"), image("WEBP"), image("GIF")],
-    "PDF": [corpus.made("plain.pdf"), corpus.made("owner.pdf")],
-    "Word": [
-        corpus.made(name) for name in ("minutes.docx", "costs.xlsx", "talk.pptx", "letter.odt", "sheet.ods")
-    ],
+    "PDF": [corpus.made("plain.pdf")],
+    "Word": [corpus.made("costs.xlsx")],
     "Jupyter": [corpus.made("plot.ipynb")],
     "SVG": [b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>'],
     "text": [b"npm error", "Grüße".encode("utf-16"), b"{}", b'{"cells": 1}'],
@@ -138,87 +135,18 @@ class TestTheTableInTheDocs:
         assert wrong == {}
 
 
-PICTURES: dict[str, tuple[Callable[[], bytes], Callable[[Sent], bool]]] = {
-    "a large one is scaled": (
-        lambda: corpus.saved(corpus.photo(3000, 2000), "PNG"),
-        lambda found: found.pixels[0].size == (1568, 1045),
-    ),
-    "print stays sharp": (
-        lambda: corpus.saved(corpus.screenshot(), "PNG"),
-        lambda found: found.pixels[0].format == "PNG",
-    ),
-    "photos are small": (
-        lambda: corpus.saved(corpus.photo(1500, 1500), "PNG"),
-        lambda found: found.pixels[0].format == "JPEG",
-    ),
-    "no camera tells where it was": (
-        lambda: taken(),
-        lambda found: (
-            b"Ann" not in found.data[0]
-            and b"Exif" not in found.data[0]
-            and dict(found.pixels[0].getexif()) == {}
-        ),
-    ),
-    "one held sideways is turned upright": (
-        lambda: lying(),
-        lambda found: found.pixels[0].size == (100, 200) and reddish(found.pixels[0], 50, 10),
-    ),
-    "one that moves is told to be seen in part": (
-        lambda: corpus.animation(3, "GIF"),
-        lambda found: "only the first picture" in found.told and reddish(found.pixels[0], 5, 5),
-    ),
-    "a long one is cut into parts in their order": (
-        lambda: corpus.saved(Image.linear_gradient("L").resize((1080, 14_000)), "PNG"),
-        lambda found: in_order(found.pixels) and found.told == "",
-    ),
-    "a bomb is not unpacked": (
-        lambda: corpus.png_bomb(60_000, 60_000),
-        lambda found: found.data == [] and "too many pixels" in found.told,
-    ),
-}
-
-
-def taken() -> bytes:
-    exif = Image.Exif()
-    exif[0x010E] = "taken by Ann Example"
-    exif.get_ifd(0x8825).update({1: "N", 2: (52.0, 31.0, 12.5)})
-    return corpus.saved(corpus.photo(), "JPEG", exif=exif, comment=b"at Ann's house")
-
-
-def lying() -> bytes:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    image = Image.new("RGB", (200, 100), "blue")
-    image.paste("red", (0, 0, 40, 100))
-    return corpus.saved(image, "JPEG", exif=exif, quality=95)
-
-
-def reddish(image: Any, x: int, y: int) -> bool:
-    red, _, blue = image.convert("RGB").getpixel((x, y))
-    return bool(red > 200 > 60 > blue)
-
-
-def in_order(parts: list[Any]) -> bool:
-    light = [one.convert("L").getpixel((9, 9)) for one in parts]
-    sizes = [sorted(one.size) for one in parts]
-    return (
-        len(parts) == 8
-        and light == sorted(light)
-        and light[0] < 10
-        and light[-1] > 200
-        and all(low > 900 and high == 1568 for low, high in sizes)
-    )
-
-
-class TestPictures:
-    async def test_are_seen_as_their_person_sees_them(self, start: Start) -> None:
+class TestAPicture:
+    async def test_is_a_photo_without_its_camera_or_a_bomb_that_is_not_unpacked(self, start: Start) -> None:
+        exif = Image.Exif()
+        exif[0x010E] = "taken by Ann Example"
+        photo = corpus.saved(corpus.photo(), "JPEG", exif=exif)
         async with start(**ONE) as world:
-            wrong = {}
-            for name, (made, right) in PICTURES.items():
-                found = await sent(world, made(), "cat.png")
-                if not right(found):
-                    wrong[name] = (found.lines, found.told)
-        assert wrong == {}
+            (data,) = (await sent(world, photo, "cat.png")).data
+            assert b"Ann" not in data and corpus.pixels(data).size == (640, 480)
+            found = await sent(world, corpus.animation(3, "GIF"), "cat.gif")
+            assert found.kind == "image" and "only the first picture" in found.told
+            bomb = await sent(world, corpus.png_bomb(60_000, 60_000), "cat.png")
+            assert bomb.data == [] and "too many pixels" in bomb.told
 
 
 class TestPdf:
@@ -226,48 +154,19 @@ class TestPdf:
         self, start: Start
     ) -> None:
         async with start(**ONE) as world:
-            for name in ("plain.pdf", "owner.pdf"):
-                for before in (b"\r\n", HEADERS):
-                    (data,) = (await sent(world, before + corpus.made(name))).data
-                    reader = PdfReader(BytesIO(data))
-                    assert data.startswith(b"%PDF-") and not reader.is_encrypted
-                    assert reader.pages[0].extract_text().strip() == "Invoice 4711"
-            refused = {
+            for name, before in (("plain.pdf", HEADERS), ("owner.pdf", b"\r\n")):
+                (data,) = (await sent(world, before + corpus.made(name))).data
+                reader = PdfReader(BytesIO(data))
+                assert data.startswith(b"%PDF-") and not reader.is_encrypted
+                assert reader.pages[0].extract_text().strip() == "Invoice 4711"
+            for why, data in {
                 "protected with a password": corpus.made("open.pdf"),
-                "without one": corpus.pdf(2, password="secret"),
-                "101 pages; I read 100": corpus.pdf(101),
-                "has no pages": corpus.pdf(0),
-                "damaged": corpus.pdf(5)[:400],
-                "damaged, so I can": corpus.pdf_of_endless_pages(),
-            }
-            wrong = {}
-            for why, data in refused.items():
+                "damaged": corpus.pdf_of_endless_pages(),
+            }.items():
                 found = await sent(world, data, "paper.pdf")
-                if found.data or why.split(",")[0].removeprefix("is ") not in found.told:
-                    wrong[why] = found.told
-            assert wrong == {}
+                assert found.data == [] and why in found.told
             found = await sent(world, b"A file begins with\n%PDF-1.7\nor it is none.")
             assert found.text.endswith("none.")
-
-
-LANGUAGES = {
-    "cp1250": "Zażółć gęślą jaźń, a potem wróć do domu. Dziękuję bardzo, proszę przesłać plik jeszcze raz.",
-    "cp1251": "Привет, как дела? Сегодня хорошая погода, и мы пошли гулять в парк.",
-    "cp1252": "Der Fluß führt über die Höhe. Schöne Grüße aus München, es ist größer und schöner als früher.",
-    "gbk": "你好，今天天气很好，我们去公园散步吧。请把文件再发一次。",
-    "shift_jis": "こんにちは。今日は天気がとても良いので、公園に散歩に行きましょう。",
-    "euc_kr": "안녕하세요. 오늘 날씨가 아주 좋아서 공원에 산책하러 갑시다.",
-    "utf-8": "naïve — 日本",
-    "utf-8-sig": "Grüße aus Köln, wo es früh kühl ist.",
-    "utf-16-le": "npm error code 1, see the log",
-    "utf-16-be": "Привет, как дела? Сегодня хорошая погода",
-}
-UNSURE = {
-    "cp1254": "Günaydın, nasılsınız? Bugün hava çok güzel. Şimdi öğle yemeği yiyeceğiz.\n" * 9,
-    "cp1250": "id;imię;miasto\n1;Łukasz;Łódź\n2;Paweł;Kraków\n",
-    "koi8_r": "Привет, как дела? Сегодня хорошая погода",
-    "gbk": "错误：找不到文件",
-}
 
 
 class TestTexts:
@@ -275,17 +174,8 @@ class TestTexts:
         self, start: Start
     ) -> None:
         async with start(**ONE) as world:
-            wrong = {}
-            for encoding, line in LANGUAGES.items():
-                words = "\n".join([line] * 6)
-                found = await sent(world, words.encode(encoding), "message.txt")
-                if (found.text, found.told) != (words, ""):
-                    wrong[encoding] = (found.text, found.told)
-            for encoding, line in UNSURE.items():
-                found = await sent(world, line.encode(encoding))
-                if "an encoding that I had to guess" not in found.told:
-                    wrong[f"{encoding}, unsure"] = found.told
-            assert wrong == {}
+            found = await sent(world, "错误：找不到文件".encode("gbk"))
+            assert "an encoding that I had to guess" in found.told
             found = await sent(world, b"started\n" + b"\x00" * 4096 + b"it failed\n")
             assert (found.text, found.told) == ("started\nit failed", "")
             found = await sent(world, "ünïcödé\n".encode() * 9 + b"\x1b[31mred\x1b[0m \xff")
@@ -311,27 +201,11 @@ class TestTexts:
             assert "sk-" not in (await sent(world, twice.encode())).text
 
 
-OFFICE = [
-    ("minutes.docx", "Ann brings the cake.\nwho\twhat\t\nBob\ttea\t\n\nThe end.", LEFT_OUT),
-    ("costs.xlsx", "## Costs\nwhat\twhen\teuro\ncake\t2026-11-27\t12.5\ntea\t2026-11-27 15:30:00\t3", ""),
-    ("letter.odt", "Letter\nDear Ann, the cake was good.\na\tb\t", ""),
-    ("sheet.ods", "## Sheet\nx\ty\n1\t2", ""),
-    ("talk.pptx", "Title 9\nbody 9\n\nTitle 10\nbody 10", ""),
-    ("plot.ipynb", "# Result\nIt *works*\n\n[3: code]\nprint(42)\n1/0\n\n[3: output]\n42\n", LEFT_OUT),
-]
-
-
 class TestOffice:
     async def test_is_read_as_text_what_is_left_out_is_told_and_no_bomb_goes_off(self, start: Start) -> None:
         async with start(**ONE) as world:
-            wrong = {}
-            for name, words, note in OFFICE:
-                found = await sent(world, corpus.made(name), name)
-                bare = [line.rstrip() for line in found.text.splitlines()]
-                wanted = [line.rstrip() for line in words.strip().splitlines()]
-                if "\n".join(wanted) not in "\n".join(bare) or note not in found.told:
-                    wrong[name] = (found.text, found.told)
-            assert wrong == {}
+            found = await sent(world, corpus.made("minutes.docx"), "minutes.docx")
+            assert "Ann brings the cake.\nwho\twhat" in found.text and LEFT_OUT in found.told
             bomb = zipped("word/document.xml", b" " * (64 * 2**20 + 1))
             assert len(bomb) < 100_000 and "unpacks to more than 64 MB" in (await sent(world, bomb)).told
             laughs = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))

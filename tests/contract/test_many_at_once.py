@@ -126,7 +126,7 @@ class TestAMemoryThatFails:
                 summary.write_bytes(content)
 
             half = rb'{"summary": "half \ud83d", "updatedAt": 1}'
-            for content in (b"\xff\x00", b"[]", b'{"summary": 7}', half):
+            for content in (b"[]", half):
                 await world.restart(meanwhile=lambda content=content: lies_there(content))
                 assert await world.says(world.ann, world.general, "hello") == "ok"
                 assert (ROLLING in world.prompt) is (content == half), content

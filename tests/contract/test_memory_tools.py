@@ -39,7 +39,8 @@ class TestEntries:
     @pytest.mark.design(94, 98, 99, 100)
     async def test_are_stored_by_key_and_found_with_a_score(self, start: Start) -> None:
         async with start(**QUIET) as world:
-            await call(world, ("memory_store", {"text": VET, "key": "vet", "category": "core"}))
+            for more in ({"category": "core"}, {}):  # and it stays in its category
+                await call(world, ("memory_store", {"text": VET, "key": "vet", **more}))
             _, told = await call(world, ("memory_store", {"text": CAT, "key": "pet", "links": ["vet"]}))
             newer = "User has a cat called Max."
             short = told.split("[")[1].split("]")[0]
@@ -130,11 +131,8 @@ class TestEntries:
             assert await call(world, ("memory_recall", {"query": " ?! "})) == nothing
             for name, given, words in (
                 ("memory_recall", {"query": ""}, "query: String should have at least 1 character"),
-                ("memory_recall", {}, "query: Field required"),
-                ("memory_store", {}, "text: Field required"),
                 ("memory_forget", {}, "name it by item, by key, or by subject and predicate"),
                 ("memory_link", {}, "action: Field required; from: Field required; to: Field required"),
-                ("memory_recall", {"query": ["cat"]}, "query: Input should be a valid string"),
             ):
                 failed, text = await call(world, (name, given))
                 assert failed and words in text
@@ -227,7 +225,7 @@ class TestTriples:
     async def test_are_forgotten_in_any_scope_and_their_history_is_kept(self, start: Start) -> None:
         named = {"subject": "user", "predicate": "prefers backend"}
         async with start(**QUIET) as world:
-            for number, scope in enumerate(("permanent", "session", "temporary", "work/technical")):
+            for number, scope in enumerate(("session", "work/technical")):
                 await call(world, ("memory_add", {**BACKEND, "object": f"Lang{number}", "scope": scope}))
                 failed, _ = await call(world, ("memory_forget", {**named, "scope": "elsewhere"}))
                 assert failed and len(commits(world)) == 2 * number + 1
@@ -239,7 +237,7 @@ class TestTriples:
                 assert (gone["event_type"], gone["parent_id"]) == ("forget", added["id"])
                 assert [gone[name] for name in named] == [added[name] for name in named]
             _, text = await call(world, ("memory_history", {}))
-            assert text.count("(taken back)") == 8 and "Lang" not in text
+            assert text.count("(taken back)") == 4 and "Lang" not in text
             failed, text = await call(world, ("memory_forget", named))
             assert failed and "nothing matches" in text
 

@@ -71,18 +71,19 @@ class TestADialectOfTheApi:
                     world.brain.says(called, text("Do", "ne.", dialect=dialect), about=f"cat {number}")
                     assert await asked(world, f"I have cat {number}") == ["Noted.\n\nDone."], dialect
                     assert fact in world.memories(world.ann), dialect
-                await asked(world, "and?")
-                assert "]: Noted.\n" in world.prompt, dialect
+            await asked(world, "and?")
+            assert world.prompt.count("]: Noted.\n") == len(DIALECTS)
         async with start(extraction_enabled=False, summary_every=1) as world:
-            said = [f"They talk of cat {number}." for number in range(len(DIALECTS))]
-            made = zip(said, DIALECTS, strict=True)
+            dialects = ("no message_stop", "json", "null text")
+            said = [f"They talk of cat {number}." for number in range(len(dialects))]
+            made = zip(said, dialects, strict=True)
             world.brain.writes(
                 "summary", *(api.json_answer({"summary": one}, dialect=how) for one, how in made)
             )
             for number, summary in enumerate(said):
                 await asked(world, f"cat {number}!")
-                assert summary in await world.says(world.ann, world.general, "!memory show"), DIALECTS[number]
-            assert len(world.background()) == len(DIALECTS)
+                assert summary in await world.says(world.ann, world.general, "!memory show"), dialects[number]
+            assert len(world.background()) == len(dialects)
         async with start(**QUIET) as world:
             world.brain.says(text("x" * 400, dialect="no usage"))
             await asked(world)
@@ -93,24 +94,33 @@ class TestADialectOfTheApi:
 
 class TestAServerThatIgnoresTheSchema:
     @pytest.mark.design(220)
-    @pytest.mark.parametrize(
-        ("before", "after"), [("```json\n", "\n```"), ("I learned:\n", "\nAnything else?"), ("[", "]")]
-    )
-    async def test_still_gives_a_summary_in_prose_and_facts_around_which_it_chats(
-        self, start: Start, before: str, after: str
-    ) -> None:
+    async def test_still_gives_a_summary_in_prose_and_facts_around_which_it_chats(self, start: Start) -> None:
         fact = {"kind": "fact", "text": "User goes to Bern.", "source": "m1", "quote": "let's go to Bern"}
         facts = json.dumps({"upserts": [fact], "deprecations": []})
         summary = "Ann and the bot talk about a trip to Bern. She wants to go by train."
         apology = text("I'm sorry, but I can't summarise this conversation.")
         async with start(summary_every=2) as world:
-            world.brain.writes("upserts", text(f"{before}{facts}{after}"), {"upserts": []})
+            world.brain.writes("upserts", text(f"I learned:\n{facts}\nAnything else?"), {"upserts": []})
             world.brain.writes("summary", text(f"Here is the summary:\n\n{summary}"), apology)
             for words in ("let's go to Bern", "by train", "when?", "and?", "so?"):
                 await world.says(world.ann, world.general, words)
             assert world.memories(world.ann) == ["User goes to Bern."]
             told = f"(rolling summary; may be empty):\n{summary}\n"
             assert [told in one.prompt for one in world.turns()] == [False, False, True, True, True]
+
+
+FAILURES: list[tuple[list[Behaviour], str]] = [
+    ([api.refusal("It could do harm.")], DECLINED),
+    ([api.raw(b"Down for maintenance", content_type="text/plain")], UNREADABLE),
+    ([api.failure(401, "authentication_error")], "The model refused my API key"),
+    ([api.failure(404, "not_found_error", "model: x")], "The server doesn't have the model"),
+    ([api.failure(400, "invalid_request_error", "prompt is too long: 9 tokens > 8")], "That's more"),
+    ([api.failure(429, "rate_limit_error", retry_after_ms="1")] * 9, "I have reached the model's"),
+    ([api.failure(529, "overloaded_error", retry_after_ms="1")] * 9, "The model is overloaded"),
+    ([tool_use(thought="Hm.", stop_reason="max_tokens")] * 2, CUT_OFF),
+    ([in_pieces("<think>They ask about cats. And")], EMPTY),
+]
+"""What a model's server does, and how people are told."""
 
 
 class TestAnAnswerThatFails:
@@ -127,30 +137,13 @@ class TestAnAnswerThatFails:
                 await asked(world, "really?")
                 assert "]: Cats sleep\n" in world.prompt and why not in world.prompt
 
-    @pytest.mark.parametrize(
-        ("behaviours", "told"),
-        [
-            ([api.refusal("It could do harm.")], DECLINED),
-            ([api.raw(b"Down for maintenance", content_type="text/plain")], UNREADABLE),
-            ([api.raw(b'{"choices": []}', content_type="application/json")], UNREADABLE),
-            ([api.raw(b"data: nonsense\n\n")], UNREADABLE),
-            ([api.failure(401, "authentication_error")], "The model refused my API key"),
-            ([api.failure(404, "not_found_error", "model: x")], "The server doesn't have the model"),
-            ([api.failure(400, "invalid_request_error", "prompt is too long: 9 tokens > 8")], "That's more"),
-            ([api.failure(429, "rate_limit_error", retry_after_ms="1")] * 9, "I have reached the model's"),
-            ([api.failure(529, "overloaded_error", retry_after_ms="1")] * 9, "The model is overloaded"),
-            ([tool_use(thought="Hm.", stop_reason="max_tokens")] * 2, CUT_OFF),
-            ([in_pieces("<think>They ask about cats. And")], EMPTY),
-        ],
-    )
-    async def test_is_told_in_words_and_the_next_one_is_answered(
-        self, start: Start, behaviours: list[Behaviour], told: str
-    ) -> None:
+    async def test_is_told_in_words_and_the_next_one_is_answered(self, start: Start) -> None:
         async with start(**QUIET) as world:
-            world.brain.says(*behaviours, about="cats")
-            (said,) = await asked(world)
-            assert said.startswith(told) and "it failed" not in said
-            assert await asked(world, "again") == ["ok"]
+            for number, (behaviours, told) in enumerate(FAILURES):
+                world.brain.says(*behaviours, about=f"cat {number}")
+                (said,) = await asked(world, f"what about cat {number}?")
+                assert said.startswith(told) and "it failed" not in said
+                assert await asked(world, "again") == ["ok"]
 
     async def test_of_thoughts_alone_is_asked_for_once_more_and_at_its_length_limit_says_so(
         self, start: Start
@@ -187,14 +180,12 @@ class TestThoughtsAndMarks:
             assert await asked(world) == [about]
             for said in (
                 f"<think>They ask about cats.</think>\n\n{SAID}",
-                f"They ask about cats.\n</think>\n\n{SAID}",
                 f"{'They ask about cats. ' * 300}\n</think>\n\n{SAID}",
                 f"{HARMONY}<|channel|>final<|message|>{SAID}<|return|>",
                 f"{SAID}<|im_end|>",
             ):
-                for size in (5, 1000):
-                    world.brain.says(in_pieces(said, size), about="cats")
-                    assert await asked(world) == [SAID]
+                world.brain.says(in_pieces(said), about="cats")
+                assert await asked(world) == [SAID]
                 assert "They ask" not in world.prompt and "<|" not in world.prompt
         thought, goes_on = "They ask about cats. ", asyncio.Event()
         async with start(**QUIET, edit_interval_s=0.0) as world:
@@ -224,10 +215,8 @@ class TestACallThatIsWrittenAsText:
             for number, said in enumerate(
                 (
                     "<tool_call>\n{call}\n</tool_call>",
-                    "[TOOL_CALLS][{call}]",
                     HARMONY + "<|channel|>commentary to=functions.memory_store <|constrain|>json<|message|>"
                     "{arguments}<|call|>",
-                    "I note that.\n</think>\n\n<tool_call>{call}</tool_call><|im_end|>",
                 )
             ):
                 given = {"kind": "fact", "text": f"Ann has cat {number}."}
@@ -286,13 +275,9 @@ class TestACallOfATool:
         async with start(**QUIET) as world:
             for given in (
                 "null",
-                '["cats"]',
-                '"cats"',
-                "7",
                 '{"query": cats}',
                 '{"query":' * 5_000 + "1" + "}" * 5_000,
                 json.dumps({"query": "cats " * 50_000}),
-                json.dumps({"query": "cats " * 1_000}),
                 '{"query": "\\ud83d"}{',
             ):
                 world.brain.says(called(given), "Done.", about="cats")
@@ -303,39 +288,18 @@ class TestACallOfATool:
             world.brain.says(called("null", '{"query": "cats"}'), "Done.", about="cats")
             await asked(world)
             assert [one["is_error"] for one in results(world.turns()[-1])] == [True, False]
-            for name in ("memory_serch", "rm -rf /", "", None):
+            for name in ("memory_serch", None):
                 world.brain.says(called("{}", name=name), "Done.", about="cats")
                 assert await asked(world) == ["Done."]
                 [result] = results(world.turns()[-1])
                 assert result["is_error"] and "memory_search" in result["content"]
-            for ids in (("a", "a"), (None, None), ("", "a"), (7, 7)):
+            for ids in (("a", "a"), (None, None)):
                 both = called('{"query": "cats"}', '{"query": "dogs"}', ids=ids)
                 world.brain.says(both, "Done.", about="cats")
                 assert await asked(world) == ["Done."]
                 found = results(world.turns()[-1])
                 assert len({one["tool_use_id"] for one in found}) == 2
                 assert [one["is_error"] for one in found] == [False, False]
-
-    async def test_is_bounded_in_rounds_repetitions_and_words(self, start: Start) -> None:
-        async with start(**QUIET) as world:
-            rounds = iter(range(1000))
-
-            def looks(_: Received, say: str = "") -> Behaviour:
-                n = next(rounds)
-                return tool_use((f"t{n}", "memory_search", {"query": f"cat {n}"}), said=say)
-
-            for calls, most in (
-                (looks, 60),
-                (lambda _: tool_use((f"t{next(rounds)}", "memory_search", {"query": "cat"})), 4),
-                (lambda received: looks(received, "la " * 1000), 4),
-            ):
-                asked_before = len(world.turns())
-                world.brain.usual = calls
-                shown = await asked(world, "cat?")
-                may = [one.may_call for one in world.turns()[asked_before:]]
-                assert may[:most] == [True] * most and not any(may[most:]) and len(may) <= most + 2
-                assert all(one.tools for one in world.turns()[asked_before:])
-                assert shown  # in the end something is said
 
 
 def fastapi(field: str) -> Raw:
@@ -352,18 +316,6 @@ def litellm(field: str) -> Raw:
     return api.raw(json.dumps({"error": error}).encode(), status=400, content_type="application/json")
 
 
-def pydantic(field: str) -> Raw:
-    where = "tools.11." if field == "cache_control" else ""
-    return api.failure(400, "invalid_request_error", f"{where}{field}: Extra inputs are not permitted")
-
-
-def serde(field: str) -> Raw:
-    where = "system[0]: " if field == "cache_control" else ""
-    said = f"Failed to deserialize the JSON body into the target type: {where}unknown field `{field}`, "
-    known = "expected one of `model`, `messages`, `system`, `tools`, `tool_choice` at line 1 column 310"
-    return api.raw((said + known).encode(), status=422, content_type="text/plain")
-
-
 SILENT = api.raw(b"Bad Request", status=400, content_type="text/plain")
 
 
@@ -377,13 +329,12 @@ class TestAGatewayThatRefusesFields:
         assert await world.says(world.ann, world.general, "I drink tea.") == "ok"
         return len(world.server.requests) - before
 
-    @pytest.mark.parametrize("wording", [pydantic, serde, fastapi, litellm])
-    async def test_is_asked_without_them_until_a_restart(self, start: Start, wording: Any) -> None:
+    async def test_is_asked_without_them_until_a_restart(self, start: Start) -> None:
         async with start() as world:
             fields = ("cache_control", "output_config")
             world.brain.writes("summary", "Ann talks about tea.")
             plain = self.without_schema(world)
-            world.server.default = refusing({field: wording(field) for field in fields}, plain)
+            world.server.default = refusing({field: litellm(field) for field in fields}, plain)
             # An answer and an extraction, each twice; then each once, and the summary once.
             assert [await self.drink(world) for _ in range(3)] == [4, 3, 2]
             assert world.memories(world.ann) == ["User drinks tea."]

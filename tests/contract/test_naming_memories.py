@@ -52,7 +52,7 @@ class TestOneMatch:
     async def test_is_forgotten_after_a_press_and_not_before(self, start: Start) -> None:
         async with start() as world:
             await world.remember(world.ann, NUTS)
-            for clue in ("coffee", "black coffee", "my COFFEE", "coff", "taking coffee", "cofee", "Café"):
+            for clue in ("my COFFEE", "cofee", "Café"):
                 text = COFFEE if clue != "Café" else "User takes cafe black."
                 await world.remember(world.ann, text)
                 assert (
@@ -69,7 +69,7 @@ class TestOneMatch:
 
     async def test_needs_no_press_if_it_is_named_by_its_id_or_its_text(self, start: Start) -> None:
         async with start() as world:
-            for exact in ("the id", "the short id", COFFEE, "takes coffee black"):
+            for exact in ("the id", "the short id", "takes coffee black"):
                 await world.remember(world.ann, COFFEE)
                 short = number(world, COFFEE)
                 named = {"the id": f"durable-{short}", "the short id": short}.get(exact, exact)

@@ -20,68 +20,30 @@ STARTS = "Should I remember you again"
 FORGETS = "Forget “Your cat is called Ada.”?"
 
 ANSWERED = {
-    WHAT_I_AM: """
-        help | !help | /help | HELP! | help please | commands | what can you do? | What can you do for me?
-        how do you work? | how do I use this bot? | who are you? | what are you? | who r u
-        Hilfe | was kannst du? | Was kannst du alles? | Wer bist du? | Wie benutze ich dich?
-        Que peux-tu faire ? | Qu’est-ce que tu sais faire ? | qui es-tu ? | aide
-        ¿Qué puedes hacer? | ¿Quién eres? | ayuda | o que você pode fazer? | quem é você?
-        cosa puoi fare? | Chi sei? | wat kun je? | wie ben je? | vad kan du göra? | kim jesteś?
-        Neler yapabilirsin? | kamu bisa apa? | bạn là ai? | Что ты умеешь? | кто ты?
-        τι μπορείς να κάνεις; | ماذا تستطيع أن تفعل؟ | आप क्या कर सकते हैं? | あなたは誰ですか？ | 你能做什么？
-        """,
-    SHOWS: """
-        what do you remember about me? | What do you know about me | tell me what you know about me
-        what have you learned about me so far? | show me everything you know about me
-        Was weißt du über mich? | Que sais-tu de moi ? | ¿Qué sabes de mí? | o que você sabe sobre mim?
-        cosa sai di me? | wat weet je over mij? | co o mnie wiesz? | что ты знаешь обо мне?
-        """,
-    ERASES: """
-        how do I delete everything you know about me? | delete all my data | please erase everything about me
-        forget me | forget everything you know about me | Wie lösche ich alles, was du über mich weißt?
-        lösche meine Daten
-        comment effacer tout ce que tu sais sur moi ? | ¿Cómo borro todo lo que sabes de mí?
-        cancella tutti i miei dati | verwijder al mijn gegevens | удали все мои данные
-        """,
-    STOPS: """
-        stop remembering me | Please stop remembering things about me! | don't remember anything about me
-        I don't want you to remember me | how do I opt out? | stop saving what I say
-        Hör auf, dir Sachen über mich zu merken | Merk dir nichts über mich | arrête de me mémoriser
-        deja de guardar cosas sobre mí | smetti di ricordarti di me | не запоминай ничего обо мне
-        """,
-    STARTS: "remember me again | opt me back in | merk dir wieder was über mich",
-    FORGETS: """
-        forget my cat | Please forget my cat. | can you forget my cat? | forget that I have a cat called Ada
-        vergiss meine cat | oublie mon cat | olvida mi cat
-        """,
-    "Did you mean `!memory show`?": "!memroy show | /memory show | /memory shwo | !show | !memory shwo",
-    "Did you mean `!memory forget my cat`?": "!memroy forget my cat | /memory forgt my cat | /forget my cat",
-    "Did you mean `!memory data optout`?": "/memory data optout",
-    "Did you mean `!memory help`?": "/memory help | !memroy help",
+    WHAT_I_AM: ("what can you do?", "!help", "/help"),
+    SHOWS: ("what do you remember about me?", "Was weißt du über mich?"),
+    ERASES: ("how do I delete everything you know about me?",),
+    STOPS: ("stop remembering me", "Please stop remembering things about me!"),
+    STARTS: ("remember me again",),
+    FORGETS: ("forget my cat", "olvida mi cat"),
+    "Did you mean `!memory show`?": ("!memroy show", "/memory show", "/memory shwo", "!show", "!memory shwo"),
+    "Did you mean `!memory forget my cat`?": (
+        "!memroy forget my cat",
+        "/memory forgt my cat",
+        "/forget my cat",
+    ),
+    "Did you mean `!memory data optout`?": ("/memory data optout",),
+    "Did you mean `!memory help`?": ("/memory help", "!memroy help"),
 }
-TALK = """
-    forget about the meeting, let's go out | can you help me cook? | who are you talking about?
-    forget about my exam, let's go out | forget my worries for a moment | forget my last question | forget it
-    forget my cat and tell me a joke | forget what I said | I forget my cat all the time
-    don't forget my cat | help my cat is sick | I need help with python | help me write a letter
-    what can you do about spam? | what do you know about cats? | what do you know about me and Bob?
-    what else do you know about me? | do you remember me? | who are you voting for? | what are you doing?
-    delete the last line | how do I delete my account on GitHub? | how do I delete everything on my disk?
-    stop it | stop remembering the milk | I don't remember anything | don't remember what I said
-    stop talking about me | how do you work with pandas? | show me a picture
-    how does it work? | And how does this work? | how do I use this?
-    Wie funktioniert das? | Comment ça marche ? | como se usa?
-    > help | > what do you know about me? | help "me with my car"
-    "how do I delete all my data?" | > forget my cat
-    vergiss meine letzte Frage | olvida mi pregunta | oublie ma dernière réponse
-    !important | /shrug | !play jazz
-    was weißt du über Katzen? | kannst du mir helfen? | vergiss nicht meine Tasche | vergiss es
-    que sais-tu de Paris ? | ¿qué sabes de Madrid? | aide-moi à écrire | remember me to your mother
-    """
-
-
-def sentences(table: str) -> list[str]:
-    return [one.strip() for line in table.strip().splitlines() for one in line.split("|")]
+"""Some of the sentences of `bot/test_requests`, and how they are answered."""
+TALK = (
+    "how does it work?",
+    "!important",
+    "/shrug",
+    "!play jazz",
+    "> forget my cat",
+    "forget my cat and tell me a joke",
+)
 
 
 class TestARequest:
@@ -90,8 +52,8 @@ class TestARequest:
         async with start(respond_mode=mode, **QUIET) as world:
             await world.remember(world.ann, CAT, NUTS)
             before = f"{world.mention} " if mode == "mention" else ""
-            for answer, table in ANSWERED.items():
-                for sentence in sentences(table)[: 1 if mode == "mention" else None]:
+            for answer, sentences in ANSWERED.items():
+                for sentence in sentences[: 1 if mode == "mention" else None]:
                     await world.ann.send(world.general, before + sentence)
                     assert answer in world.answer(world.general), sentence
             assert world.server.requests == []
@@ -109,7 +71,7 @@ class TestARequest:
             answers = {"Ada": SHOWS, "**Erase everything I remember about you?**": ERASES}
             world.brain.usual = failure(529, "overloaded_error", "down")
             for answer, kind in [*answers.items(), (WHAT_I_AM, WHAT_I_AM), (STOPS, STOPS)]:
-                for sentence in sentences(ANSWERED[kind])[:2]:
+                for sentence in ANSWERED[kind][:2]:
                     await world.ann.send_dm(sentence)
                     assert answer in world.answer(world.ann_dm), sentence
             assert world.server.requests == []
@@ -122,7 +84,7 @@ class TestARequest:
         async with start(**QUIET) as world:
             world.brain.usual = "Fine."
             await typed(world, f"remember {CAT}", privately=True)
-            for count, sentence in enumerate(sentences(TALK), 1):
+            for count, sentence in enumerate(TALK, 1):
                 await world.ann.send_dm(sentence)
                 assert world.answer(world.ann_dm) == "Fine.", sentence
                 assert len(world.turns()) == count

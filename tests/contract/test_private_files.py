@@ -12,10 +12,10 @@ from tests.contract.brain import sum_up
 from tests.contract.world import Start, World
 
 
-@pytest.fixture(params=[0o022, 0o000], ids=["usual", "open"])
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a new file of any program lacks."""
-    before = os.umask(request.param)
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """A new file of any program lacks no permission."""
+    before = os.umask(0o000)
     yield
     os.umask(before)
 

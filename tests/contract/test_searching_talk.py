@@ -93,9 +93,6 @@ class TestWhatIsKept:
         [
             (str(GUILD_ID), ["here"]),
             ("dm", ["private"]),
-            (f"{GUILD_ID}, dm", ["here", "private"]),
-            ("999", []),
-            ("all", ["here", "private"]),
         ],
     )
     async def test_is_what_the_setting_names_and_nothing_any_more_once_it_is_off(
@@ -158,8 +155,17 @@ class TestASearch:
                 "bold": "'x' **bold** <@1> a a (http://b)`",  # which marks nothing up and mentions nobody
             }.items():
                 assert first in (await search(world, world.bob, query)).split("\n-# <t:")[0]
-            hostile = ['"', "' OR 1=1 --", "^", "NEAR(zebra, 5)", "-z", "text:z", "AND OR NOT", "{a b}:c"]
-            for query in (*hostile, "\0", "(((", "%", "_", "\\", "zebra " * 80, "  "):
+            for query in (
+                '"',
+                "' OR 1=1 --",
+                "NEAR(zebra, 5)",
+                "text:z",
+                "\0",
+                "(((",
+                "%",
+                "zebra " * 80,
+                "  ",
+            ):
                 answer = await search(world, world.bob, query)
                 assert answer and "can't" not in answer
 
@@ -405,7 +411,7 @@ class TestByMeaning:
             await say(world, "not kept any more")
             assert len(talk()) == 4
 
-    @pytest.mark.parametrize("command", ["erase --yes", "optout", "forget User has a rhinoceros."])
+    @pytest.mark.parametrize("command", ["erase --yes", "forget User has a rhinoceros."])
     async def test_nothing_is_left_of_what_somebody_takes_back(
         self, start: Start, server: EmbeddingsServer, command: str
     ) -> None:

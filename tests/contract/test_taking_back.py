@@ -91,8 +91,8 @@ async def erase(world: World) -> None:
     await says(world, "erase --yes")
 
 
-WAYS = (forget, ask_the_model, edit_the_file, settle_a_question, opt_out, erase)
-LONG_WAYS = (undo, edit, make_private)
+WAYS = (forget, opt_out, erase)
+LONG_WAYS = (undo, edit, make_private, ask_the_model, edit_the_file, settle_a_question)
 """These take the same way through the program as `forget`."""
 
 
@@ -222,7 +222,6 @@ class TestTheSummary:
         [
             ("Ann lives in Lisbon. They spoke of zebras.", "They spoke of zebras."),
             ("Everybody knows Lisbon!", ""),
-            ("   ", ""),
         ],
     )
     async def test_may_be_written_by_a_model_that_says_what_it_likes(

@@ -172,11 +172,8 @@ class TestTheInterview:
             await slash(world.ann, "start")
             for broken in (
                 "<soul>not json</soul>",
-                block(extra="x"),
-                block(identity=""),
                 block() + block(),
                 block()[:-7],
-                block(traits=["1", "2", "3", "4", "5", "6"]),
             ):
                 world.brain.says(f"Here it is. {broken}")
                 told = await world.says(world.ann, world.ann_dm, "A cat.")

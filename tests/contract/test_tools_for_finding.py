@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.contract.cards import buttons
 from tests.contract.embedding import QUIET
 from tests.contract.meanwhile import answered, put, until
 from tests.contract.tools import all_called, called, results
@@ -18,28 +17,6 @@ NOTHING_FITS = "Nothing is remembered that fits."
 
 def lines(found: str) -> int:
     return len([line for line in found.splitlines() if line.startswith("- ")])
-
-
-class TestWhatIsOffered:
-    async def test_are_ten_tools_with_strict_schemas_and_the_same_for_everybody_with_a_memory(
-        self, start: Start
-    ) -> None:
-        verbs = "search store update forget recall add link branch history consolidate"
-        async with start(**QUIET) as world:
-            await world.says(world.ann, world.general, "hello")
-            offered = world.turns()[-1].body["tools"]
-            assert [one["name"] for one in offered] == [f"memory_{verb}" for verb in verbs.split()]
-            for one in offered:
-                schema = json.dumps(one["input_schema"])
-                assert one["input_schema"]["additionalProperties"] is False and len(one["description"]) > 40
-                assert not any(needless in schema for needless in ('"title"', "null", "minLength"))
-            needs = {one["name"]: set(one["input_schema"].get("required", ())) for one in offered}
-            assert needs["memory_recall"] == needs["memory_search"] == {"query"}
-            assert needs["memory_add"] == {"subject", "predicate", "object"}
-            await world.remember(world.ann, "I have a cat called Tom")
-            await world.says(world.ann, world.general, "!memory optout")
-            await world.says(world.ann, world.general, "what is my cat called?")
-            assert "tools" not in world.turns()[-1].body and "Tom" not in world.prompt
 
 
 class TestRecall:
@@ -55,7 +32,6 @@ class TestRecall:
             assert (first, last) == ("[Memory context]", "[/Memory context]")
             assert line.startswith("- drink: User drinks oolong.") and line.endswith("[links: cup]")
             assert found.count("[/Memory context]") == 1
-            assert await called(world, "memory_recall", query="quantum chess") == NOTHING_FITS
             assert await called(world, "memory_recall", by=world.bob, query="oolong") == NOTHING_FITS
         async with start(**QUIET, enrich_depth=0) as world:
             for key, words, other in (
@@ -67,24 +43,9 @@ class TestRecall:
             secret = {"text": "Dr. Paw is in debt.", "key": "secret", "links": ["vet"]}
             await called(world, "memory_store", world.ann_dm, **secret, private=True)
             for tool in ("memory_search", "memory_recall"):
-                found = [await called(world, tool, query="cat", depth=depth) for depth in range(3)]
-                assert [lines(one) for one in found] == [1, 2, 3]
-                assert "debt" not in "".join(found) and "secret" not in "".join(found)
+                found = await called(world, tool, query="cat", depth=2)
+                assert lines(found) == 3 and "debt" not in found and "secret" not in found
                 assert "debt" in await called(world, tool, world.ann_dm, query="cat", depth=2)
-
-    @pytest.mark.parametrize("tool", ["memory_recall", "memory_search"])
-    async def test_shows_as_many_as_the_admin_says_unless_the_model_does_and_is_narrowed(
-        self, start: Start, tool: str
-    ) -> None:
-        async with start(**QUIET, recall_limit=2) as world:
-            for tea in ("green", "black", "white", "iced"):
-                await called(world, "memory_store", text=f"User drinks {tea} tea.", category="conversation")
-            await called(world, "memory_store", text="User has a test in statistics.", category="core")
-            assert lines(await called(world, tool, query="tea")) == 2
-            assert lines(await called(world, tool, query="tea", limit=3)) == 3
-            found = await called(world, tool, query="tea statistics", category="core", limit=9)
-            assert "statistics" in found and "tea" not in found
-            assert "statistics" in await called(world, tool, query="test tomorrow")  # words of courtesy
 
     async def test_marks_what_it_found_as_used_and_nothing_that_always_stands_there(
         self, start: Start
@@ -137,114 +98,36 @@ def times(found: Any) -> dict[str, int]:
 
 
 class TestRelations:
-    async def test_become_sentences_that_are_found_and_forgotten_by_their_parts(self, start: Start) -> None:
-        async with start(**QUIET) as world:
-            told = [
-                await called(world, "memory_add", **triple)
-                for triple in (
-                    {"subject": "user", "predicate": "uses", "object": "vim", "scope": "work"},
-                    {"subject": "user", "predicate": "uses", "object": "emacs"},
-                    {"subject": "Bob", "predicate": "uses", "object": "vim", "category": "core"},
-                )
-            ]
-            assert told[0].startswith("Remembered: User uses vim")
-            assert world.memories(world.ann) == ["User uses vim", "User uses emacs", "Bob uses vim"]
-            for given, found in (
-                ({"scope": "work"}, {"User uses vim"}),
-                ({"subject": "bob"}, {"Bob uses vim"}),
-                ({"category": "core"}, {"Bob uses vim"}),
-            ):
-                said = await called(world, "memory_search", query="vim", **given)
-                assert {one for one in world.memories(world.ann) if one in said} == found
-            assert await called(world, "memory_search", query="vim", scope="home") == "No item fits."
-            log = world.cli("memory", "log", str(world.ann.id)).stdout
-            assert "memory_add during a talk" in log
-        oslo = {"subject": "user", "predicate": "lives in", "object": "Oslo", "key": "city", "kind": "fact"}
+    async def test_are_forgotten_by_all_their_parts_and_by_none_that_say_too_little(
+        self, start: Start
+    ) -> None:
+        lives = {"subject": "user", "predicate": "lives in"}
         async with start(**QUIET) as world:
             await called(world, "memory_add", subject="user", predicate="works in", object="Oslo")
-            for number, given in enumerate(
-                (
-                    {"key": "city"},
-                    {"subject": "User", "predicate": "lives  in"},
-                    {"subject": "user", "predicate": "lives in", "object": "oslo"},
-                    {"item": "User lives in Oslo"},
-                )
-            ):
-                await world.env.advance_time(60 * (number + 1))
-                await called(world, "memory_add", words=f"I live in Oslo, {number}", **oslo)
-                assert len(world.memories(world.ann)) == 2
-                assert (await called(world, "memory_forget", **given)).startswith("Forgotten:")
-                assert world.memories(world.ann) == ["User works in Oslo"]
-            await world.env.advance_time(600)
-            await called(world, "memory_add", words="I live in Oslo, again", **oslo)
+            await called(world, "memory_add", **lives, object="Oslo", kind="fact")
             for wrong, why in (
-                ({"key": "town"}, "nothing matches the key 'town'"),
-                (
-                    {"subject": "user", "predicate": "lives in", "object": "Rome"},
-                    "nothing matches 'user lives",
-                ),
+                ({**lives, "object": "Rome"}, "nothing matches 'user lives"),
                 ({"subject": "user"}, "subject and predicate go together"),
-                ({}, "name it by item, by key, or by subject and predicate"),
                 ({"item": "x", "key": "city"}, "name it by item, by key, or"),
             ):
                 told = await called(world, "memory_forget", **wrong)
                 assert told.startswith("failed: ") and why in told
-            assert len(world.memories(world.ann)) == 2
-
-    async def test_a_key_names_one_memory_and_links_join_two_until_they_are_parted(
-        self, start: Start
-    ) -> None:
-        async with start(**QUIET) as world:
-            for city in ("Rome", "Oslo"):
-                await called(world, "memory_store", text=f"User is in {city}.", key="city")
-            assert world.memories(world.ann) == ["User is in Oslo."]
-            for category in ({"category": "core"}, {}):
-                await called(world, "memory_store", text="User drinks oolong.", **category)
-            found = await called(world, "memory_search", query="oolong", category="core")
-            assert "oolong" in found
-        async with start(**QUIET, enrich_depth=0) as world:
-            await called(world, "memory_store", text="User has a cat called Tom.", key="cat")
-            await called(world, "memory_store", text="Elm Street is long.", key="street")
-
-            async def joined() -> list[bool]:
-                found = [await called(world, "memory_search", query=one, depth=1) for one in ("Tom", "Elm")]
-                return [lines(one) == 2 for one in found]
-
-            told = await called(world, "memory_link", action="link", **{"from": "cat", "to": "street"})
-            assert told.endswith("linked.") and await joined() == [True, True]
-            await called(world, "memory_link", action="unlink", **{"from": "street", "to": "cat"})
-            assert await joined() == [False, False]
-            for to in ("cat", "durable-00000000"):
-                told = await called(world, "memory_link", action="link", **{"from": "cat", "to": to})
-                assert told.startswith("failed: ")
+            told = await called(world, "memory_forget", subject="User", predicate="lives  in", object="oslo")
+            assert told.startswith("Forgotten:")
+            assert world.memories(world.ann) == ["User works in Oslo"]
 
 
 class TestPersonas:
-    async def test_are_created_and_listed_a_switch_is_only_proposed_and_a_place_has_its_own(
-        self, start: Start
-    ) -> None:
+    async def test_have_safe_names_a_description_for_dms_and_a_place_its_own(self, start: Start) -> None:
         async with start(**QUIET) as world:
-            await world.remember(world.ann, "User has a cat.")
             made = {"action": "create", "name": "Coding", "description": "leaving the company"}
             told = await called(world, "memory_branch", world.ann_dm, **made)
             assert told == "Created coding. The current persona is still main."
-            listed = await called(world, "memory_branch", action="list")
-            assert [one.lstrip("* ").split()[:2] for one in listed.splitlines()] == [
-                ["main", "1"],
-                ["coding", "1"],
-            ]
-            assert listed.startswith("* main") and "leaving" not in listed
+            assert "leaving" not in await called(world, "memory_branch", action="list")
             assert "leaving the company" in await called(world, "memory_branch", world.ann_dm, action="list")
-            await called(world, "memory_branch", action="switch", name="coding")
-            offers = [label for label, _ in buttons(world.general.last_message)]
-            assert any("coding" in label for label in offers) or "coding" in world.answer(world.general)
-            assert (await called(world, "memory_branch", action="list")).startswith("* main")
-            told = await called(world, "memory_branch", action="switch", name="codng")
-            assert told.startswith("failed: ") and "did you mean 'coding'? there are: main, coding" in told
-            for bad in ("../../etc", "a b", "HEAD", "", "x" * 33, "deadbeef"):
+            for bad in ("../../etc", "HEAD", "", "x" * 33, "deadbeef"):
                 told = await called(world, "memory_branch", action="create", name=bad)
                 assert told.startswith("failed: ")
-            assert len((await called(world, "memory_branch", action="list")).splitlines()) == 2
         async with start(**QUIET, personas="general=coding") as world:
             await called(world, "memory_store", text="User codes in Rust.")
             await called(world, "memory_store", world.dev, text="User has a cat called Tom.")
@@ -325,13 +208,15 @@ class TestAnAnswerThatCallsTools:
             (lambda n: ("tea", "cake")[n % 2], {}, 5),
             (lambda n: f"tea {n}", {}, 60),
             (lambda n: f"tea {n}", MUCH, 4),
+            (lambda n: f"tea {n}", {"said": "la " * 1000}, 4),
         ],
-        ids=["repeats itself", "alternates", "goes on and on", "costs a million tokens"],
+        ids=["repeats itself", "alternates", "goes on and on", "costs a million tokens", "says much"],
     )
     async def test_ends_in_time(self, start: Start, query: Any, how: Any, rounds: int) -> None:
         asked: list[Received] = []
 
         def again(request: Received) -> Answer:
+            assert request.tools  # also where it may not call them
             if not request.may_call:
                 return text("Enough.")
             asked.append(request)
@@ -340,7 +225,8 @@ class TestAnAnswerThatCallsTools:
 
         async with start(**QUIET) as world:
             world.brain.usual = again
-            assert (await world.says(world.ann, world.general, "look")).startswith("Enough.")
+            shown = await world.says(world.ann, world.general, "look")
+            assert shown.startswith("Enough.") or "said" in how
         assert len(asked) == rounds
 
 

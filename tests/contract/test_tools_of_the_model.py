@@ -52,7 +52,9 @@ async def linked(world: World) -> bool:
 
 
 class TestWhatIsOffered:
-    async def test_is_the_same_whatever_is_said_and_nothing_where_tools_are_off(self, start: Start) -> None:
+    async def test_is_the_same_whatever_is_said_and_nothing_without_a_memory_or_tools(
+        self, start: Start
+    ) -> None:
         async with start(**QUIET) as world:
             await world.remember(world.ann, CAT, VET)
             await world.says(world.ann, world.general, "!memory create-branch work")
@@ -67,6 +69,16 @@ class TestWhatIsOffered:
             link = world.turns()[0].tools["memory_link"]
             assert list(link["properties"]) == link["required"] == ["action", "from", "to"]
             assert link["properties"]["action"]["enum"] == ["link", "unlink"]
+            for one in offered[0]:
+                assert one["input_schema"]["additionalProperties"] is False and len(one["description"]) > 40
+                needless = ('"title"', "null", "minLength")
+                assert not any(word in json.dumps(one["input_schema"]) for word in needless)
+            needs = {name: set(schema.get("required", ())) for name, schema in world.turns()[0].tools.items()}
+            assert needs["memory_recall"] == needs["memory_search"] == {"query"}
+            assert needs["memory_add"] == {"subject", "predicate", "object"}
+            await world.says(world.ann, world.general, "!memory optout")
+            await world.says(world.ann, world.general, "what is my cat called?")
+            assert world.turns()[-1].tools == {} and "Tom" not in world.prompt
         async with start(**QUIET, tools_enabled=False) as world:
             world.brain.calls("memory_store", {"text": "User naps."}, "Hi.")
             await world.says(world.ann, world.general, "please")
@@ -78,17 +90,16 @@ class TestSearching:
     async def test_finds_memories_by_words_within_its_limit_and_as_a_block_with_links(
         self, start: Start
     ) -> None:
-        async with start(**QUIET) as world:
+        async with start(**QUIET, recall_limit=2) as world:
             assert await call(world, "memory_search", query="cats") == (
                 False,
                 "Nothing is remembered of this person yet.",
             )
             await world.remember(world.ann, *(f"Drinks {tea} tea." for tea in TEAS))
-            for limit, given, shown in ((5, {}, 5), (2, {}, 2), (5, {"limit": 6}, 6)):
-                await world.restart(recall_limit=limit)
+            for given, shown in (({}, 2), ({"limit": 6}, 6)):
                 for tool in ("memory_recall", "memory_search"):
                     _, text = await call(world, tool, query="tea", **given)
-                    assert text.count("Drinks") == shown, (tool, limit, given)
+                    assert text.count("Drinks") == shown, (tool, given)
             assert text.splitlines()[-1] == "(6 of 7 shown; narrow it down.)"
             _, text = await call(world, "memory_search", query="boat", limit=2)
             head, *newest = text.splitlines()
@@ -198,10 +209,10 @@ class TestChanging:
             assert "User prefers tabs." in world.memories(world.ann)
         async with start(summary_enabled=False, durable_every=2) as world:
             world.brain.learns("User prefers tabs.", about="I prefer tabs")
-            for named in ("id", "bare id", "text"):
+            for named in ("bare id", "text"):
                 await world.remember(world.ann, "User prefers tabs.")
                 (item,) = [one for one in world.items(world.ann) if one["status"] == "active"]
-                names = {"id": item["id"], "bare id": item["id"].removeprefix("durable-")}
+                names = {"bare id": item["id"].removeprefix("durable-")}
                 await world.says(world.ann, world.general, "I prefer tabs")
                 await world.env.advance_time(60)
                 failed, text = await call(world, "memory_forget", item=names.get(named, "prefers tabs"))
@@ -238,11 +249,9 @@ class TestLinking:
         async with start(**QUIET) as world:
             await stored(world, CAT, key="pet")
             await stored(world, VET, key="vet:name")
-            cat, vet = (one["id"] for one in world.items(world.ann))
+            cat = world.items(world.ann)[0]["id"]
             for one, other in (
-                (cat, vet),
-                ("pet", "vet:name"),
-                (VET, CAT),
+                (cat, "vet:name"),
                 ("looks after animals in elm street", "pet"),
             ):
                 for action, done in (("link", "linked"), ("unlink", "unlinked")):
@@ -281,7 +290,7 @@ class TestLinking:
             assert await linked(world)
         async with start(**QUIET) as world:
             await stored(world, CAT, VET)
-            await world.remember(world.ann, *(f"User owns tool number {n} of the shed." for n in range(60)))
+            await world.remember(world.ann, *(f"User owns tool number {n} of the shed." for n in range(30)))
             await call(world, "memory_link", **{"action": "link", "from": CAT, "to": VET})
             await world.says(world.ann, world.general, "my cat Tom is ill")
             why = said((await world.ann.slash(world.general, "memory why")).response)
@@ -342,16 +351,12 @@ class TestAFlawedCall:
                 ("memory_erase", {}, "there is no tool 'memory_erase'; use memory_search, memory_store, "),
                 ("memory_store", {}, "memory_store was not called correctly: text: Field required"),
                 ("memory_store", {"text": ""}, "text: String should have at least 1 character"),
-                ("memory_store", {"text": 7}, "text: Input should be a valid string"),
-                ("memory_store", {"text": "x" * 2001}, "String should have at most 2000 characters"),
                 ("memory_store", {"text": "x" * 1500}, "at most 1000 characters, and this one has 1500"),
                 ("memory_store", {"text": " \n "}, "there is no text to remember"),
                 ("memory_store", {"text": "User naps.", "kind": "secret"}, "kind: Input should be 'pref"),
                 ("memory_store", {"text": "User naps.", "user": "2"}, "user: Extra inputs are not permit"),
                 ("memory_search", {"query": "cat", "limit": 0}, "limit: Input should be greater than or"),
-                ("memory_search", {"query": ["cat"]}, "query: Input should be a valid string"),
                 ("memory_update", {"id": "durable-0", "text": "x"}, "no item matches 'durable-0'"),
-                ("memory_forget", {"item": "nothing like it"}, "no item matches 'nothing like it'; memory_"),
                 ("memory_forget", {"item": "cat"}, "no item matches 'cat'"),
                 ("memory_forget", {"item": "user has a cat"}, "matches 2 items, name one by its id"),
                 ("memory_forget", {"item": secret}, "no item matches"),

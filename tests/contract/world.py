@@ -19,9 +19,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import anthropic  # noqa: F401
 import discord
 import simcord
-from simcord.results import to_discord_message
 from typer.testing import CliRunner, Result
 
 from discoclaw.app import App, build
@@ -29,25 +29,16 @@ from discoclaw.cli.main import cli
 from discoclaw.settings import Settings
 from tests.contract.brain import Brain, is_talk, message_of
 from tests.contract.cards import said
+from tests.contract.simulated import quicken
 from tests.servers.messages_api import MessagesServer, Received
 
 GUILD_ID = 100_000_000_000_000_001
 OURS = ("DISCORD_", "DISCOCLAW_", "ANTHROPIC_", "OPENAI_")
 """How the names of the program's environment variables begin."""
 
-simcord.Env._settle_internal.__kwdefaults__["idle"] = 0.005
-"""How often the simulated Discord looks whether the bot is quiet. It looks once too early after nearly every
-message, and would then sleep for 50 ms; a test has many messages."""
-
-
-def _newest(channel: Any) -> discord.Message | None:
-    """The newest message of a channel. simcord makes all of them for it, and copies each deeply."""
-    kept = channel._env.backend.messages.get(channel.id, {})
-    seen = [message for message in kept.values() if message.visible_to(None)]
-    return to_discord_message(channel._env, max(seen, key=lambda one: one.id)) if seen else None
-
-
-simcord.ChannelHandle.last_message = property(_newest)
+quicken()
+# The bot imports anthropic with its first start. Here that is while tests are collected, so that no garbage
+# collection looks at the 150,000 objects it makes.
 
 
 class World:
