@@ -4,8 +4,8 @@ Files go to a folder in memory where the system has one: else most of the time o
 disk to sync. A process that is killed loses nothing of what it wrote there. TEST_DIR names another folder;
 `make test-disk` runs what is about disks on a real one.
 
-Tests wait about half of their time (for a bot to become quiet, for a process, for a pause), so there are more
-workers than processors. What is made while tests are collected is never garbage: no garbage collection
+Tests wait about a quarter of their time (for a bot to become quiet, for a process, for a pause), so there are
+more workers than processors. What is made while tests are collected is never garbage: no garbage collection
 happens then, and none looks at it later.
 
 Properties are tried on the same few examples in every run, and with HYPOTHESIS_PROFILE=thorough at length, on
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.servers.postgres import Postgres
 
 MEMORY = "/dev/shm"
-WORKERS_PER_CPU = 2
+WORKERS_PER_CPU = 1.5
 ROOM = 1 << 30
 """Bytes that have to be free in memory. A run takes a quarter of that; a container may have less."""
 
@@ -54,7 +54,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """The workers of `-n auto`."""
-    return WORKERS_PER_CPU * (os.cpu_count() or 1)
+    return round(WORKERS_PER_CPU * (os.cpu_count() or 1))
 
 
 LONG = [
@@ -77,6 +77,7 @@ LONG = [
     "memory/test_taken_back_together",
     "nostr/test_convergence",
     "nostr/test_delivery_killed",
+    "nostr/test_relay_others",
     "nostr/test_sharing",
     "recall/test_bench_data",
     "recall_cases/",
@@ -105,6 +106,7 @@ def pytest_collection_finish() -> None:
     """Begin to collect garbage, but never look at what was made so far."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(20_000, 50, 100)  # what a test makes is soon gone as a whole
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import inspect
 import subprocess
 import sys
 import weakref
@@ -9,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.app.app import freeze_heap
+from discoclaw.app import app
+from discoclaw.app.app import freeze_heap, share_heap
 
-THREADS = """
+THREADS = f"""
 import ctypes, sys, threading
-from discoclaw.app.app import share_heap
+from contextlib import suppress
+_M_ARENA_MAX = {app._M_ARENA_MAX}
+{inspect.getsource(share_heap)}
 share_heap()
 both = threading.Barrier(2)
 def work():

@@ -14,7 +14,7 @@ from tests.counting import ENTRIES, SCANS, STATEMENTS, Counts, counted, grown, l
 from tests.memory.kit import remember
 from tests.servers.nostr_relay import LyingRelay
 
-FEW, MANY = 10, 100
+FEW, MANY = 10, 40
 A_PERSON, A_FUNCTION, A_SCAN = 9, 12, 1
 """The most directory entries a start reads for each person, lines that each function runs, and scans."""
 FIRST = 9 * 10**17

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from discoclaw.core.policy import FIELDS
 from discoclaw.settings import Settings, names
@@ -39,40 +38,43 @@ def added(folder: Path) -> None:
         path.write_text(source.replace(before, after), encoding="utf-8")
 
 
-def run(folder: Path, *words: str) -> str:
+USED = """
+import json
+from pathlib import Path
+from typer.testing import CliRunner
+from discoclaw.cli.main import cli
+from discoclaw.settings_reference import main
+words = ["get --json", "fields", "set global pots=5", "get --json"]
+told = [CliRunner().invoke(cli, ["config", *one.split()]).stdout for one in words]
+documents = Path("settings.md"), Path("example")
+main(*documents)
+print(json.dumps([*told, *(one.read_text("utf-8") for one in documents)]))
+"""
+
+
+def used(folder: Path) -> list[str]:
+    """What the commands of the copy print, in a process of its own, and the two documents it writes."""
     ours = {"DISCOCLAW_POTS": "7", "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     environment = {**os.environ, **ours, "DISCOCLAW_DATA_DIR": str(folder / "data")}
-    command = [sys.executable, "-m", *words]
-    return subprocess.run(
+    command = [sys.executable, "-c", USED]
+    done = subprocess.run(
         command, cwd=folder, env=environment, check=True, capture_output=True, text=True, timeout=60
-    ).stdout
+    )
+    return list(json.loads(done.stdout))
 
 
 def test_a_live_setting_is_documented_read_shown_and_changed_after_it_was_written_in_two_files(
     tmp_path: Path,
 ) -> None:
     added(tmp_path)
-
-    def value() -> Any:
-        return json.loads(run(tmp_path, "discoclaw", "config", "get", "--json"))["pots"]
-
-    assert value() == {"value": 7, "from": "settings", "scope": None}
-    assert "how many pots I make" in run(tmp_path, "discoclaw", "config", "fields")
-    run(tmp_path, "discoclaw", "config", "set", "global", "pots=5")
-    assert value() == {"value": 5, "from": "file", "scope": "global"}
-    run(tmp_path, "discoclaw.settings_reference", "settings.md", "example")
-    assert (
-        (tmp_path / "example")
-        .read_text(encoding="utf-8")
-        .endswith("\n# --- Tea ---\n# How many pots of tea the bot makes.\n#DISCOCLAW_POTS=3\n")
-    )
-    assert (
-        (tmp_path / "settings.md")
-        .read_text(encoding="utf-8")
-        .endswith(
-            "## Tea\n\n### `DISCOCLAW_POTS`\n\nHow many pots of tea the bot makes.\n\n"
-            "Default: `3`. Allowed: 1 to 9. Live: `pots`.\n"
-        )
+    before, fields, _, after, page, example = used(tmp_path)
+    assert json.loads(before)["pots"] == {"value": 7, "from": "settings", "scope": None}
+    assert "how many pots I make" in fields
+    assert json.loads(after)["pots"] == {"value": 5, "from": "file", "scope": "global"}
+    assert example.endswith("\n# --- Tea ---\n# How many pots of tea the bot makes.\n#DISCOCLAW_POTS=3\n")
+    assert page.endswith(
+        "## Tea\n\n### `DISCOCLAW_POTS`\n\nHow many pots of tea the bot makes.\n\n"
+        "Default: `3`. Allowed: 1 to 9. Live: `pots`.\n"
     )
 
 

@@ -635,7 +635,7 @@ notes = st.tuples(
 
 
 class TestWhateverHappens:
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=60)
     @given(
         given_notes=st.lists(notes, max_size=25),
         steps=st.lists(st.integers(0, 4), min_size=1, max_size=8),

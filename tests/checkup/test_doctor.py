@@ -14,6 +14,7 @@ import pytest
 
 from discoclaw.bot.looking_around import commands_here
 from discoclaw.checkup.everything import NAMES
+from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count
 from tests.checkup.conftest import Desk, disk_of
@@ -179,21 +180,21 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-async def test_a_terminal_shows_groups_with_marks_and_colours(desk: Desk) -> None:
+async def test_a_terminal_shows_groups_with_marks_and_colours(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**desk.settings, "DISCORD_TOKEN": "x y", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TERM", "xterm-256color")
     ours, theirs = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME")}
-    told = {"PYTHONPATH": str(REPOSITORY), "TERM": "xterm-256color", "PYTHONUTF8": "1", "COLUMNS": "200"}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "discoclaw", "doctor", "--only", "folder", "--only", "discord"),
-        cwd=desk.folder,
-        env=kept | told | {**desk.settings, "DISCORD_TOKEN": "x y"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    printed = await asyncio.to_thread(_read_all, ours)
-    assert await process.wait() == 1
+    reading = asyncio.create_task(asyncio.to_thread(_read_all, ours))
+    with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        with pytest.raises(SystemExit) as ended:
+            await asyncio.to_thread(cli, ["doctor", "--only", "folder", "--only", "discord"])
+        monkeypatch.undo()
+    assert ended.value.code == 1
+    printed = await reading
     assert "\x1b[1mDiscord\x1b[0m" in printed
     assert "\x1b[31m✗\x1b[0m token: DISCORD_TOKEN=…: has spaces or line breaks in it" in printed
     assert "\x1b[31m→ \x1b[0mcopy the token once more" in printed

@@ -48,9 +48,8 @@ async def test_the_offline_model_answers_too() -> None:
     assert (await ask(ModelConfig("offline"))).said
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "kind", "told"),
-    [
+async def test_what_goes_wrong_is_one_line_with_a_way_out(server: MessagesServer) -> None:
+    wrong: list[tuple[Behaviour, type[DiscoClawError], str]] = [
         (raw(PAGE, content_type="text/html"), ModelNotFound, "answers with a web page"),
         (raw(PAGE, status=404, content_type="text/html"), ModelNotFound, "answers with a web page"),
         (raw(PAGE, status=405, content_type="text/html"), DiscoClawError, "answers with a web page"),
@@ -58,16 +57,13 @@ async def test_the_offline_model_answers_too() -> None:
         (failure(401, "authentication_error", f"bad {KEY}"), ModelKeyRejected, "check ANTHROPIC_API_KEY"),
         (failure(400, "invalid_request_error", "credit balance is too low"), ModelRateLimited, "add credit"),
         (text(), ModelEmpty, "answered without a word"),
-    ],
-)
-async def test_what_goes_wrong_is_one_line_with_a_way_out(
-    server: MessagesServer, behaviour: Behaviour, kind: type[DiscoClawError], told: str
-) -> None:
-    server.script(behaviour)
-    with pytest.raises(kind, match=re.escape(told)) as raised:
-        await ask(config(server))
-    assert server.base_url in str(raised.value)
-    assert "\n" not in str(raised.value) and KEY not in str(raised.value)
+    ]
+    for behaviour, kind, told in wrong:
+        server.script(behaviour)
+        with pytest.raises(kind, match=re.escape(told)) as raised:
+            await ask(config(server))
+        assert server.base_url in str(raised.value)
+        assert "\n" not in str(raised.value) and KEY not in str(raised.value)
 
 
 async def test_a_model_that_says_nothing_is_given_up(server: MessagesServer) -> None:
@@ -88,9 +84,8 @@ async def test_a_server_that_is_not_there_says_so_without_the_password_of_its_ad
     assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
+async def test_a_key_that_anthropic_never_gave_out_is_not_sent_anywhere() -> None:
+    for key, told in (
         ("sk-proj-abcdef", "is a key of OpenAI"),
         ("sk-or-v1-abcdef", "is a key of OpenRouter"),
         ("sk-abcdef0123", "is a key of OpenAI or of another vendor"),
@@ -99,12 +94,10 @@ async def test_a_server_that_is_not_there_says_so_without_the_password_of_its_ad
         (f'"{KEY}"', "has quotation marks"),
         (f"{KEY} x", "has spaces"),
         (f"{KEY}é", "has letters that no key has"),
-    ],
-)
-async def test_a_key_that_anthropic_never_gave_out_is_not_sent_anywhere(key: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told) as raised:
-        await ask(ModelConfig("anthropic", chat="haiku", key=key))
-    assert key not in str(raised.value)
+    ):
+        with pytest.raises(SettingsError, match=told) as raised:
+            await ask(ModelConfig("anthropic", chat="haiku", key=key))
+        assert key not in str(raised.value)
 
 
 async def test_neither_key_nor_address_says_what_to_set() -> None:

@@ -1,6 +1,7 @@
 """A data folder with a real history, and a shell to type commands into."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -38,10 +39,18 @@ def empty(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder that `shell` has a copy of."""
+    shell = Shell(tmp_path_factory.mktemp("lived"))
+    asyncio.run(_live(shell))
+    return shell.memory_folder.parent
+
+
 @pytest.fixture
-def shell(empty: Shell) -> Shell:
+def shell(empty: Shell, lived: Path) -> Shell:
     """A folder in which Ann has two personas and a question to settle, and Bob has one item."""
-    asyncio.run(_live(empty))
+    shutil.copytree(lived, empty.folder / "data")
     return empty
 
 

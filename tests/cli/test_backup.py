@@ -224,25 +224,22 @@ class TestRestore:
 
 class TestDataOfANewerVersion:
     @pytest.mark.parametrize("store", ["files", "sqlite"])
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("memory", "undo", BOB),
-            ("memory", "erase", BOB, "--yes"),
-            ("config", "set", "global", "respond_mode=all"),
-            ("backup", "x.tar.gz"),
-        ],
-    )
-    def test_is_refused_by_what_writes(self, empty: Shell, words: tuple[str, ...], store: str) -> None:
+    def test_is_refused_by_what_writes(self, empty: Shell, store: str) -> None:
         memory = Memory(disks(store, empty.memory_folder), clock=Clock())
         memory.open()
         asyncio.run(memory.change(BOB, "why", remember("User has a cat.")))
         memory.close()
         (empty.memory_folder / "version.json").write_bytes(render_json({"version": 7}))
         before = fingerprint(empty.folder)
-        refusal = refuses(empty, *words, DISCOCLAW_STORE=store)
-        assert "has data of version 7" in refusal and "up to version 1" in refusal
-        assert "upgrade the program, or restore a backup from before" in refusal
+        for words in (
+            ("memory", "undo", BOB),
+            ("memory", "erase", BOB, "--yes"),
+            ("config", "set", "global", "respond_mode=all"),
+            ("backup", "x.tar.gz"),
+        ):
+            refusal = refuses(empty, *words, DISCOCLAW_STORE=store)
+            assert "has data of version 7" in refusal and "up to version 1" in refusal
+            assert "upgrade the program, or restore a backup from before" in refusal
         after = fingerprint(empty.folder)
         assert {name: after[name] for name in before} == before
 

@@ -213,9 +213,8 @@ class TestSetByHand:
         assert "has no overrides any more" in shell.says("set", "global", "context_history=")
         assert shell.written() == {"version": 1}
 
-    @pytest.mark.parametrize("typed", [f"<#{CHANNEL}>", CHANNEL])
-    def test_a_channel_may_be_typed_as_discord_copies_it(self, shell: Shell, typed: str) -> None:
-        shell.says("set", f"group:{typed}", "RESPOND_MODE=All")
+    def test_a_channel_may_be_typed_as_discord_copies_it(self, shell: Shell) -> None:
+        shell.says("set", f"group:<#{CHANNEL}>", "RESPOND_MODE=All")
         assert shell.written()[f"group:{CHANNEL}"] == {"respond_mode": "all"}
 
     @pytest.mark.parametrize("store", ["files", "sqlite", "none"])
@@ -276,9 +275,8 @@ class TestSetByHand:
         assert "version 7 is not known here" in shell.refuses("set", "global", "respond_mode=all")
         assert shell.file.read_text(encoding="utf-8") == '{"version":7}'
 
-    @pytest.mark.parametrize(
-        ("words", "why"),
-        [
+    def test_a_slip_of_the_keys_is_told_what_is_allowed(self, shell: Shell) -> None:
+        for words, why in (
             (["global", "respnd_mode=all"], "'respnd_mode=all' names no field; did you mean respond_mode?"),
             (
                 ["global", "loudness=3"],
@@ -294,12 +292,8 @@ class TestSetByHand:
             (["grup:1", "respond_mode=all"], "group:<channel id> or user:<user id>; did you mean group?"),
             (["general", "respond_mode=all"], "unknown scope 'general'"),
             (["global"], "Missing argument"),
-        ],
-    )
-    def test_a_slip_of_the_keys_is_told_what_is_allowed(
-        self, shell: Shell, words: list[str], why: str
-    ) -> None:
-        assert why in shell.misused("set", *words)
+        ):
+            assert why in shell.misused("set", *words)
         assert not shell.root.exists()
 
 
@@ -376,23 +370,20 @@ class TestSetBySignature:
         assert told == f"NOSTR_OWNER is not set, so the bot would ignore the change; set it to {OWNER.npub}"
         assert relays.sent == []
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
+    def test_no_key_is_ever_shown(self, shell: Shell) -> None:
+        shell.signing()
+        for changes in (
             {"NOSTR_OWNER_SECRET_KEY": OWNER.nsec()[:-1]},
             {"NOSTR_OWNER": OWNER.nsec()},
             {"NOSTR_OWNER": f" {OWNER.nsec().upper()}"},
             {"NOSTR_OWNER": "me"},
-            {},
-        ],
-    )
-    def test_no_key_is_ever_shown(self, shell: Shell, changes: dict[str, str]) -> None:
-        shell.signing()
-        for words in (["set", "global", "respond_mode=all"], ["get"]):
-            result = shell.run(*words, **changes)
-            shown = f"{result.output}{result.stderr}{result.exception!r}".lower()
-            assert OWNER.nsec()[5:40] not in shown
-            assert OWNER.secret_hex() not in shown
+            dict[str, str](),
+        ):
+            for words in (["set", "global", "respond_mode=all"], ["get"]):
+                result = shell.run(*words, **changes)
+                shown = f"{result.output}{result.stderr}{result.exception!r}".lower()
+                assert OWNER.nsec()[5:40] not in shown
+                assert OWNER.secret_hex() not in shown
 
 
 def test_the_program_has_the_commands() -> None:

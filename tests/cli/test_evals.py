@@ -53,11 +53,11 @@ def refused(result: Result) -> str:
 
 class TestExtraction:
     def test_asks_the_configured_model_and_reports_what_became_of_it(self, empty: Shell) -> None:
-        cases = [one for one in reading.cases() if one.group == "dates"]
+        cases = [one for one in reading.cases() if one.id in ("date-01", "date-02")]
         with serving(lambda asked: text(perfect(asked.prompt))) as server:
             result = run(
                 empty,
-                *("extraction", "--group", "dates", "--runs", "2", "--json"),
+                *("extraction", "--case", "date-01", "--case", "date-02", "--runs", "2", "--json"),
                 ANTHROPIC_BASE_URL=server.base_url,
                 DISCOCLAW_DURABLE_MODEL="tiny",
             )
@@ -84,7 +84,7 @@ class TestExtraction:
                 server.requests.clear()
                 result = run(
                     empty,
-                    *("extraction", "--group", "plain", "--group", "updates", "--runs", "1"),
+                    *("extraction", "--case", "plain-01", "--runs", "1"),
                     ANTHROPIC_BASE_URL=server.base_url,
                     DISCOCLAW_DURABLE_MODEL="tiny",
                     **({"DISCOCLAW_CONTEXT_TOKENS": told} if told else {}),

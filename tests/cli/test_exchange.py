@@ -1,18 +1,20 @@
 """Memory goes along as a file, comes in again, and goes for good; each whole or not at all."""
 
 import json
-import os
 import pty
-import subprocess
+import sys
 import zipfile
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.inspect import held
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, fingerprint
 
+FORMATS = ("json", "markdown", "objects")
 ITEM = {"id": "durable-11111111", "kind": "fact", "text": "User plays chess."}
 
 
@@ -87,33 +89,31 @@ class TestExport:
             (1770136355000, {"by": "command"}),
         ]
 
-    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
-    def test_to_stdout_there_is_nothing_but_the_export(self, shell: Shell, format_: str) -> None:
-        code, printed, said = shell.process("export", "123", "--format", format_, "--output", "-")
-        assert (code, said) == (0, b"")
-        start = {"json": b"{\n", "markdown": b"# Memory", "objects": b"PK"}[format_]
-        assert printed.startswith(start)
-        assert b"Exported " not in printed[-100:]
+    def test_to_stdout_there_is_nothing_but_the_export(self, shell: Shell) -> None:
+        starts = {"json": b"{\n", "markdown": b"# Memory", "objects": b"PK"}
+        for format_, start in starts.items():
+            result = shell.run("export", "123", "--format", format_, "--output", "-")
+            assert (result.exit_code, result.stderr) == (0, "")
+            assert result.stdout_bytes.startswith(start)
+            assert b"Exported " not in result.stdout_bytes[-100:]
 
-    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
-    def test_a_path_that_can_not_be_written_leaves_nothing(self, shell: Shell, format_: str) -> None:
+    def test_a_path_that_can_not_be_written_leaves_nothing(self, shell: Shell) -> None:
         (shell.folder / "file").write_text("in the way")
-        before = fingerprint(shell.folder)
-        told = shell.refuses("export", "123", "--format", format_, "-o", str(shell.folder / "file" / "x"))
-        assert str(shell.folder / "file" / "x") in told
         (shell.folder / "folder" / "x").mkdir(parents=True)
-        if format_ != "objects":
+        before = fingerprint(shell.folder)
+        path = str(shell.folder / "file" / "x")
+        for format_ in FORMATS:
+            assert path in shell.refuses("export", "123", "--format", format_, "-o", path)
+        for format_ in ("json", "markdown"):
             shell.refuses("export", "123", "--format", format_, "-o", str(shell.folder / "folder"))
         assert fingerprint(shell.folder) == before
 
-    @pytest.mark.parametrize("format_", ["json", "markdown", "objects"])
-    @pytest.mark.parametrize("name", ["ledger/user-456.jsonl", "durable/../ledger/x", "new"])
-    def test_no_file_of_the_memory_is_written_over(self, shell: Shell, format_: str, name: str) -> None:
+    def test_no_file_of_the_memory_is_written_over(self, shell: Shell) -> None:
         before = fingerprint(shell.folder)
-        path = str(shell.memory_folder / name)
-        assert "inside the folder of the memory itself" in shell.refuses(
-            "export", "123", "--format", format_, "-o", path
-        )
+        for name, format_ in product(("ledger/user-456.jsonl", "durable/../ledger/x", "new"), FORMATS):
+            path = str(shell.memory_folder / name)
+            told = shell.refuses("export", "123", "--format", format_, "-o", path)
+            assert "inside the folder of the memory itself" in told
         assert fingerprint(shell.folder) == before
 
     def test_of_nobody_no_file_is_made(self, shell: Shell) -> None:
@@ -123,7 +123,7 @@ class TestExport:
 
     def test_it_needs_no_lock_and_changes_nothing(self, shell: Shell) -> None:
         before = fingerprint(shell.memory_folder)
-        for format_ in ("json", "markdown", "objects"):
+        for format_ in FORMATS:
             exported(shell, "--format", format_, name=f"ann.{format_}")
         assert fingerprint(shell.memory_folder) == before
 
@@ -226,24 +226,20 @@ class TestImport:
         assert "user-456.jsonl, line 2: " in there.refuses("import", str(shell.folder / "data"))
         assert fingerprint(there.memory_folder) == before
 
-    @pytest.mark.parametrize(
-        ("content", "told"),
-        [
+    def test_what_can_not_be_trusted_changes_nothing(self, shell: Shell) -> None:
+        path = shell.folder / "x.json"
+        for content, told in (
             (b"", "is not JSON"),
             (b"{ oops", "is not JSON"),
             (b"[]", "cannot be imported"),
             (b'{"format": "discoclaw-memory", "version": 99, "memories": []}', "version"),
             (b"PK\x03\x04 no zip", "zip"),
             (b"[" * 100_000, "nested too deep"),
-        ],
-        ids=["empty", "broken", "list", "newer", "zip", "deep"],
-    )
-    def test_what_can_not_be_trusted_changes_nothing(self, shell: Shell, content: bytes, told: str) -> None:
-        path = shell.folder / "x.json"
-        path.write_bytes(content)
-        before = fingerprint(shell.folder)
-        assert told in shell.refuses("import", str(path), "--as", "123")
-        assert fingerprint(shell.folder) == before
+        ):
+            path.write_bytes(content)
+            before = fingerprint(shell.folder)
+            assert told in shell.refuses("import", str(path), "--as", "123")
+            assert fingerprint(shell.folder) == before
 
     def test_a_tampered_history_changes_nothing(self, shell: Shell) -> None:
         path = exported(shell, "--history")
@@ -363,18 +359,18 @@ class TestErase:
         empty.refuses("erase", "123", "--yes")
         assert list(empty.folder.iterdir()) == []
 
-    @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 1), (b"\n", 1), (b"\x04", 1)])
-    def test_on_a_terminal_it_asks(self, shell: Shell, answer: bytes, code: int) -> None:
+    def test_on_a_terminal_it_asks(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("DISCOCLAW_DATA_DIR", shell.settings["DISCOCLAW_DATA_DIR"])
         ours, theirs = pty.openpty()
-        try:
-            with shell.start(
-                "erase", "123", stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            ) as process:
-                os.write(ours, answer)
-                printed, _ = process.communicate(timeout=60)
-        finally:
-            os.close(ours)
-            os.close(theirs)
-        assert process.returncode == code
-        assert printed.startswith(b"This erases user-123 for good: 3 memories, ")
-        assert (shell.memory_folder / "ledger" / "user-123.jsonl").exists() == (code == 1)
+        ledger = shell.memory_folder / "ledger" / "user-123.jsonl"
+        with open(theirs, encoding="utf-8") as terminal, open(ours, "wb", buffering=0) as keys:
+            monkeypatch.setattr(sys, "stdin", terminal)
+            for answer, code in ((b"n\n", 1), (b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
+                keys.write(answer)
+                with pytest.raises(SystemExit) as ended:
+                    cli(["memory", "erase", "123"])
+                assert ended.value.code == code
+                assert capsys.readouterr().out.startswith("This erases user-123 for good: 3 memories, ")
+                assert ledger.exists() == (code == 1)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -24,36 +25,35 @@ def kind(path: Path) -> tuple[int, int]:
     return status.st_mode, status.st_ino
 
 
-@pytest.mark.parametrize("words", WRITERS.values(), ids=WRITERS)
 class TestEachFile:
-    def test_is_new_and_for_its_owner_alone(self, shell: Shell, words: tuple[str, ...]) -> None:
-        target = shell.folder / "out" / "file.zip"
+    def test_is_new_and_for_its_owner_alone(self, shell: Shell) -> None:
         os.umask(0)
         try:
-            assert typed(shell, *words, str(target)).exit_code == 0
+            for name, words in WRITERS.items():
+                target = shell.folder / name / "file.zip"
+                assert typed(shell, *words, str(target)).exit_code == 0, name
+                assert stat.S_IMODE(target.stat().st_mode) == 0o600, name
+                assert os.listdir(target.parent) == ["file.zip"], name
         finally:
             os.umask(0o022)
-        assert stat.S_IMODE(target.stat().st_mode) == 0o600
-        assert os.listdir(target.parent) == ["file.zip"]
 
-    def test_replaces_another_one_only_by_force(self, shell: Shell, words: tuple[str, ...]) -> None:
+    def test_replaces_another_one_only_by_force(self, shell: Shell) -> None:
         target = shell.folder / "file.zip"
-        target.write_text("precious")
-        target.chmod(0o644)
-        result = typed(shell, *words, str(target))
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == (
-            f"discoclaw: {target} is there already; name another file, or add --force to replace it\n"
-        )
-        assert target.read_text() == "precious"
-        assert typed(shell, *words, str(target), "--force").exit_code == 0
-        assert b"precious" not in target.read_bytes() and stat.S_IMODE(target.stat().st_mode) == 0o600
+        for name, words in WRITERS.items():
+            target.write_text("precious")
+            target.chmod(0o644)
+            result = typed(shell, *words, str(target))
+            assert (result.exit_code, result.stdout) == (1, ""), name
+            assert result.stderr == (
+                f"discoclaw: {target} is there already; name another file, or add --force to replace it\n"
+            )
+            assert target.read_text() == "precious"
+            assert typed(shell, *words, str(target), "--force").exit_code == 0, name
+            assert b"precious" not in target.read_bytes(), name
+            assert stat.S_IMODE(target.stat().st_mode) == 0o600, name
 
-    @pytest.mark.parametrize("force", [(), ("--force",)])
     @pytest.mark.parametrize("what", ["pipe", "device", "link", "broken link"])
-    def test_is_refused_in_place_of_anything_else(
-        self, shell: Shell, words: tuple[str, ...], what: str, force: tuple[str, ...]
-    ) -> None:
+    def test_is_refused_in_place_of_anything_else(self, shell: Shell, what: str) -> None:
         target, precious = shell.folder / "file.zip", shell.folder / "precious"
         precious.write_text("precious")
         if what == "pipe":
@@ -66,11 +66,12 @@ class TestEachFile:
         else:
             target.symlink_to(precious if what == "link" else shell.folder / "nothing")
         before = kind(target)
-        result = typed(shell, *words, str(target), *force)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert "which is never replaced; name another file" in result.stderr
-        assert kind(target) == before and precious.read_text() == "precious"
-        assert not (shell.folder / "nothing").exists()
+        for words, force in product(WRITERS.values(), ([], ["--force"])):
+            result = typed(shell, *words, str(target), *force)
+            assert (result.exit_code, result.stdout) == (1, ""), words
+            assert "which is never replaced; name another file" in result.stderr
+            assert kind(target) == before and precious.read_text() == "precious", words
+            assert not (shell.folder / "nothing").exists(), words
 
 
 def test_a_pipe_given_as_a_backup_is_refused_at_once(shell: Shell) -> None:

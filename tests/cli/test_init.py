@@ -215,9 +215,9 @@ class TestOtherModels:
 
 
 class TestWhatIsWrong:
-    @pytest.mark.parametrize(
-        ("flags", "changes", "says"),
-        [
+    async def test_is_one_line_and_nothing_is_written(self, script: Script) -> None:
+        given = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_BASE_URL": script.model.base_url}
+        wrong: list[tuple[tuple[str, ...], dict[str, str], str]] = [
             (("--allow-users", "1"), {}, "DISCORD_ALLOW_USER_IDS: 1 is nobody's id"),
             (("--allow-users", "ann"), {}, "DISCORD_ALLOW_USER_IDS: 'ann' is not a Discord id"),
             (("--owner", "ann"), {}, "DISCOCLAW_OWNER_IDS: 'ann' is not a Discord id"),
@@ -244,13 +244,9 @@ class TestWhatIsWrong:
             (("--token-file", "-", "--api-key-file", "-"), {}, "only one of --token-file and --api-key-file"),
             (("--token-file", "nowhere.txt"), {}, "--token-file nowhere.txt: No such file or directory"),
             (("--api-key-file", "-"), {}, "--api-key-file -: it is empty"),
-        ],
-    )
-    async def test_is_one_line_and_nothing_is_written(
-        self, script: Script, flags: tuple[str, ...], changes: dict[str, str], says: str
-    ) -> None:
-        told = {"DISCORD_TOKEN": TOKEN, "ANTHROPIC_BASE_URL": script.model.base_url, **changes}
-        assert says in await script.refuses("--yes", *flags, **told)
+        ]
+        for flags, changes, says in wrong:
+            assert says in await script.refuses("--yes", *flags, **{**given, **changes})
 
     async def test_is_that_the_intent_is_off(self, script: Script) -> None:
         script.discord.describe_application(flags=0)
@@ -267,20 +263,12 @@ class TestWhatIsWrong:
         line = await script.refuses("--yes", "--token-file", "-", typed=TOKEN)
         assert line.partition("missing: ")[2].startswith("--api-key-file")
 
-    @pytest.mark.parametrize(
-        ("content", "says"),
-        [
-            (b"OTHER=\xff\n", "is not UTF-8 text"),
-            (
-                b'OTHER="no end\n',
-                "line 1 of .env is no setting: a quotation mark is not closed; mend it first",
-            ),
-        ],
-    )
-    async def test_is_the_file(self, script: Script, content: bytes, says: str) -> None:
-        script.file.write_bytes(content)
+    async def test_is_the_file(self, script: Script) -> None:
         flags = ("--no-check", "--allow-users", "1", "--base-url", NOWHERE, "--model", "my model")
-        assert says in await script.refuses(*flags, DISCORD_TOKEN=TOKEN)
+        open_quote = "line 1 of .env is no setting: a quotation mark is not closed; mend it first"
+        for content, says in ((b"OTHER=\xff\n", "is not UTF-8 text"), (b'OTHER="no end\n', open_quote)):
+            script.file.write_bytes(content)
+            assert says in await script.refuses(*flags, DISCORD_TOKEN=TOKEN)
 
 
 class TestTheFile:

@@ -156,10 +156,10 @@ def test_estimates_and_guesses_are_named(empty: Shell) -> None:
     assert "0:01:15 of speech" in printed
 
 
-@pytest.mark.parametrize("store", ["files", "sqlite", "none"])
-def test_nothing_used_is_said_and_makes_no_folder(empty: Shell, store: str) -> None:
-    assert ": no calls." in shown(empty, DISCOCLAW_STORE=store)
-    assert not (empty.folder / "data").exists()
+def test_nothing_used_is_said_and_makes_no_folder(empty: Shell) -> None:
+    for store in ("files", "sqlite", "none"):
+        assert ": no calls." in shown(empty, DISCOCLAW_STORE=store)
+        assert not (empty.folder / "data").exists()
 
 
 def test_the_days_can_be_drawn(empty: Shell, tmp_path: Path) -> None:
@@ -171,14 +171,12 @@ def test_the_days_can_be_drawn(empty: Shell, tmp_path: Path) -> None:
     assert (inside.exit_code, "choose another place" in inside.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
-    "since", ["yesterday", "0d", "-3d", "7", "2026-02-30", "9999-01-01", "99999999d", ""]
-)
-def test_a_time_that_is_none_is_refused_with_the_way_out(empty: Shell, since: str) -> None:
-    result = run(empty, f"--since={since}")
-    assert result.exit_code == 2
-    assert "--since" in result.stderr
-    assert "write for example 7d" in result.stderr.replace("\n", " ") or "is after today" in result.stderr
+def test_a_time_that_is_none_is_refused_with_the_way_out(empty: Shell) -> None:
+    for since in ("yesterday", "0d", "-3d", "7", "2026-02-30", "9999-01-01", "99999999d", ""):
+        result = run(empty, f"--since={since}")
+        assert result.exit_code == 2
+        assert "--since" in result.stderr
+        assert "write for example 7d" in result.stderr.replace("\n", " ") or "is after today" in result.stderr
 
 
 def test_a_database_that_is_gone_is_one_line(empty: Shell) -> None:

@@ -18,10 +18,18 @@ from discoclaw.demo.serve import Site
 from discoclaw.demo.show import about, demo_settings
 from discoclaw.demo.world import World
 from discoclaw.settings_types import Listen
+from discoclaw.web import listening
 from discoclaw.web.listening import MOST_CONNECTIONS, Listener
 from tests.process.pages import ADDRESS, Page, Refused
 
 DISHES = ("lasagne", "lentils", "pizza")
+
+
+@pytest.fixture(autouse=True)
+def closes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is open never ends by itself, so that closing would take the whole second."""
+    monkeypatch.setattr(listening, "CLOSE_S", 0.02)
+    monkeypatch.chdir(tmp_path)
 
 
 class Question(discord.ui.Modal, title="A question"):
@@ -133,9 +141,8 @@ async def served(client: Client) -> AsyncIterator[Demo]:
 
 
 @pytest.fixture
-async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Demo]:
+async def demo() -> AsyncIterator[Demo]:
     """With a client that answers at once."""
-    monkeypatch.chdir(tmp_path)
     client = Client()
     client.go_on.set()
     async with served(client) as running:
@@ -143,10 +150,7 @@ async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 class TestWhatTakesTime:
-    async def test_an_answer_is_seen_while_it_grows_and_nobody_waits_for_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
+    async def test_an_answer_is_seen_while_it_grows_and_nobody_waits_for_it(self) -> None:
         client = Client()
         async with served(client) as demo:
             general, sam, private = [
@@ -160,10 +164,7 @@ class TestWhatTakesTime:
             for page, words in ((general, "one"), (sam, "three"), (private, "four")):
                 await page.shows(f"{words}: done", by="TestBot")
 
-    async def test_a_command_that_takes_long_holds_nobody_up_and_is_shown_to_its_person_alone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
+    async def test_a_command_that_takes_long_holds_nobody_up_and_is_shown_to_its_person_alone(self) -> None:
         client = Client()
         async with served(client) as demo:
             yours, of_sam = await demo.at(), await demo.at(who="Sam")
@@ -281,15 +282,15 @@ class TestWhoMaySee:
             with pytest.raises(Refused, match="There is no such channel"):
                 await sam.act(do, text="x", message=message["id"], id="x")
 
-    @pytest.mark.parametrize("no_id", ["²", "9" * 5000, "x", "-1", ""])
-    async def test_what_is_no_id_is_nothing(self, demo: Demo, no_id: str) -> None:
+    async def test_what_is_no_id_is_nothing(self, demo: Demo) -> None:
         page = await demo.at()
-        with pytest.raises(Refused, match="There is no such message"):
-            await page.act("delete", message=no_id)
-        for name, what in (("channel", "channel"), ("as", "person")):
-            at = {**page.place, name: no_id}
-            with pytest.raises(Refused, match=f"There is no such {what}"):
-                await page.ask("/view", params=at)
+        for no_id in ("²", "9" * 5000, "x", "-1", ""):
+            with pytest.raises(Refused, match="There is no such message"):
+                await page.act("delete", message=no_id)
+            for name, what in (("channel", "channel"), ("as", "person")):
+                at = {**page.place, name: no_id}
+                with pytest.raises(Refused, match=f"There is no such {what}"):
+                    await page.ask("/view", params=at)
 
     async def test_direct_messages_are_there_for_their_person(self, demo: Demo) -> None:
         private, sam = await demo.at("direct messages"), await demo.at(who="Sam")
@@ -330,9 +331,10 @@ class TestWhoMaySee:
 
 
 class TestAnAttacker:
-    @pytest.mark.parametrize(
-        ("headers", "status"),
-        [
+    async def test_who_is_another_site_can_do_nothing(self, demo: Demo) -> None:
+        page = await demo.at()
+        act = f'{{"as":"{page.place["as"]}","channel":"{page.place["channel"]}"}}'
+        for headers, status in (
             ({"X-Demo-Token": ""}, 401),
             ({"X-Demo-Token": "the-tokem"}, 401),
             ({"Host": "evil.example"}, 403),
@@ -340,17 +342,10 @@ class TestAnAttacker:
             ({"Sec-Fetch-Site": "same-site"}, 403),
             ({"Origin": "http://evil.example"}, 403),
             ({"Origin": ""}, 403),
-        ],
-    )
-    async def test_who_is_another_site_can_do_nothing(
-        self, demo: Demo, headers: dict[str, str], status: int
-    ) -> None:
-        page = await demo.at()
-        form = aiohttp.FormData({"act": f'{{"as":"{page.place["as"]}","channel":"{page.place["channel"]}"}}'})
-        async with demo.session.post(
-            f"{_base(demo)}/act", data=form, headers=page.headers | headers
-        ) as answer:
-            assert answer.status == status
+        ):
+            form, sent = aiohttp.FormData({"act": act}), page.headers | headers
+            async with demo.session.post(f"{_base(demo)}/act", data=form, headers=sent) as answer:
+                assert answer.status == status, headers
         async with demo.session.get(f"{_base(demo)}/about", headers={"X-Demo-Token": "x"}) as answer:
             assert answer.status == 401 and "steps" not in await answer.text()
 
@@ -361,14 +356,11 @@ class TestAnAttacker:
         assert "script-src 'self'" in policy and "default-src 'none'" in policy and "unsafe" not in policy
         assert "onclick=" not in text and "<style" not in text
 
-    @pytest.mark.parametrize(
-        "act", ["[]", "{", '"x"', '{"do": "__init__"}', '{"do": ["send"]}', '{"do": "shown"}']
-    )
-    async def test_sends_nonsense_and_gets_a_sentence(self, demo: Demo, act: str) -> None:
+    async def test_sends_nonsense_and_gets_a_sentence(self, demo: Demo) -> None:
         page = await demo.at()
-        form = aiohttp.FormData({"act": act})
-        with pytest.raises(Refused):
-            await page.ask("/act", "POST", data=form)
+        for act in ("[]", "{", '"x"', '{"do": "__init__"}', '{"do": ["send"]}', '{"do": "shown"}'):
+            with pytest.raises(Refused):
+                await page.ask("/act", "POST", data=aiohttp.FormData({"act": act}))
 
     async def test_opens_connections_without_end_and_the_page_still_answers(self, demo: Demo) -> None:
         page = await demo.at()

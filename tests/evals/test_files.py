@@ -75,9 +75,8 @@ class TestAFile:
         many = written(tmp_path, [case(id="a"), case(id="b")], name="many.json")
         assert [found.id for found in reading.cases([one, many])] == ["mine-01", "a", "b"]
 
-    @pytest.mark.parametrize(
-        ("value", "fault"),
-        [
+    def test_with_a_fault_is_refused_with_file_case_and_fault(self, tmp_path: Path) -> None:
+        for value, fault in (
             (case(mustnt=[]), "mine-01: mustnt: Extra inputs are not permitted"),
             (case(talk=[]), "mine-01: talk: List should have at least 1 item"),
             (case(talk=[{"by": "A", "text": "hi"}]), 'mine-01: the first line of "talk" needs "at"'),
@@ -94,14 +93,10 @@ class TestAFile:
             (must(op="jump"), "mine-01: must.0.op: Input should be 'add', 'update', 'retire' or 'ask'"),
             (case(must_not=["prefers"]), 'the example has what "must_not" forbids: "prefers"'),
             (case(talk=[LINE | {"by": "B"}, LINE]), 'must.0: line 0 is not by "A"'),
-        ],
-    )
-    def test_with_a_fault_is_refused_with_file_case_and_fault(
-        self, tmp_path: Path, value: dict[str, Any], fault: str
-    ) -> None:
-        path = written(tmp_path, case(id="fine"), value)
-        said = fault_of(path)
-        assert said.startswith(f"{path}:2: ") and fault in said and "\n" not in said
+        ):
+            path = written(tmp_path, case(id="fine"), value)
+            said = fault_of(path)
+            assert said.startswith(f"{path}:2: ") and fault in said and "\n" not in said
 
     def test_that_is_no_json_or_no_file_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "broken.jsonl"

@@ -99,15 +99,14 @@ async def test_a_follower_hears_of_other_processes_and_misses_nothing_that_happe
         await second.close()
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_rounds_in_any_process_miss_nobody(tmp_path: Path, prepared_database: str, seed: int) -> None:
+async def test_rounds_in_any_process_miss_nobody(tmp_path: Path, prepared_database: str) -> None:
     """After each round a scan of everybody finds nobody who should have been looked at."""
-    dice, clock, rules = random.Random(seed), Clock(), Decay(max_idle_days=30, survival_chance=0.3)
+    dice, clock, rules = random.Random(1), Clock(), Decay(max_idle_days=30, survival_chance=0.3)
     async with (
         Process(prepared_database, tmp_path / "a", clock=clock, rules=rules) as one,
         Process(prepared_database, tmp_path / "b", clock=clock, rules=rules) as other,
     ):
-        for number in range(25):
+        for number in range(40):
             process = dice.choice([one, other])
             subject = f"user-{dice.randrange(1, 6)}"
             match dice.randrange(4):

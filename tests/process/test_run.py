@@ -5,14 +5,12 @@ import time
 
 import pytest
 
-from discoclaw.core.errors import ModelOverloaded
-from tests.process.house import KEY, TOKEN, House, message_of
-from tests.servers.messages_api import cut, failure, text
+from tests.process.house import KEY, TOKEN, House
+from tests.servers.messages_api import failure, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MESSAGES = "/channels/{}/messages"
-FAILED = failure(529, "overloaded_error", retry_after_ms="1")
 
 
 class TestConnecting:
@@ -51,33 +49,7 @@ class TestTalking:
         assert len(house.texts(lobby)) == 1
         typed = [call for call in house.discord.requests if call.path == f"/channels/{lobby.id}/typing"]
         assert typed != []
-
-    async def test_the_model_is_asked_with_the_key_and_what_was_said_before(self, house: House) -> None:
-        await house.running()
-        hall = house.discord.add_channel("hall")
-        await house.discord.say(house.guy, hall, "the red door sticks")
-        await house.ask(house.ann, hall, "which door?")
-        await house.answered(hall, "ok")
-        request = house.request("which door?")
-        assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert "the red door sticks" in request.prompt
-        assert message_of(request).strip() == "which door?"
-
-    async def test_who_does_not_mention_it_or_may_not_talk_is_not_answered(self, house: House) -> None:
-        await house.running()
-        quiet = house.discord.add_channel("quiet")
-        await house.discord.say(house.ann, quiet, "just thinking aloud")
-        await house.ask(house.guy, quiet, "answer me")
-        await house.ask(house.ann, quiet, "and now me")
-        await house.answered(quiet, "ok")
-        assert len(house.texts(quiet)) == 1
-        assert not any("answer me" in message_of(one) for one in house.model.requests)
-
-    async def test_a_direct_message_needs_no_mention(self, house: House) -> None:
-        await house.running()
-        house.brain.answer("psst", text("I am listening."))
-        await house.discord.say(house.bea, house.discord.dm(house.bea), "psst")
-        await house.answered(house.discord.dm(house.bea), "I am listening.")
+        assert house.request("let it grow").headers["authorization"] == f"Bearer {KEY}"
 
 
 class TestWhenDiscordFails:
@@ -132,41 +104,6 @@ class TestWhenDiscordFails:
         assert attic.mention in told.content
         assert house.texts(attic) == []
 
-    async def test_a_failure_of_the_model_that_may_not_be_said_there_is_said_in_a_dm(
-        self, house: House
-    ) -> None:
-        await house.running()
-        cellar = house.discord.add_channel("cellar")
-        house.discord.fail_next("POST", MESSAGES.format(cellar.id), 403, times=100)
-        house.brain.answer("both fail", *[FAILED] * 3)
-        try:
-            await house.ask(house.bea, cellar, "now both fail")
-            told = await house.answered(house.discord.dm(house.bea), "not allowed to write in")
-        finally:
-            house.discord.faults.clear()
-        assert cellar.mention in told.content
-
-
-class TestWhenTheModelFails:
-    async def test_an_overload_is_tried_again_and_then_told(self, house: House) -> None:
-        await house.running()
-        queue = house.discord.add_channel("queue")
-        house.brain.answer("crowded", *[FAILED] * 3)
-        await house.ask(house.ann, queue, "is it crowded?")
-        await house.answered(queue, ModelOverloaded.user_message)
-        await house.ask(house.ann, queue, "and now?")
-        await house.answered(queue, "ok")
-
-    async def test_a_stream_that_breaks_off_keeps_what_was_said_and_tells(self, house: House) -> None:
-        await house.running()
-        bridge = house.discord.add_channel("bridge")
-        house.brain.answer("cross", cut("Half of the way is "))
-        await house.ask(house.ann, bridge, "how to cross?")
-        await house.answered(
-            bridge, "The model's answer broke off before its end. Please try again in a minute."
-        )
-        assert house.texts(bridge)[0].startswith("Half of the way is")
-
 
 class TestLearning:
     async def test_a_preference_is_on_disk_and_known_in_another_channel(self, house: House) -> None:
@@ -179,27 +116,6 @@ class TestLearning:
         await house.ask(house.ann, garden, "what would you bring me?")
         await house.answered(garden, "ok")
         assert "- [preference] User prefers black coffee" in house.request("bring me").prompt
-
-    async def test_what_one_person_said_is_no_memory_of_another(self, house: House) -> None:
-        await house.running()
-        stairs = house.discord.add_channel("stairs")
-        house.brain.learn("rye bread", "User prefers rye bread")
-        await house.ask(house.ann, stairs, "rye bread for me, please")
-        await house.remembers(house.ann, "User prefers rye bread")
-        await house.ask(house.bea, stairs, "and what do I eat?")
-        await house.answered(stairs, "ok")
-        assert "User prefers rye bread" not in house.request("what do I eat").prompt
-        assert house.durable(house.bea) == []
-
-    async def test_a_command_and_its_answer(self, house: House) -> None:
-        await house.running()
-        desk = house.discord.add_channel("desk")
-        await house.discord.say(house.bea, desk, "!memory remember my cat is called Ada")
-        await house.answered(desk, "Remembered: my cat is called Ada")
-        assert house.durable(house.bea) == ["my cat is called Ada"]
-        await house.discord.say(house.bea, desk, "!memory forget my cat is called Ada")
-        await house.answered(desk, "Forgotten: my cat is called Ada")
-        assert house.durable(house.bea) == []
 
 
 class TestWhenTheDiskFails:
