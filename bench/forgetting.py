@@ -33,7 +33,7 @@ from discoclaw.core.model import (
 from discoclaw.core.ports import AnyOffer, ChoiceOffer
 from discoclaw.core.subject import user_subject
 from discoclaw.core.words import terms
-from discoclaw.recall.meant import find, has_all
+from discoclaw.recall.named_items import find, has_all
 
 CASES = Path(__file__).parent / "forgetting.json"
 GOAL = 75.0

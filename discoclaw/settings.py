@@ -24,11 +24,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
-from discoclaw.core.model_names import VENDOR, split
-from discoclaw.core.policy import FIELDS, Allowlist, Overrides, Personas, RespondMode
+from discoclaw.core.model import VENDOR, split
+from discoclaw.core.policy import FIELDS, Allowlist, AutoSave, Overrides, Personas, RespondMode
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.redact import without_login
 from discoclaw.core.zones import zone_named

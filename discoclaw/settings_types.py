@@ -16,12 +16,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
-from discoclaw.core.autosave import AutoSave, auto_save
 from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
-from discoclaw.core.model_names import PROVIDERS
-from discoclaw.core.policy import Personas
+from discoclaw.core.model import PROVIDERS
+from discoclaw.core.policy import AutoSave, Personas, auto_save
 from discoclaw.core.redact import without_login
 from discoclaw.core.shards import Wanted, wanted
 from discoclaw.core.zones import zone_named

@@ -24,7 +24,7 @@ from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.members import Member
 from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
-from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.live import LiveConfig, PlaceRules
 from discoclaw.memory.off import (
     STORE_OFF,
     AnyMemory,
@@ -37,12 +37,10 @@ from discoclaw.memory.off import (
 )
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.consent import KnownConsent
-from discoclaw.memory.people.groups import Groups
-from discoclaw.memory.people.groups_withdrawn import GroupWithdrawal
+from discoclaw.memory.people.groups import Groups, GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
-from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.memory.processes import processes_of
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, evidence, query, rank, score, spelling, steps, talk
+from discoclaw.recall import document, evidence, query, rank, score, steps, talk
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -55,8 +55,8 @@ STEPS: dict[str, tuple[Step, ...]] = {
         (query, "dates_in", lambda text: frozenset()),
     ),
     "other words": ((score, "others_for", lambda term: ()),),
-    "other spellings": ((spelling.Vocabulary, "near", lambda self, term: ()),),
-    "strict endings": ((spelling, "_endings", _loose),),
+    "other spellings": ((score.Vocabulary, "near", lambda self, term: ()),),
+    "strict endings": ((score, "_endings", _loose),),
     "sentence by sentence": ((query, "_BREAK", re.compile(r"(?!)")),),
     "evidence": (
         (evidence.Matches, "_is_evidence", lambda self, has, *, strange: True),

@@ -18,9 +18,9 @@ from discoclaw.app.services import Services
 from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import ChatUnavailable, SettingsError
+from discoclaw.core.health import Seen
 from discoclaw.core.ports import MirrorControl
 from discoclaw.core.redact import without_login
-from discoclaw.core.seen import Seen
 from discoclaw.core.service import Service
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings

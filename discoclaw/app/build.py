@@ -37,10 +37,10 @@ from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
 from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
-from discoclaw.bot.connected import finding as connection
 from discoclaw.bot.files.download import Download
 from discoclaw.bot.files.linked import Links
 from discoclaw.bot.gaps import Bounds
+from discoclaw.bot.gateway import finding as connection
 from discoclaw.bot.late import LateAnswers
 from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
@@ -52,22 +52,20 @@ from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice.voices import Limits as VoiceLimits
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consolidation_report import ConsolidationReport
-from discoclaw.core.health import Check
+from discoclaw.core.health import Check, Seen
 from discoclaw.core.message import Me
 from discoclaw.core.personal import PersonalData
+from discoclaw.core.policy import AutoSave
 from discoclaw.core.ports import Clock, History, MirrorControl, Model, NoMirror
 from discoclaw.core.redact import PLAIN
-from discoclaw.core.seen import Seen
 from discoclaw.core.service import Service
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Beside, Hygiene
 from discoclaw.loops.nearest import Nearest
-from discoclaw.loops.schedule import Loops
+from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import NoSummary
 from discoclaw.memory.changes import Listener as Changes
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -78,11 +76,11 @@ from discoclaw.session import sources, tools
 from discoclaw.session.archive_rules import Rules as ArchiveRules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrivals
-from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.catch_up import CatchUp
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
+from discoclaw.session.deleted_messages import Retractions
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
@@ -97,21 +95,17 @@ from discoclaw.session.interviewer import Interviewer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.listen import Listener
 from discoclaw.session.live_settings import LiveSettings
-from discoclaw.session.meaning import NoMeaning
+from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
 from discoclaw.session.noted import CallLog
 from discoclaw.session.personal import TalkInRam
-from discoclaw.session.prepare import Preparation
-from discoclaw.session.prompts import AnswerRules, Prompts
-from discoclaw.session.record import Record
+from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
 from discoclaw.session.refill import Refill
-from discoclaw.session.retracted import Retractions
 from discoclaw.session.rewriting import Rewriting
 from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
-from discoclaw.session.talk_meaning import NoTalkMeaning
 from discoclaw.session.tools.base import Toolbox, ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.turn import Turns
+from discoclaw.session.turn import Asking, Record, Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage

@@ -10,8 +10,7 @@ from discoclaw.core.health import Finding
 from discoclaw.core.times import span
 from discoclaw.memory.disk.files import in_thread, read_in_thread
 from discoclaw.memory.disk.port import CURSORS
-from discoclaw.memory.disk.threads import running
-from discoclaw.memory.disk.writes import WRITES
+from discoclaw.memory.disk.threads import WRITES, running
 from discoclaw.storage import Storage
 from discoclaw.work import Worker
 

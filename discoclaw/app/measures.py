@@ -19,12 +19,11 @@ from discoclaw import __version__
 from discoclaw.app.followers import Relays
 from discoclaw.core.budgets import Spent
 from discoclaw.core.counts import Counts, Ended, Histogram, Why
-from discoclaw.core.health import Finding, healthy
-from discoclaw.core.seen import Last
+from discoclaw.core.health import Finding, Last, healthy
 from discoclaw.core.usage import DOLLAR
 from discoclaw.core.usage_report import Total
 from discoclaw.jobs import Work
-from discoclaw.memory.disk.writes import Written
+from discoclaw.memory.disk.threads import Written
 
 PREFIX: Final = "discoclaw_"
 STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}

@@ -11,30 +11,26 @@ from pydantic import SecretStr
 
 from discoclaw.app.services import Part
 from discoclaw.core.errors import EmbeddingError, SettingsError
-from discoclaw.core.health import Check, Finding
-from discoclaw.core.model import Reads
-from discoclaw.core.model_names import OFFLINE, VENDOR
+from discoclaw.core.health import Check, Finding, Seen
+from discoclaw.core.model import OFFLINE, VENDOR, Reads
 from discoclaw.core.ports import Clock, Model, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.redact import Redactor
-from discoclaw.core.seen import Seen
 from discoclaw.core.service import Service
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.talk_embedding import TalkEmbedding
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.models.by_name import ByName
 from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened
 from discoclaw.models.context import Contexts
 from discoclaw.models.offline import OfflineModel
-from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.models.providers import PROVIDERS, ByName, open_models
 from discoclaw.recall.talk import Meant
 from discoclaw.search.archive_vectors import Provider
 from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.session.caching import CachingModel
-from discoclaw.session.meaning import Meaning
-from discoclaw.session.talk_meaning import TalkMeaning
+from discoclaw.session.meaning import Meaning, TalkMeaning
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 from discoclaw.usage.accounts import Accounts

@@ -21,14 +21,12 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import SMALL_FROM
 from discoclaw.core.counts import Counts, Histogram
 from discoclaw.core.event import Commit
-from discoclaw.core.health import Check, Finding
+from discoclaw.core.health import Check, Finding, Seen
 from discoclaw.core.processes import Processes
-from discoclaw.core.seen import Seen
 from discoclaw.core.usage import NOBODY
 from discoclaw.jobs import at_work
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.threads import running
-from discoclaw.memory.disk.writes import WRITES
+from discoclaw.memory.disk.threads import WRITES, running
 from discoclaw.session.desk import Desk
 from discoclaw.session.meaning import Meaning
 from discoclaw.settings import Settings

@@ -12,7 +12,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.elsewhere import Elsewhere
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Allowlist

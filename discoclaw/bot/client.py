@@ -18,15 +18,14 @@ from discord.ext import commands
 
 from discoclaw.bot import buttons, gateway, modals, proposals, wire, words
 from discoclaw.bot.access import Access
-from discoclaw.bot.answer import Answer
-from discoclaw.bot.below import controls
-from discoclaw.bot.below.acts import Anew
-from discoclaw.bot.below.rows import Below
+from discoclaw.bot.answer_buttons import controls
+from discoclaw.bot.answer_buttons.acts import Anew
+from discoclaw.bot.answer_buttons.rows import Below
 from discoclaw.bot.cards import buttons as cards
 from discoclaw.bot.cards import memory_menu
-from discoclaw.bot.connected import Connected
+from discoclaw.bot.deliver import Answer
 from discoclaw.bot.elsewhere import Elsewhere
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.gateway import Connected
 from discoclaw.bot.menus.forms import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.pairing import Pairing
@@ -35,6 +34,7 @@ from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import meant
 from discoclaw.bot.voice.voices import Voices
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.processes import Processes
@@ -44,9 +44,9 @@ from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import texts_about
+from discoclaw.session.deleted_messages import Retractions
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.gone import Edited
-from discoclaw.session.retracted import Retractions
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import discord
 
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.policy import Allowlist
 from discoclaw.core.shards import Shards

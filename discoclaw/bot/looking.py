@@ -16,7 +16,7 @@ from typing import Final
 import aiohttp
 import discord
 
-from discoclaw.bot.errors import chat_error
+from discoclaw.bot.wire import chat_error
 from discoclaw.core.errors import ChatError, ChatUnavailable, SettingsError
 from discoclaw.core.redact import without_login
 

@@ -28,11 +28,11 @@ import discord
 from discoclaw.bot import words
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
 from discoclaw.bot.buttons import PersonalButton
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import send_pieces
 from discoclaw.bot.pressed import Pressed
 from discoclaw.bot.presses import Press, Presses
 from discoclaw.bot.refused import TOO_LATE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 
 log = logging.getLogger(__name__)

@@ -2,9 +2,9 @@
 
 import discord
 
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatUnavailable
 
 

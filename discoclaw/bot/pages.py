@@ -9,9 +9,9 @@ from typing import Protocol
 
 import discord
 
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.split import Attachment, Message, Piece, split
 from discoclaw.bot.texts.markup import without_times
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.text import scrub
 
 SILENT = discord.AllowedMentions.none()

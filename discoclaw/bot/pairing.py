@@ -13,8 +13,8 @@ from typing import Final
 import discord
 import yarl
 
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.looking import at, understood
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 
 WINDOW_S: Final = 600

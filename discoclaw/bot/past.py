@@ -9,10 +9,10 @@ from typing import Final, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.requests import request_of
 from discoclaw.bot.texts.markup import NOTE
 from discoclaw.bot.voice.shown import notes_behind, shows_words, words_in
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatGone
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor

@@ -15,9 +15,9 @@ from discoclaw.bot.cards.card import Card, Entry
 from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.cards.reading import closed, frame_of
 from discoclaw.bot.commands.spec import Need
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import Outcome, Press, Presses
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 from discoclaw.core.text import clip
 

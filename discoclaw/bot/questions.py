@@ -20,9 +20,9 @@ from discoclaw.bot.cards.layout import rendered
 from discoclaw.bot.cards.questions import contradiction
 from discoclaw.bot.cards.reading import can_be_pressed, closed, words_of
 from discoclaw.bot.cards.sending import send_either
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event, source_words
 from discoclaw.bot.texts.markup import NOTE, ago, said
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.item import Source

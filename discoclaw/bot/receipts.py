@@ -1,6 +1,6 @@
 """Receipts: a small silent line wherever something was learned from talk, with a button to take it back.
 What waits for the person's yes is asked about in the same way, whether receipts are on or not; but what a
-model asks in return is shown below the next answer (`session/asking`). Before the login, all wait.
+model asks in return is shown below the next answer (`session/turn`). Before the login, all wait.
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
 a line in the log and nothing more. What is private, or was just forgotten, is not quoted outside the
@@ -18,18 +18,18 @@ from discoclaw.bot import wire
 from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.cards.sending import send_either
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
 from discoclaw.show.events import text_of, verb

@@ -18,13 +18,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import discord
 
-from discoclaw.bot.below.controls import view_of
-from discoclaw.bot.below.rows import NO_BUTTONS, Row
+from discoclaw.bot.answer_buttons.controls import view_of
+from discoclaw.bot.answer_buttons.rows import NO_BUTTONS, Row
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.cards.sending import send_either
-from discoclaw.bot.errors import discord_errors, worth_retrying
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
+from discoclaw.bot.wire import discord_errors, worth_retrying
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 import discord
 from discord import app_commands
 
-from discoclaw.bot.errors import discord_errors
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.memory.disk.cursors import Cursors
 

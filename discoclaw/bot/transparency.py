@@ -16,18 +16,18 @@ from contextlib import suppress
 
 import discord
 
-from discoclaw.bot import readers
+from discoclaw.bot import wire
 from discoclaw.bot.elsewhere import knows_all
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import ago, plain, words
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import BOT, person_of, user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip, speaker, utf16_length
 from discoclaw.core.view import View
 from discoclaw.core.yours import named
@@ -156,7 +156,7 @@ class Transparency(PersonalData, Listener):
         """The conversation (key and name) whose summary is shown with somebody; "" if none may be."""
         key, name = self._talked_in.get(user_id, ("", ""))
         there = self._client.get_channel(int(key.rpartition(":")[2])) if key else None
-        may = isinstance(there, readers.GuildPlace) and readers.all_read(channel, there)
+        may = isinstance(there, wire.GuildPlace) and wire.all_read(channel, there)
         return (key, name) if may else ("", "")
 
     async def remove(self, subject: str) -> None:

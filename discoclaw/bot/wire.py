@@ -4,13 +4,16 @@ What a message says is read by `words`. Knows discord.py and core's values; deci
 """
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+import aiohttp
 import discord
 
-from discoclaw.bot import readers
 from discoclaw.bot.words import TALK, text_of
 from discoclaw.core.attached import FileRef
+from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.message import Author, Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
@@ -18,6 +21,7 @@ from discoclaw.show.words import quoted
 
 if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
+
 
 TEXT_ROOTS = ("memory", "hatch", "nostr")
 """First words of text commands, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
@@ -66,7 +70,7 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             channel_id=str(channel.id),
             group_id=str(channel.parent_id),
             name=named(channel.name),
-            private=(reach := readers.open_to(channel)) != "all",
+            private=(reach := open_to(channel)) != "all",
             mostly_open=reach == "most",
             group_name=named(parent.name) if parent is not None else "",
             topic=named(getattr(parent, "topic", None)),
@@ -80,10 +84,10 @@ def place_of(channel: "Channel", redactor: Redactor = PLAIN) -> Place:
             channel_id=str(channel.id),
             group_id=str(channel.id),
             name=named(channel.name),
-            private=(reach := readers.open_to(channel)) != "all",
+            private=(reach := open_to(channel)) != "all",
             mostly_open=reach == "most",
             # By its name a channel has its context file, and others choose the names on their servers.
-            group_name=named(channel.name) if readers.knows(channel.guild) else "",
+            group_name=named(channel.name) if knows(channel.guild) else "",
             topic=named(getattr(channel, "topic", None)),
             guild_id=str(channel.guild.id),
         )
@@ -259,3 +263,201 @@ def _answered(message: discord.Message) -> str:
     """Whom a message of ours replies to; "" when that is not known."""
     original = message.reference.resolved if message.reference is not None else None
     return str(original.author.id) if isinstance(original, discord.Message) else ""
+
+
+# ----------------------------------------------------------------------
+# Who reads which channel: the one place that adds up Discord's roles, overwrites and threads.
+
+GuildPlace = discord.abc.GuildChannel | discord.Thread
+_VIEW: Final = discord.Permissions(view_channel=True).value
+_CONNECT: Final = discord.Permissions(connect=True).value
+_ADMINISTRATOR: Final = discord.Permissions(administrator=True).value
+_PAST: Final = discord.Permissions(read_message_history=True).value
+
+
+class _Overwrite(NamedTuple):
+    allow: int
+    deny: int
+    person: bool
+
+
+async def member_of(guild: discord.Guild, user_id: int) -> discord.Member | None:
+    """A person with the roles they have on a server now; None if they are no member. Raises ChatError."""
+    try:
+        with discord_errors():
+            return await guild.fetch_member(user_id)
+    except ChatGone:
+        return None
+
+
+def may_read(channel: discord.abc.GuildChannel, person: discord.Member) -> bool:
+    """Whether somebody can see a channel and read its past."""
+    needed = _needed(channel) | _PAST
+    return channel.permissions_for(person).value & needed == needed
+
+
+async def can_read(channel: GuildPlace, person: discord.Member) -> bool:
+    """Whether somebody can read a channel or thread, and its past. Raises ChatError."""
+    if not isinstance(channel, discord.Thread):
+        return may_read(channel, person)
+    if channel.parent is None or not may_read(channel.parent, person):
+        return False
+    if not channel.is_private() or channel.permissions_for(person).manage_threads:
+        return True
+    try:
+        with discord_errors():
+            await channel.fetch_member(person.id)  # Discord does not tell us when somebody leaves
+    except ChatGone:
+        return False
+    return True
+
+
+def open_to(channel: GuildPlace) -> Literal["all", "most", "few"]:
+    """Whether everybody on its server sees what is said in a channel.
+
+    "most": all but those whom an overwrite denies, if they are on the server at all.
+    """
+    gate = _parent(channel)
+    if gate is None or _is_closed(channel) or not knows(channel.guild):
+        return "few"
+    needed = _needed(gate)
+    if _of_everybody(gate) & needed != needed:
+        return "few"
+    return "most" if any(one.deny for one in _overwrites(gate, needed).values()) else "all"
+
+
+def all_read(here: GuildPlace, there: GuildPlace) -> bool:
+    """Whether everybody who sees what is said in one channel can read the other, and its past.
+
+    Those who read a channel are taken for able to read what was said in it before.
+    """
+    ours, theirs = _parent(here), _parent(there)
+    if here.id == there.id or _is_closed(there) or ours is None or theirs is None:
+        return here.id == there.id
+    if ours.id == theirs.id or ours.guild.id != theirs.guild.id or not knows(ours.guild):
+        return ours.id == theirs.id
+    needed = _needed(theirs) | _PAST
+    return all(_granted(bit, ours, theirs) for bit in (_VIEW, _CONNECT, _PAST) if bit & needed)
+
+
+def _granted(bit: int, here: discord.abc.GuildChannel, there: discord.abc.GuildChannel) -> bool:
+    """Whether everybody who sees what is said here has a permission there."""
+    needed, everybody = _needed(here), _of_everybody(there) & bit
+    theirs = _overwrites(there, bit)
+    out = {key for key, one in _overwrites(here, needed).items() if one.person and one.deny}
+    if everybody and out.issuperset(key for key, one in theirs.items() if one.deny):
+        return True  # everybody has it but people who don't see this
+    if not bit & needed:
+        return False
+    # Each allow gives it to more people, each deny to fewer: it is enough if there is as open at each step.
+    ours, none = _overwrites(here, bit), _Overwrite(0, 0, person=False)
+    return all(
+        a.allow <= b.allow and b.deny <= a.deny
+        for key in ours.keys() | theirs.keys()
+        if not (everybody and key == there.guild.id)
+        for a, b in [(ours.get(key, none), theirs.get(key, none))]
+    )
+
+
+def knows(guild: discord.Guild) -> bool:
+    """Whether we are in a server. Of another one Discord tells no roles, whatever types say."""
+    everybody: discord.Role | None = guild.default_role
+    return everybody is not None
+
+
+def _parent(channel: GuildPlace) -> discord.abc.GuildChannel | None:
+    """The channel outside of which nobody reads this one: of a thread its parent, if that is known."""
+    return channel.parent if isinstance(channel, discord.Thread) else channel
+
+
+def _is_closed(channel: GuildPlace) -> bool:
+    return isinstance(channel, discord.Thread) and channel.is_private()
+
+
+def _needed(channel: discord.abc.GuildChannel) -> int:
+    """The permissions that seeing what is said takes.
+
+    The talk of a voice channel is for those who may connect to it, though others see that it is there.
+    """
+    connects = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return _VIEW | (_CONNECT if connects else 0)
+
+
+def _of_everybody(channel: discord.abc.GuildChannel) -> int:
+    """The permissions that everybody has in a channel whom no overwrite of their own denies any."""
+    base, everybody = channel.guild.default_role.permissions.value, channel.guild.id
+    for one in channel._overwrites:
+        if one.id == everybody and not base & _ADMINISTRATOR:
+            return base & ~one.deny | one.allow
+    return -1 if base & _ADMINISTRATOR else base
+
+
+def _overwrites(channel: discord.abc.GuildChannel, of: int) -> dict[int, _Overwrite]:
+    """A channel's overwrites of some permissions, by the id of the role or person.
+
+    `channel.overwrites` takes 60 µs for each, and this is asked several times for a message.
+    """
+    return {
+        one.id: _Overwrite(one.allow & of, one.deny & ~one.allow & of, one.is_member())
+        for one in channel._overwrites
+        if (one.allow | one.deny) & of and not _is_void(channel.guild, one.id)
+    }
+
+
+def _is_void(guild: discord.Guild, who: int) -> bool:
+    """Whether an overwrite is for nobody whom it could deny anything, or only for bots."""
+    role = guild.get_role(who)
+    rights = guild.default_role.permissions.value | (role.permissions.value if role is not None else 0)
+    ours = role.is_bot_managed() if role is not None else who in (guild.owner_id, guild._state.self_id)
+    return ours or bool(rights & _ADMINISTRATOR)
+
+
+# ----------------------------------------------------------------------
+# Discord's failures become the core's `ChatError`s, here and nowhere else in the bot.
+
+MODERATED = frozenset({200_000, 200_001, 240_000})
+"""Discord's codes for words that AutoMod, or its filter of harmful links, blocked."""
+MOST_SAID = 300
+"""The longest reason that is passed on: a proxy before Discord answers with a page."""
+Vendor = discord.HTTPException | discord.RateLimited | aiohttp.ClientError | OSError
+
+
+@contextmanager
+def discord_errors() -> Iterator[None]:
+    """Around calls of discord.py and nothing else: an `OSError` in here is taken for a lost connection."""
+    try:
+        yield
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
+        raise chat_error(error) from error
+    except AttributeError as error:
+        if error.obj is not discord.utils.MISSING:  # discord.py's session, until it logs in
+            raise
+        raise ChatUnavailable("Discord is not connected yet") from error
+
+
+def chat_error(error: Vendor) -> ChatError:
+    """Our error for one of discord.py. A plain `ChatError`: Discord refused the content."""
+    if isinstance(error, discord.RateLimited):
+        wait_s = error.retry_after
+        return ChatUnavailable(f"Discord limits us for another {wait_s:.0f} s", after_s=wait_s)
+    if not isinstance(error, discord.HTTPException):
+        return ChatUnavailable(f"no connection to Discord ({type(error).__name__}: {error})")
+    said = f"{error.status}, code {error.code}: {error.text or 'no reason given'}"
+    if error.code in MODERATED:
+        return ChatBlocked(f"Discord's moderation blocked it ({said})")
+    if error.status in (401, 403):
+        return ChatForbidden(f"Discord does not allow it ({said})")
+    if error.status == 404:
+        return ChatGone(f"it is no longer there ({said})")
+    if error.status in (408, 429) or error.status >= 500:
+        asked = error.response.headers.get("Retry-After", "")
+        after_s = float(asked) if asked.isdecimal() else 0.0  # it may be a date
+        return ChatUnavailable(f"Discord is not available ({said[:MOST_SAID]})", after_s=after_s)
+    return ChatError(f"Discord refused it ({said})")
+
+
+def worth_retrying(error: ChatError) -> bool:
+    """Whether the same call may work in a moment. Not after a rate limit: discord.py has waited for that."""
+    cause = error.__cause__
+    limited = isinstance(cause, discord.RateLimited) or getattr(cause, "status", None) == 429
+    return isinstance(error, ChatUnavailable) and not limited

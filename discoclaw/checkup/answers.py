@@ -25,8 +25,7 @@ from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding, State
 from discoclaw.core.message import Author, Inbound, Me, Place, Said
-from discoclaw.core.model import ModelRequest, SystemBlock, Usage, UserTurn
-from discoclaw.core.model_names import VENDOR, shown, split
+from discoclaw.core.model import VENDOR, ModelRequest, SystemBlock, Usage, UserTurn, shown, split
 from discoclaw.core.ports import AnyOffer, Ending, Held, Model
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
@@ -34,7 +33,7 @@ from discoclaw.core.usage import CHARS_A_TOKEN
 from discoclaw.evals import reading, run
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
-from discoclaw.models.anthropic.known import ends
+from discoclaw.models.anthropic.provider import ends
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.context import usable
 from discoclaw.models.providers import PROVIDERS, open_models

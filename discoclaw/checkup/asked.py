@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discoclaw.core.errors import ModelEmpty, ModelError
-from discoclaw.core.model import Finished, ModelRequest, StreamEvent, TextDelta, Unseen, Usage, UserTurn
-from discoclaw.core.model_names import joined
+from discoclaw.core.model import (
+    Finished,
+    ModelRequest,
+    StreamEvent,
+    TextDelta,
+    Unseen,
+    Usage,
+    UserTurn,
+    joined,
+)
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in, used
 

@@ -20,8 +20,7 @@ from discoclaw.core.errors import (
     ModelTooLong,
     ModelUnreachable,
 )
-from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
-from discoclaw.core.model_names import VENDOR, split
+from discoclaw.core.model import VENDOR, ModelRequest, SystemBlock, UserTurn, split
 from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.providers import PROVIDERS, open_models

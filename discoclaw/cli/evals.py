@@ -14,7 +14,7 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
 from discoclaw.core.errors import ModelError, Refused
-from discoclaw.core.model_names import split
+from discoclaw.core.model import split
 from discoclaw.core.ports import Model
 from discoclaw.models.config import Models
 from discoclaw.settings import Settings

@@ -15,7 +15,7 @@ from discoclaw.cli.asking import Terminal, clean, right
 from discoclaw.cli.common import say
 from discoclaw.cli.setup import Setup
 from discoclaw.core.errors import ModelBadRequest, ModelKeyRejected, ModelNotFound, SettingsError
-from discoclaw.core.model_names import VENDOR, split
+from discoclaw.core.model import VENDOR, split
 from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.providers import PROVIDERS

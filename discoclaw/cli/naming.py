@@ -8,7 +8,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.matching import find_one
 from discoclaw.core.text import normalise
-from discoclaw.recall.meant import find
+from discoclaw.recall.named_items import find
 from discoclaw.show.words import quoted, short
 
 ITEM = "<item>"

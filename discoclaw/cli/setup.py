@@ -11,7 +11,7 @@ from pathlib import Path
 from discoclaw.cli.asking import Terminal
 from discoclaw.cli.common import say
 from discoclaw.core.errors import Refused
-from discoclaw.core.model_names import VENDOR, split
+from discoclaw.core.model import VENDOR, split
 
 
 @dataclass(slots=True)

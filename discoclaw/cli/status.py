@@ -19,8 +19,8 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.cli.ready import ready
-from discoclaw.core.autosave import AutoSave
-from discoclaw.core.model_names import shown, split
+from discoclaw.core.model import shown, split
+from discoclaw.core.policy import AutoSave
 from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.disk.members import Together

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from discoclaw.core.message import Said
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import person_of, user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal
 
 Why = Literal["taken back", "private", "opted out", "erased"]
 

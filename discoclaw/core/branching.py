@@ -2,7 +2,7 @@
 
 import re
 
-from discoclaw.core.taken_back import terms_of
+from discoclaw.core.purge import terms_of
 from discoclaw.core.text import clip, collapse, scrub, shows_nothing
 
 FIRST_MAX = 60

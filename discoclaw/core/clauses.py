@@ -5,7 +5,7 @@ English and German. What is found is only offered, so it may be wrong. Pure.
 
 import re
 
-from discoclaw.core.taken_back import distinctive
+from discoclaw.core.purge import distinctive
 from discoclaw.core.text import collapse
 
 _AND = re.compile(r"\s*(?:;|,?\s+(?:and|but|und|aber)\s)\s*(?:(?:also|auch)\s+)?", re.IGNORECASE)

@@ -51,8 +51,8 @@ from discoclaw.core.matching import find as find
 from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
 from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.purge import sources_with, terms_of, withdrawals
 from discoclaw.core.subject import is_bot_key
-from discoclaw.core.taken_back import sources_with, terms_of, withdrawals
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.core.zones import KEY as ZONE

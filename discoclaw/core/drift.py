@@ -28,8 +28,8 @@ from itertools import chain, islice
 
 import regex
 
+from discoclaw.core.purge import FRAME, distinctive, terms_of
 from discoclaw.core.rolling_text import NOW, Line, Notes, ordered, read
-from discoclaw.core.taken_back import FRAME, distinctive, terms_of
 from discoclaw.core.words import tokenise
 
 _ALIKE = 0.6

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from discoclaw.core.audit import Readable
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 
 ON_RELAYS: Final = "nostr"
 """The step of an erasure that asks relays to delete their copies; a relay may ignore that."""

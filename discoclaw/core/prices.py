@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from discoclaw.core.model import Usage
-from discoclaw.core.model_names import split
+from discoclaw.core.model import Usage, split
 
 
 @dataclass(frozen=True, slots=True)

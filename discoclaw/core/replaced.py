@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from discoclaw.core.gist import NOT_TELLING, Gist, beginning_with, words_in
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.words import fold
+from discoclaw.core.words import NOT_TELLING, Gist, beginning_with, fold, words_in
 
 Words: TypeAlias = tuple[str, ...]
 LONGEST_VALUE = 6

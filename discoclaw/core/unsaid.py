@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from discoclaw.core.draft_events import EventDraft, Origin
 from discoclaw.core.draft_pending import ProposalDraft
 from discoclaw.core.item import Item, Source
-from discoclaw.core.taken_back import distinctive, place_of, terms_of
+from discoclaw.core.purge import distinctive, place_of, terms_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from discoclaw.core.event_items import added, author_of, changed, is_wanted, tri
 from discoclaw.core.item import Item, Sensitivity, item_id
 from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter
-from discoclaw.core.taken_back import (
+from discoclaw.core.purge import (
     MOST,
     Held,
     TakenBack,

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from discoclaw.core.gist import NOT_TELLING, Gist, beginning_with, gist_of, words_in
 from discoclaw.core.item import STANDING, Item, by_newest, durable_line
 from discoclaw.core.replaced import may_end
 from discoclaw.core.text import utf16_length
-from discoclaw.core.words import guess, is_common, terms
+from discoclaw.core.words import NOT_TELLING, Gist, beginning_with, gist_of, guess, is_common, terms, words_in
 
 CORE = "core"
 FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1

@@ -13,8 +13,8 @@ from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolTurn, UserTurn
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_subject
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import inspect

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
-from discoclaw.core.autosave import AutoSave
-from discoclaw.core.model_names import VENDOR, split
+from discoclaw.core.model import VENDOR, split
+from discoclaw.core.policy import AutoSave
 from discoclaw.demo.feed import Feed
 from discoclaw.demo.held import Held
 from discoclaw.demo.serve import Site

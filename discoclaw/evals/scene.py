@@ -17,9 +17,8 @@ from discoclaw.core.ports import Model
 from discoclaw.core.redact import PLAIN
 from discoclaw.core.times import snowflake_at
 from discoclaw.evals.case import BOT, NAMES, PlaceName
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import NoFacts
-from discoclaw.loops.schedule import Loops
+from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import NoSummary
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.models.redacting import RedactingModel

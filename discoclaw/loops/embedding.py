@@ -21,8 +21,8 @@ from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Embedder
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.batches import Batches
 from discoclaw.memory.changes import Listener

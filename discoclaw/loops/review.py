@@ -20,7 +20,7 @@ from discoclaw.core.item import Item, Sensitivity, by_newest
 from discoclaw.core.times import date_of
 from discoclaw.core.view import View
 from discoclaw.prompt.quote import quote_entry
-from discoclaw.recall.dates import dates_in
+from discoclaw.recall.document import dates_in
 from discoclaw.recall.neighbours import Neighbours
 from discoclaw.search.matrix import Matrix
 

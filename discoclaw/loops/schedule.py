@@ -6,7 +6,7 @@ restart; messages wait in the backlogs, so nothing is lost, only late. Nothing h
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from logging import ERROR, WARNING
 from typing import Literal, NamedTuple
@@ -18,13 +18,49 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import person_of
 from discoclaw.core.usage import Payer, paid_by
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop, NoFacts
 from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import NoSummary, SummaryLoop
 from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import GRACE_S, Worker
+
+# ----------------------------------------------------------------------
+# Decides when a run of a loop is due, from what was counted since the last one.
+
+EARLY_FACTS_CHARS = 9_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """The number of turns between two runs; `window_chars` (UTF-16 units) is the window's size."""
+
+    summary_every: int = 5
+    facts_every: int = 10
+    window_chars: int = 3000
+
+    def summary_is_due(self, session: SessionTrack) -> bool:
+        """Whether there were enough turns for a summary, or the last one was lost."""
+        return session.forced or session.turns >= self.summary_every
+
+    def summary_is_early(self, session: SessionTrack) -> bool:
+        """Whether unseen messages are about to leave the window, or are too long for it."""
+        patience = 1 << min(session.failures, 8)
+        return session.takes_part and (
+            len(session.backlog.ready()) >= session.window * patience
+            or session.backlog.size() >= max(500, self.window_chars) * patience
+        )
+
+    def facts_are_due(self, person: PersonTrack) -> bool:
+        """Whether it is time to learn from a person, for any reason."""
+        much_waits = person.backlog.size() >= EARLY_FACTS_CHARS * (1 + person.failures)
+        return person.forced or person.turns >= self.facts_every or much_waits or self.much_slipped(person)
+
+    @staticmethod
+    def much_slipped(person: PersonTrack) -> bool:
+        """Whether enough unseen messages have left a window."""
+        return len(person.slipped & person.backlog.waiting.keys()) >= 1 << min(person.failures, 8)
+
 
 log = logging.getLogger(__name__)
 

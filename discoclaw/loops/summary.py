@@ -30,10 +30,10 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.model import USUAL_READS
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
+from discoclaw.core.purge import Withdrawal, terms_of
 from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.subject import person_of
-from discoclaw.core.taken_back import Withdrawal, terms_of
 from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.core.zones import local, now
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Clock
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import Backlog
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from discoclaw.core.audit import Finding, Known, Readable, Why, findings
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Registry
+from discoclaw.core.purge import terms_of
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.taken_back import terms_of
 from discoclaw.memory.disk.port import ANSWERS, CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
 from discoclaw.memory.erasing.files import JSON
 from discoclaw.memory.erasing.tombstones import Tombstones

@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from discoclaw.core import live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.core.live import Effective, LiveOverrides, Pseudonyms, Scope, Signed, SourcedOverrides
 from discoclaw.core.message import Place
-from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides, Policy
+from discoclaw.core.policy import FIELDS, NO_OVERRIDES, AutoSave, Overrides, Personas, Policy
 from discoclaw.core.ports import Clock
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk import private
 from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
@@ -439,3 +441,43 @@ def _signed(value: Any) -> dict[str, Signed]:
             live.scope_of_address(address)
         found[address] = Signed(at, event_id, overrides)
     return found
+
+
+# ----------------------------------------------------------------------
+# The rules of each place: live configuration, and where it says nothing, the settings' lists of places.
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRules:
+    """The rules of places. `fixed` are the personas, `auto_save` the archived places in the settings."""
+
+    live: LiveConfig
+    fixed: Personas = field(default_factory=Personas)
+    auto_save: AutoSave = field(default_factory=AutoSave)
+
+    def of(self, place: Place) -> str | None:
+        """The persona that everybody has in a place, or None."""
+        return self.live.policy(place).persona or self.fixed.of(place)
+
+    @property
+    def names(self) -> Collection[str]:
+        """All personas that some place prescribes."""
+        set_live = {str(one.overrides.get("persona", "")) for one in self.live.overrides()}
+        return {*self.fixed.names, *filter(None, set_live)}
+
+    def covers(self, place: Place) -> bool:
+        """Whether messages from a place are archived."""
+        archive = self.live.policy(place).archive
+        return self.auto_save.covers(place) if archive is None else archive
+
+    def receipts(self, place: Place, user_id: str) -> bool:
+        """Whether a person is shown in a place what was learned there."""
+        return self.live.policy(place, user_id).receipts
+
+    def asks_first(self, user_id: str, place: Place | None = None) -> bool:
+        """Whether somebody who chose nothing is asked before anything inferred is remembered."""
+        return self.live.policy(place, user_id).approve
+
+    def dm_privacy(self) -> DmPrivacy:
+        """How much of a DM may be used elsewhere."""
+        return self.live.policy().dm_privacy

@@ -10,14 +10,16 @@ that task is busy in the caller's code.
 """
 
 import contextlib
+import json
 import logging
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias
+from uuid import uuid4
 
 import httpx2
 from pydantic import BaseModel
@@ -47,11 +49,10 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Shape
 from discoclaw.core.usage import used
-from discoclaw.models import finishing
+from discoclaw.models import reading
 from discoclaw.models.config import ModelConfig, Models
-from discoclaw.models.failing import Failures
+from discoclaw.models.failing import Failures, Refused, asked
 from discoclaw.models.reading import Answer, Events, Limit
-from discoclaw.models.refused import Refused, asked
 from discoclaw.models.speech import Hearing
 from discoclaw.models.structured import MAX_ANSWER
 
@@ -130,7 +131,7 @@ class Server(ABC):
 
     def room_of(self, model: str, purpose: Purpose, own: int) -> int:
         """The tokens to ask for: the answer's own, and what thinking may take beside them."""
-        return finishing.bounded(own + (THINKING_ROOM[EFFORTS[purpose]] if self.thinks(model) else 0))
+        return reading.bounded(own + (THINKING_ROOM[EFFORTS[purpose]] if self.thinks(model) else 0))
 
     def left_out(self) -> Iterator[Finding]:
         """Findings about what is left out of requests because the server refuses it, and what that costs."""
@@ -240,15 +241,15 @@ class ServedModel(ABC):
                 if cut is None or said:
                     raise
                 part, paused = cut, False  # so much room is more than this model has
-            if part.stop == "length" and not (paused or said or cut) and finishing.more(room) > room:
+            if part.stop == "length" and not (paused or said or cut) and reading.more(room) > room:
                 log.info("%s was cut off before its first word; asking again with more room", self.name)
-                cut, room = part, finishing.more(room)
+                cut, room = part, reading.more(room)
                 continue
             parts.append(part)
             turns = (*turns, part.turn)
             if not paused or len(parts) > MOST_PAUSES:
                 break
-        yield finishing.joined(parts)
+        yield reading.joined(parts)
 
     async def structured(
         self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
@@ -260,7 +261,7 @@ class ServedModel(ABC):
         """
         blocks = [SystemBlock(system)]
         if (schema := self._schema(shape)) is not None:
-            blocks.append(SystemBlock(finishing.in_words(schema)))
+            blocks.append(SystemBlock(reading.in_words(schema)))
         limit, room = self._limit(), self._server.room_of(self.name, purpose, max_tokens)
         turns: tuple[Turn, ...] = (UserTurn(prompt),)
         first: ModelError | None = None
@@ -274,17 +275,17 @@ class ServedModel(ABC):
             except (ModelTimeout, ModelBadRequest, ModelTooLong) as error:
                 raise first or error from None
             try:
-                return finishing.structured(done, shape)
+                return reading.structured(done, shape)
             except (ModelCut, ModelEmpty) as error:
                 first = first or error
-                if widened or finishing.more(room) <= room:
+                if widened or reading.more(room) <= room:
                     raise first from None
-                widened, room = True, finishing.more(room)
+                widened, room = True, reading.more(room)
             except ModelBadOutput as error:
                 first = first or error
                 if corrected:
                     raise first from None
-                corrected, turns = True, finishing.corrected(prompt, done.turn, str(error))
+                corrected, turns = True, reading.corrected(prompt, done.turn, str(error))
             log.info("%s is asked again: %s", self.name, first)
 
     async def close(self) -> None:
@@ -351,3 +352,73 @@ class ServedModel(ABC):
                 self._thinks_first = hearing is not None and (hearing.thinks_first or self._thinks_first)
                 usage, whole = answer.usage
                 used(self.name, usage, whole=whole)
+
+
+# ----------------------------------------------------------------------
+# Sends requests with files without holding up the event loop.
+
+_CHUNK: Final = 256 * 1024
+_FILES: Final = (("source", "data"), ("image_url", "url"), ("file", "file_data"))
+"""The path in a block of either API at which its file is: as base64, or as a URL of it."""
+
+
+def in_pieces(options: Any) -> None:
+    """Have an SDK send a request with files in pieces. `options` are what it prepares before each attempt."""
+    if isinstance(options.json_data, Mapping) and (body := body_of(options.json_data)) is not None:
+        given = options.headers if isinstance(options.headers, Mapping) else {}
+        options.headers = {**given, "Content-Length": str(body.size)}
+        options.content, options.json_data = body, None
+
+
+class Body:
+    """The pieces of a body, which can be sent more than once."""
+
+    def __init__(self, pieces: Sequence[bytes | str]) -> None:
+        self._pieces = pieces  # the files are text still, without a copy
+        self.size = sum(map(len, pieces))
+
+    def seek(self, at: int = 0) -> int:
+        """Do nothing. OpenAI's SDK sends a body again only if it can rewind it like a file."""
+        return 1
+
+    read = seekable = tell = seek
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            for begin in range(0, len(piece), _CHUNK):
+                chunk = piece[begin : begin + _CHUNK]
+                yield chunk.encode("ascii") if isinstance(chunk, str) else chunk
+
+
+def body_of(request: Mapping[str, Any]) -> Body | None:
+    """The request as the SDK would write it; None if it has no files."""
+    files: dict[str, str] = {}
+    messages = [_without(message, files) for message in request.get("messages", ())]
+    if not files:
+        return None
+    rest = json.dumps(
+        {**request, "messages": messages}, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    pieces: list[bytes | str] = []
+    for token, data in files.items():
+        before, _, rest = rest.partition(token)
+        pieces += [before.encode(), data]
+    return Body([*pieces, rest.encode()])
+
+
+def _without(message: Any, files: dict[str, str]) -> Any:
+    """The message with a token for each file, which is unique and stands in their order."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("content"), list):
+        return message
+    return {**message, "content": [_block(block, files) for block in message["content"]]}
+
+
+def _block(block: Any, files: dict[str, str]) -> Any:
+    for field, key in _FILES if isinstance(block, Mapping) else ():
+        source = block.get(field)
+        data = source.get(key) if isinstance(source, Mapping) else None
+        if isinstance(source, Mapping) and isinstance(data, str) and data:
+            token = uuid4().hex
+            files[token] = data
+            return {**block, field: {**source, key: token}}
+    return block

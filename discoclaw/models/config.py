@@ -17,12 +17,10 @@ from discoclaw.core.errors import (
     ModelRefused,
     ModelTooLong,
 )
-from discoclaw.core.health import Check
-from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
-from discoclaw.core.model_names import split
+from discoclaw.core.health import Check, Seen
+from discoclaw.core.model import ModelRequest, Purpose, StreamEvent, split
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.redact import Redactor
-from discoclaw.core.seen import Seen
 from discoclaw.jobs import step
 from discoclaw.models.redacting import RedactingModel
 

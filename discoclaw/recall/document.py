@@ -5,17 +5,19 @@ add to a text's length. What is written as a name in an item's text is one of it
 item or entry is kept beside the dates that its text names. Pure.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 from weakref import KeyedRef
 
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import KINDS, Item
+from discoclaw.core.languages import MONTHS
+from discoclaw.core.times import date_of, valid_ms
 from discoclaw.core.values import dataclass
-from discoclaw.core.words import Tokens, terms, terms_in, tokenise
-from discoclaw.recall.dates import date_terms, dates_in
-from discoclaw.recall.names import LONGEST_NAME, names_in
+from discoclaw.core.words import Tokens, fold, terms, terms_in, tokenise
 
 T = TypeVar("T")
 Names: TypeAlias = tuple[frozenset[str], ...]
@@ -138,3 +140,124 @@ def _document(
         frozenset(parts) or NO_TERMS,
         *names,
     )
+
+
+# ----------------------------------------------------------------------
+# Dates as terms: "8 May 2023", "2023-05-08" and "May 2023" meet each other, and a time in milliseconds.
+
+_ENGLISH = "|".join(list(MONTHS)[:12])
+_NAMES = "|".join(sorted({fold(name) for name in MONTHS}, key=len, reverse=True))
+_NUMBERS = {fold(name): number for name, number in MONTHS.items()}
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        r"(?<![\d.])(?P<year>\d{4})[-/.](?P<number>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?(?!\d)",
+        r"(?<![\d.])(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>\d{4})(?!\d)",
+        r"(?P<year>\d{4})年(?:(?P<number>\d{1,2})月)?(?:(?P<day>\d{1,2})日)?",
+        rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?(?P<month>{_NAMES})\b\.?"
+        r"(?:,?\s+(?:de\s+|del\s+)?(?P<year>\d{4}))?",
+        rf"\b(?P<month>{_NAMES})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}}))?(?!\d)",
+        rf"\b(?P<month>{_NAMES})\.?,?\s+(?:of\s+|de\s+|del\s+)?(?P<year>\d{{4}})\b",
+        # A month alone, where it can be no other word ("may", "march"; "this may be" is none).
+        rf"\b(?!this\s+may\b)(?:in|last|this|next|since|during|of|every|by|until)\s+(?P<month>{_ENGLISH})\b",
+        rf"\b(?:im|en|em|w|в)\s+(?P<month>{_NAMES})\b",
+    )
+)
+_MARKED = re.compile(rf"\d{{4}}|\b(?:{_NAMES})\b")
+
+
+def dates_in(text: str) -> frozenset[str]:
+    """The date terms of what a text names as dates; relative ones ("yesterday") are not known."""
+    folded = fold(text)
+    if _MARKED.search(folded) is None:
+        return frozenset()
+    found: set[str] = set()
+    for form in _FORMS:
+        for match in form.finditer(folded):
+            parts = match.groupdict()
+            month = _NUMBERS.get(parts.get("month") or "") or int(parts.get("number") or 0)
+            found |= _terms(int(parts.get("year") or 0), month, int(parts.get("day") or 0))
+    return frozenset(found)
+
+
+def date_terms(at_ms: int) -> frozenset[str]:
+    """The date terms of a time in ms (UTC); none for a time that is no date."""
+    if not valid_ms(at_ms):
+        return frozenset()
+    return _terms_of_day(date_of(at_ms))
+
+
+@lru_cache(maxsize=4_096)  # so that the documents of one day have one set
+def _terms_of_day(date: str) -> frozenset[str]:
+    year, month, day = map(int, date.split("-"))
+    return frozenset(_terms(year, month, day))
+
+
+def _terms(year: int, month: int, day: int) -> set[str]:
+    found = set()
+    if not 0 <= month <= 12 or not 0 <= day <= 31:
+        month = day = 0
+    if month:
+        found.add(f"d:{month:02}")
+    if month and day:
+        found.add(f"d:{month:02}-{day:02}")
+    if 1900 <= year <= 2200:
+        found.add(f"d:{year}")
+        if month:
+            found.add(f"d:{year}-{month:02}")
+            if day:
+                found.add(f"d:{year}-{month:02}-{day:02}")
+    return found
+
+
+# ----------------------------------------------------------------------
+# Names in a text, as far as writing shows them: words with a capital letter, and codes such as "WEB-903".
+
+LONGEST_NAME = 8
+"""A name of more terms is a sentence: nobody asks for it as a whole."""
+LONGEST_ACRONYM = 4
+_WORD = re.compile(r"[^\W_](?:[\w.'’/-]*\w)?|[^\w\s]")
+_PARTICLES = frozenset(["da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du"])
+_PARTICLES |= frozenset(["la", "las", "le", "les", "of", "the", "van", "von", "zu"])
+
+
+def names_in(text: str, language: str, *, note: bool) -> list[frozenset[str]]:
+    """The names in a text that is in `language`.
+
+    `note`: the text is a note, in which "SLA" is a name. In what people ask it is no person whom one could
+    know.
+    """
+    found: list[frozenset[str]] = []
+    run: list[str] = []
+    words = [*_WORD.findall(text), ""]
+    for number, word in enumerate(words):
+        if _is_part(word, inside=bool(run)) or (
+            run and word in _PARTICLES and _is_part(words[number + 1], inside=True)
+        ):
+            run.append(word)
+            continue
+        if run and _is_name(run, language, begins=number == len(run), note=note):
+            found.append(frozenset(terms_in(" ".join(run), language)))
+        run = []
+    return [name for name in found if name]
+
+
+def _is_part(word: str, *, inside: bool) -> bool:
+    """Whether a word can be part of a name: with a capital, a code, or a number inside a name."""
+    if not word or not word[0].isalnum():
+        return False
+    numbered = any(map(str.isdigit, word))
+    return word[0].isupper() or (numbered and (inside or any(map(str.isalpha, word))))
+
+
+def _is_name(run: Sequence[str], language: str, *, begins: bool, note: bool) -> bool:
+    if language == "german":
+        return note and len(run) > 1
+    if len(run) > 1:
+        return True
+    if len(run[0]) > LONGEST_ACRONYM and run[0].isupper():
+        return False  # it is emphasis
+    acronym = len(run[0]) > 1 and run[0].isupper()
+    if note:
+        return not begins or acronym or any(map(str.isdigit, run[0]))
+    return not begins and not acronym

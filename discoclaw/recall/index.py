@@ -15,8 +15,7 @@ from discoclaw.core.visible import VisibleItems
 from discoclaw.recall import score
 from discoclaw.recall.document import Document
 from discoclaw.recall.evidence import Asked, Concept, Matches
-from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS
-from discoclaw.recall.spelling import Vocabulary
+from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS, Vocabulary
 
 Posting = tuple[int, int]
 """A document's position, and how often its text has a term; or one of IN_MARKS, IN_DATES and IN_PARTS."""

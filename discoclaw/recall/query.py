@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from discoclaw.core.languages import MONTHS
 from discoclaw.core.query import Query
 from discoclaw.core.words import Tokens, is_common, terms, terms_in, tokenise
-from discoclaw.recall.dates import dates_in
-from discoclaw.recall.names import names_in
+from discoclaw.recall.document import dates_in, names_in
 
 LONGEST = 6_000
 """Characters of a text that are read, from its beginning and its end: the request is at one of them."""

@@ -22,8 +22,8 @@ from discoclaw.core.words import terms
 from discoclaw.recall import steps
 from discoclaw.recall.document import Documents, Kept
 from discoclaw.recall.index import Index, Indices
-from discoclaw.recall.ranked import Ranked
 from discoclaw.recall.score import asked_of
+from discoclaw.recall.steps import Ranked
 
 MOST_LINES = 10_000
 """Lines kept, of all people together: a prompt has some twenty, and the next one mostly others."""

@@ -10,7 +10,6 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from discoclaw.core.decay import last_use
-from discoclaw.core.gist import Gist
 from discoclaw.core.item import Item, durable_line
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
@@ -19,6 +18,7 @@ from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import utf16_length
 from discoclaw.core.values import dataclass
 from discoclaw.core.visible import FRAME, Line, VisibleItems, is_standing
+from discoclaw.core.words import Gist
 from discoclaw.recall.evidence import OUTDONE
 
 # Which standing items go into a prompt, where all of them would be too many. Pure.

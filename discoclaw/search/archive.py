@@ -17,8 +17,8 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.search.archive_queries import Looked, Reader, Visible, look
 from discoclaw.search.archive_rows import Change, Words

@@ -15,7 +15,7 @@ from discoclaw.core.audit import Readable
 from discoclaw.core.consent import NEVER, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_postgres_rows import PostgresWriter, key_of, place_number, places_of
 from discoclaw.search.archive_postgres_vectors import PostgresVectors, bits_of

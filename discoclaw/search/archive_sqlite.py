@@ -19,7 +19,7 @@ from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.memory.disk.database import (
     FAULTS,
     Database,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.search.archive_rows import number_of
 
 OFTEN = 20

@@ -18,7 +18,7 @@ from typing import TypeVar
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.memory.disk.database import (
     FAULTS,
     Database,

@@ -7,9 +7,9 @@ from typing import Protocol
 from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.message import Place, Said
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.recall.document import of_entry
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put

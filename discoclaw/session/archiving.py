@@ -20,8 +20,8 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
@@ -36,7 +36,7 @@ from discoclaw.session.archive_rules import (
     words_of,
 )
 from discoclaw.session.archive_search import ArchiveHit, find
-from discoclaw.session.talk_meaning import Asker, NoTalkMeaning, TalkMeaning
+from discoclaw.session.meaning import Asker, NoTalkMeaning, TalkMeaning
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)

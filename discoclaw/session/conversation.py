@@ -28,12 +28,10 @@ from discoclaw.session.archive_search import section
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import Transcript, estimate
-from discoclaw.session.meaning import Question
+from discoclaw.session.meaning import Asker, Question
 from discoclaw.session.noted import CallLog
-from discoclaw.session.prepare import Prepared
-from discoclaw.session.prompts import USUAL_RULES, AnswerRules
+from discoclaw.session.prepare import USUAL_RULES, AnswerRules, Prepared
 from discoclaw.session.stopping import Stoppable
-from discoclaw.session.talk_meaning import Asker
 from discoclaw.session.tools.base import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 
 LOOKING = "*looking in my memory…*"

@@ -20,8 +20,8 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place, Said, with_attachments
 from discoclaw.core.ports import Clock, HatchOffer, Reply
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import BOT, HUMAN
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.disk.cursors import Cursors

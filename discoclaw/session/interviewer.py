@@ -10,7 +10,7 @@ from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.ports import Model
 from discoclaw.core.subject import user_subject
 from discoclaw.session.compact import Transcript
-from discoclaw.session.prompts import AnswerRules
+from discoclaw.session.prepare import AnswerRules
 from discoclaw.soul import interview as interviews
 from discoclaw.soul.interview import Interview
 

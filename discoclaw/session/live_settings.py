@@ -34,8 +34,7 @@ from discoclaw.core.ports import Clock, Model
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.live import FILE, LOCK
-from discoclaw.memory.place_rules import PlaceRules
+from discoclaw.memory.live import FILE, LOCK, PlaceRules
 from discoclaw.show.words import line
 
 log = logging.getLogger(__name__)

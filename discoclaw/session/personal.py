@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Recall
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.changes import Listener
 from discoclaw.session.explained import Explained

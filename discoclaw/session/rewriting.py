@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.schedule import Loops
 from discoclaw.session.refill import Refill

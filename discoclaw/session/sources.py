@@ -17,8 +17,7 @@ from discoclaw.memory.people.profiles import Profiles
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.content import Content, Texts
-from discoclaw.session.gather import Items, Owners
-from discoclaw.session.who import Who, who_for
+from discoclaw.session.gather import Items, Owners, Who, who_for
 
 
 class ItemSource:

@@ -19,8 +19,8 @@ from discoclaw.core.message import Author, Inbound, Place, Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply, Reply
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes

@@ -11,23 +11,176 @@ from functools import partial
 
 from discoclaw.core.budgets import less_text
 from discoclaw.core.counts import Asked, Ended
-from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, ModelError, QuestionGone
-from discoclaw.core.ports import AnyOffer, Ending, Reply
+from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryFault, ModelError, QuestionGone
+from discoclaw.core.history import MAIN
+from discoclaw.core.item import Item
+from discoclaw.core.message import Me, Said
+from discoclaw.core.pending import Pending
+from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
+from discoclaw.core.privacy import may_show
+from discoclaw.core.purge import Words, distinctive, terms_of
+from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
+from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.undelivered import Kept
+from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.people.asked_back import AskedBack
+from discoclaw.memory.withdrawing import Withdrawals
+from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
+from discoclaw.session.deadline import in_time, noted_in_time
 from discoclaw.session.delivery import Delivery
+from discoclaw.session.explained import Explained, Shown
 from discoclaw.session.files.arranging import partly, unseen
 from discoclaw.session.hatch import Hatchery
-from discoclaw.session.prepare import Preparation
-from discoclaw.session.record import Record
+from discoclaw.session.prepare import Preparation, Prepared
 from discoclaw.session.refill import Refill
 from discoclaw.session.stopping import Stoppable, Stops
+
+# ----------------------------------------------------------------------
+# Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
+
+WELCOME = (
+    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
+    "I say this only once."
+)
+
+
+class Asking:
+    """Finds the question that is to be shown below an answer."""
+
+    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
+        self._memory = memory
+        self._asked = asked
+        self._welcomes = welcomes
+
+    async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
+        """The question below the answer to a message, if there is one; it then counts as asked.
+
+        `branch` is the one of the persona that answered; None if it could not be read.
+        """
+        if branch is None:
+            return ()
+        known = self._memory.view_in_ram(arrival.subject, branch)
+        if known is not None and _question(known) is None:  # the usual case, without a task
+            return ()
+        try:
+            found = await in_time(self._found(arrival, branch))
+        except MemoryFault as fault:
+            log.warning("%s: no question is asked: %s", arrival.session_key, fault)
+            return ()
+        if found is None or not arrival.permission.holds:
+            return ()
+        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
+        return (found,) if noted else ()
+
+    async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
+        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
+
+        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
+        """
+        user_id, permission = arrival.message.author.id, arrival.permission
+        addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
+        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
+            return []
+        known = self._memory.view_in_ram(arrival.subject, branch) if branch is not None else None
+        if known is None or known.items:
+            return []
+        new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
+        return [WELCOME] if new and permission.holds else []
+
+    async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
+        """The question for a person where they speak. Raises MemoryFault."""
+        user_id, subject = arrival.message.author.id, arrival.subject
+        view = await self._memory.view(subject, branch)
+        one = _question(view)
+        if one is None or not _may_show(arrival, one, view.items.get(one.item.id)):
+            return None
+        asked = self._asked
+        if not asked.wanted(user_id) or not await asked.may_ask(user_id):
+            return None
+        if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
+            return None
+        for commit in (await self._memory.history(subject)).commits.values():
+            if any(event.id == one.event_id for event in commit.events):
+                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
+        return None
+
+
+def _question(view: View) -> Pending | None:
+    return next((one for one in view.pending if one.question), None)
+
+
+def _may_show(arrival: Arrival, one: Pending, held: Item | None) -> bool:
+    here = arrival.in_dm or one.source.channel_id == arrival.place.channel_id
+    return here and all(may_show(item, in_dm=arrival.in_dm) for item in (one.item, held) if item is not None)
+
+
+# ----------------------------------------------------------------------
+# Step 5 of a turn: the answer was sent, and becomes part of the talk.
+
+
+class Record:
+    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        archive: Archiving,
+        explained: Explained,
+        withdrawals: Withdrawals,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._loops = loops
+        self._archive = archive
+        self._explained = explained
+        self._withdrawals = withdrawals
+        self._clock = clock
+        self._me = me
+        self._redactor = redactor
+
+    def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
+
+        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
+        """
+        me, window = self._me(), arrival.window
+        said = Said(
+            answer_id,
+            me.id,
+            me.name,
+            self._redactor.clean(text),
+            self._clock(),
+            by_us=True,
+            to_id=arrival.message.author.id,
+            of=arrival.message.asks,
+        )
+        now, before = arrival.as_edited().message.text, arrival.message.text
+        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
+        private = arrival.place.hidden
+        if lost.hold(said.text) or self._withdrawals.has(said, arrival.message.sent_at, private=private):
+            return
+        window.remember(said)
+        self._archive.hear(said, arrival.place, arrival.session_key)
+        if arrival.permission.holds:
+            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
+
+    def reasons(self, arrival: Arrival, answer_id: str, ready: Prepared) -> None:
+        """Record what the answer rested on, for people who ask why they were answered like this."""
+        used = tuple((one.item.id, one.why) for one in ready.used)
+        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
+        recent = ready.prompt.shown
+        files = tuple(ready.attached.kinds.items())
+        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
+        self._explained.note(arrival.session_key, arrival.message.author.id, shown)
+
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Event
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
-from discoclaw.core.taken_back import TakenBack, Words
+from discoclaw.core.purge import TakenBack, Words
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View

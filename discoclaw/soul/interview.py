@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from discoclaw.core import titles
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.model import AssistantTurn, SystemBlock, Turn, UserTurn
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.text import clip, scrub, speaker
 from discoclaw.core.times import valid_ms
 from discoclaw.soul.block import MAX_PART, MOST_TRAITS

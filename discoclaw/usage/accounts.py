@@ -19,7 +19,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
@@ -27,15 +27,53 @@ from discoclaw.core.audit import Readable
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.usage.grants import Grant, Pending, new_id, unused
 from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import GRACE_S, Worker
+
+# ----------------------------------------------------------------------
+# Calls that are asked for, and permissions for them. Values only; knows nothing about who decides.
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The permission for one call. `choice` says which model makes it; no model if a budget is spent."""
+
+    id: str
+    at: int
+    purpose: For
+    payer: Payer
+    choice: Choice
+    held: bool = False
+
+
+@dataclass(slots=True)
+class Pending:
+    """A call that waits for a decision."""
+
+    purpose: For
+    payer: Payer
+    wishes: Sequence[Wish]
+    background: bool
+    decided: Grant | None = None
+    """The decision, as soon as it was made; `granted` follows when it is on disk."""
+    granted: asyncio.Future[Grant] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+def unused(grant: Grant) -> Call:
+    """A call that was granted and not made."""
+    return Call(grant.id, grant.at, grant.purpose, "", Usage(), payer=grant.payer, requests=0)
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from typing import Final
 from discoclaw.core.budgets import SMALL_FROM, Less, Level, Wish, reason, refusal_text
 from discoclaw.core.errors import EmbeddingUnavailable, ModelSpent, TranscriptionSpent
 from discoclaw.core.model import (
+    OFFLINE_MODEL,
     AssistantTurn,
     Finished,
     ModelRequest,
@@ -25,13 +26,14 @@ from discoclaw.core.model import (
     ToolTurn,
     Usage,
     UserTurn,
+    joined,
+    shown,
+    split,
 )
-from discoclaw.core.model_names import OFFLINE_MODEL, joined, shown, split
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
-from discoclaw.usage.accounts import Accounts
-from discoclaw.usage.grants import Grant, unused
+from discoclaw.usage.accounts import Accounts, Grant, unused
 
 BYTES_A_TOKEN: Final = 3
 """Fewer than a token of Claude's has in most text, so that too much is put aside rather than too little."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.errors import SettingsError
-from discoclaw.core.model_names import VENDOR
+from discoclaw.core.model import VENDOR
 from discoclaw.core.prices import Price, Prices
 from discoclaw.core.usage import DOLLAR
 

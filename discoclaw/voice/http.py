@@ -15,8 +15,8 @@ from typing import Final
 import aiohttp
 
 from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionUnavailable
+from discoclaw.core.health import Seen
 from discoclaw.core.ports import Transcriber
-from discoclaw.core.seen import Seen
 from discoclaw.http import Client, Failed, within
 from discoclaw.jobs import step
 

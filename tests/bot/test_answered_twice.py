@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import discord
 import pytest
 
-from discoclaw.bot.answer import AGAIN, Answer
+from discoclaw.bot.deliver import AGAIN, Answer
 from discoclaw.bot.threads import OpenThreads
 from tests.servers.discord_parrot import Parrot, connected, redirected_server
 from tests.servers.discord_server import Channel, DiscordServer

@@ -2,7 +2,7 @@
 
 import time
 
-from discoclaw.bot.connected import Connected, finding, overdue_s, sockets
+from discoclaw.bot.gateway import Connected, finding, overdue_s, sockets
 from discoclaw.core.shards import EVERY, Shards
 from tests.memory.sharing import until
 from tests.servers.discord_parrot import Parrot, connected, redirected_server

@@ -13,7 +13,7 @@ import discord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.bot import readers, wire
+from discoclaw.bot import wire
 
 VIEW, CONNECT, PAST, ADMIN, MANAGE_THREADS, SEND = 1 << 10, 1 << 20, 1 << 16, 1 << 3, 1 << 34, 1 << 11
 NORMAL: Final = VIEW | CONNECT | PAST | SEND
@@ -187,14 +187,14 @@ def test_nothing_is_shown_to_somebody_here_who_can_not_read_there(server: Server
     known = server.known()
     for here in server.channels:
         for there in server.channels:
-            if here.gate.id != there.gate.id and readers.all_read(known[here.id], known[there.id]):
+            if here.gate.id != there.gate.id and wire.all_read(known[here.id], known[there.id]):
                 out = [
                     one for one in server.anybody() if server.sees(one, here) and not server.reads(one, there)
                 ]
                 assert not out, (here, there)
             elif here.gate.id == there.gate.id:
                 rest = there.type != PRIVATE_THREAD or here.id == there.id
-                assert readers.all_read(known[here.id], known[there.id]) is rest
+                assert wire.all_read(known[here.id], known[there.id]) is rest
 
 
 @given(servers())
@@ -203,7 +203,7 @@ def test_a_channel_is_open_if_everybody_sees_it_who_might_be_on_the_server(serve
     for channel in server.channels:
         everybody = all(server.sees(one, channel) for one in server.anybody())
         newcomer = server.sees(Person(STRANGER), channel) and channel.type != PRIVATE_THREAD
-        reach = readers.open_to(known[channel.id])
+        reach = wire.open_to(known[channel.id])
         if channel.type != PRIVATE_THREAD:
             assert reach == ("all" if everybody else "most" if newcomer else "few")
         else:
@@ -217,13 +217,13 @@ async def test_of_one_person_it_is_as_discord_says(server: Server, who: int, rol
     known, person = server.known(), Person(who, tuple(roles))
     for channel in server.channels:
         if channel.type != PRIVATE_THREAD:  # of whose members Discord is asked
-            found = await readers.can_read(known[channel.id], member(server.guild, person))
+            found = await wire.can_read(known[channel.id], member(server.guild, person))
             assert found is server.reads(person, channel)
 
 
 def read(here: Chan, there: Chan) -> bool:
     known = Server({GUILD: NORMAL, **dict.fromkeys((*ROLES, BOT_ROLE), 0)}, [here, there]).known()
-    return readers.all_read(known[here.id], known[there.id])
+    return wire.all_read(known[here.id], known[there.id])
 
 
 STAFF, JAIL = ROLES[:2]

@@ -29,13 +29,17 @@ def _parked(state: Any, task: Any, deadline: float) -> bool:
 
 def _sleeps(waiter: Any, loop: Any, deadline: float) -> bool:
     """Whether a timer of later wakes this future: most timers belong to others, or are cancelled."""
-    return waiter is not None and not waiter.done() and any(
-        waiter in timer._args
-        and not timer.cancelled()
-        and timer.when() > deadline
-        and _dpy_internals._original_callback(timer._callback).__name__ == "_set_result_unless_cancelled"
-        for timer in loop._scheduled
-        if timer._args
+    return (
+        waiter is not None
+        and not waiter.done()
+        and any(
+            waiter in timer._args
+            and not timer.cancelled()
+            and timer.when() > deadline
+            and _dpy_internals._original_callback(timer._callback).__name__ == "_set_result_unless_cancelled"
+            for timer in loop._scheduled
+            if timer._args
+        )
     )
 
 

@@ -1,7 +1,7 @@
 """Which memories say how to answer whatever the topic, and which are about a topic of their own."""
 
-from discoclaw.core.gist import gist_of
 from discoclaw.core.visible import says_harm, says_how
+from discoclaw.core.words import gist_of
 from tests.tables import each_row
 
 

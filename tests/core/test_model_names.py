@@ -1,6 +1,6 @@
 """Names of models that may begin with their provider: only a known one before the first colon counts."""
 
-from discoclaw.core.model_names import joined, split
+from discoclaw.core.model import joined, split
 from tests.tables import each_row
 
 

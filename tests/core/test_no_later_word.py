@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from discoclaw.core.consolidate import apply_proposal
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.gist import gist_of
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Duplicate
 from discoclaw.core.replaced import ends
 from discoclaw.core.view import View
+from discoclaw.core.words import gist_of
 from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 

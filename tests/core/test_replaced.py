@@ -5,9 +5,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import Item, Source
 from discoclaw.core.replaced import alike, ends, newest_first
+from discoclaw.core.words import Gist, gist_of
 from tests.core.builders import DAY, MODEST, NOW, item
 from tests.tables import each_row
 

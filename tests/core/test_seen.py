@@ -1,7 +1,7 @@
 """What was last seen of a model: a failure counts until it answers, or until it is old news."""
 
 from discoclaw.core.errors import ModelUnreachable
-from discoclaw.core.seen import NEWS_MS, Seen
+from discoclaw.core.health import NEWS_MS, Seen
 
 
 def test_a_failure_that_nobody_has_tried_again_for_long_is_a_warning() -> None:

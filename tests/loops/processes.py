@@ -9,12 +9,11 @@ from discoclaw.core.decay import Decay
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Said
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.facts import FactsLoop, FactsRules
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Beside, Hygiene
-from discoclaw.loops.schedule import Loops
+from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.message import Place, Said
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.policy import AutoSave
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Put
 from discoclaw.session.archive_rules import Rules, words_of

@@ -1,9 +1,9 @@
 """What people take back leaves the archive: its rows, its index and its bytes, and nothing else does."""
 
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.message import Place, Said
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.policy import AutoSave
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_rows import Put
 from discoclaw.search.archive_sqlite import SqliteArchive

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.recall.query import parse
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import MOST_SCORED, Visible

@@ -5,11 +5,10 @@ import pytest
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.errors import Refused
 from discoclaw.core.message import Place, Said
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.consolidate import NoConsolidator
 from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.heard import Backlog, Heard
-from discoclaw.loops.schedule import Loops
+from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import NoSummary
 from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.off import (

@@ -19,7 +19,7 @@ from discoclaw.core.event import Commit, Record, Ref, encode_line
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, Source
 from discoclaw.core.pending import Pending
-from discoclaw.core.taken_back import TakenBack
+from discoclaw.core.purge import TakenBack
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs

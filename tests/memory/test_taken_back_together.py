@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
-from discoclaw.core.taken_back import Withdrawal
+from discoclaw.core.purge import Withdrawal
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.disk.files import in_thread
 from tests.memory.kit import ANN, Clock

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.disk import database
 from discoclaw.memory.disk.database import checkpoint
 from discoclaw.search.archive import Archive

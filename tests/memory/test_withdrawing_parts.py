@@ -16,7 +16,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.entry import Entry
 from discoclaw.core.item import item_id
 from discoclaw.core.message import Place
-from discoclaw.core.taken_back import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.disk.files import session_name

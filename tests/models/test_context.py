@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from discoclaw.core.model_names import VENDOR
+from discoclaw.core.model import VENDOR
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.context import Contexts
 from discoclaw.models.providers import PROVIDERS, open_models

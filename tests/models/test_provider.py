@@ -16,8 +16,14 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.patch import Patch
 from discoclaw.models.anthropic import provider as providers
-from discoclaw.models.anthropic.known import ALIASES, MODELS, known, resolve
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic.provider import (
+    ALIASES,
+    MODELS,
+    AnthropicModel,
+    AnthropicProvider,
+    known,
+    resolve,
+)
 from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer

@@ -6,8 +6,8 @@ from typing import get_args
 import pytest
 
 from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, SettingsError
+from discoclaw.core.model import PROVIDERS as NAMES
 from discoclaw.core.model import ModelRequest, UserTurn
-from discoclaw.core.model_names import PROVIDERS as NAMES
 from discoclaw.core.redact import PLAIN
 from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.models.config import ModelConfig

@@ -23,7 +23,7 @@ from discoclaw.core.model import (
 from discoclaw.models.anthropic import provider as providers
 from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
 from discoclaw.models.asking import ServedModel
-from discoclaw.models.refused import FORGOTTEN_S, Refused
+from discoclaw.models.failing import FORGOTTEN_S, Refused
 from tests.attaching import encoded, pdf, picture
 from tests.models.conftest import AnyServer, Provider, each_api, one_dialect
 from tests.servers import messages_api as api

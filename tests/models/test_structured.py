@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from discoclaw.core.errors import ModelBadOutput, ModelCut, ModelEmpty, ModelOverloaded, ModelTimeout
 from discoclaw.models.asking import ServedModel
-from discoclaw.models.finishing import MAX_TOKENS
+from discoclaw.models.reading import MAX_TOKENS
 from tests.models.conftest import AnyServer, Provider, each_api, every_adapter
 from tests.tables import each_row
 

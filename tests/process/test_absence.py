@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.bot.answer import AGAIN
+from discoclaw.bot.deliver import AGAIN
 from discoclaw.bot.gaps import COMMAND_STOPPED
 from discoclaw.bot.threads import DELETED
 from discoclaw.session.catch_up import LATE

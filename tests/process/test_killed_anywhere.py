@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import UNLIMITED
+from discoclaw.core.policy import AutoSave
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.disk.port import (

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 from discoclaw.core.item import Source, durable_line
 from discoclaw.core.message import Author
 from discoclaw.core.times import ms_of_iso
-from discoclaw.prompt.assemble import PersonaNote
-from discoclaw.prompt.files import Entry
+from discoclaw.prompt.assemble import Entry, PersonaNote
 from discoclaw.prompt.recent import recent_lines
 from tests.core.builders import item
 from tests.prompt.builders import GOLDEN, assembled, assert_golden, shown

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.message import Me, Said
 from discoclaw.core.text import utf16_length
-from discoclaw.prompt import files
-from discoclaw.prompt.assemble import Assembled, Budget
-from discoclaw.prompt.files import Entry
+from discoclaw.prompt import assemble
+from discoclaw.prompt.assemble import Assembled, Budget, Entry
 from discoclaw.prompt.recent import dated, display_names
 from discoclaw.prompt.recent import recent_lines as lines_of
 from tests.prompt.builders import MODEST, assembled
@@ -179,7 +178,7 @@ class TestFiles:
     def test_take_half_of_the_prompt_at_most(self) -> None:
         prompt = within(20_000, files=(LOG, replace(LOG, label="Text 2")))
         [first, second] = prompt.files
-        assert 9_000 < utf16_length(files.section([first])) < 10_200
+        assert 9_000 < utf16_length(assemble.section([first])) < 10_200
         assert LOG.text.startswith(first.text.removesuffix("…")) and (first.cut, second.cut) == (True, True)
         assert second.text == "" and "Text 2: “build.log”, with this message; no room for" in prompt.user
 

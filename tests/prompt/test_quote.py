@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.message import Author, Said
 from discoclaw.core.text import scrub
-from discoclaw.prompt.assemble import Budget
-from discoclaw.prompt.files import Entry
+from discoclaw.prompt.assemble import Budget, Entry
 from discoclaw.prompt.quote import quote, quote_entry
 from tests.prompt.builders import FULLWIDTH, HOSTILE, MODEST, NAME, assembled
 from tests.prompt.reader import (

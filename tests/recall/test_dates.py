@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.recall.dates import date_terms, dates_in
+from discoclaw.recall.document import date_terms, dates_in
 from tests.core.builders import ANY_TEXT, MODEST
 from tests.tables import each_row
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from discoclaw.core.attached import Content as FileContent
 from discoclaw.core.attached import FileRef, Unreadable
-from discoclaw.core.autosave import AutoSave
 from discoclaw.core.consent import Consent
 from discoclaw.core.consolidation_report import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
@@ -31,13 +30,12 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.patch import Patch, Summary
 from discoclaw.core.personal import PersonalData
-from discoclaw.core.policy import DEFAULT, Personas, Policy
+from discoclaw.core.policy import DEFAULT, AutoSave, Personas, Policy
 from discoclaw.core.ports import Ending, Held, Offer, Shape
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
-from discoclaw.loops.cadence import Cadence
 from discoclaw.loops.facts import FactsLoop, FactsRules
-from discoclaw.loops.schedule import Loops
+from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -63,7 +61,6 @@ from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival, Arrivals
-from discoclaw.session.asking import Asking
 from discoclaw.session.branching import Branching
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
@@ -81,9 +78,7 @@ from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
 from discoclaw.session.noted import CallLog
 from discoclaw.session.personal import TalkInRam
-from discoclaw.session.prepare import Preparation
-from discoclaw.session.prompts import AnswerRules, Prompts
-from discoclaw.session.record import Record
+from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
 from discoclaw.session.refill import Refill
 from discoclaw.session.sources import (
     GroupSource,
@@ -98,7 +93,7 @@ from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
 from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.turn import Turns
+from discoclaw.session.turn import Asking, Record, Turns
 from discoclaw.session.window import Windows
 from tests.citing import cited_patch
 

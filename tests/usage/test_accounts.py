@@ -19,8 +19,7 @@ from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import NO_LOG, Disk, Head, Held, Log
 from discoclaw.memory.stores import Disks, disks
-from discoclaw.usage.accounts import Accounts, Rules
-from discoclaw.usage.grants import Grant, unused
+from discoclaw.usage.accounts import Accounts, Grant, Rules, unused
 from discoclaw.usage.log import UsageLog, month_of
 from tests.memory.child import full_at
 

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.cards.layout import below, rendered
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.text import clip
 

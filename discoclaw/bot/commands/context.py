@@ -13,15 +13,15 @@ from typing import Final
 
 from discoclaw.bot.commands.spec import Need
 from discoclaw.core.errors import Refused
+from discoclaw.core.health import Seen
 from discoclaw.core.ports import MirrorControl
 from discoclaw.core.privacy import DmPrivacy
-from discoclaw.core.seen import Seen
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.live import PlaceRules
 from discoclaw.memory.off import AnyMemory, NoLastUsed, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.memory.place_rules import PlaceRules
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery

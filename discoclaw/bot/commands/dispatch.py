@@ -54,16 +54,15 @@ from discoclaw.bot.commands.parsing import (
 )
 from discoclaw.bot.commands.reading import DM
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.menus.forms import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
-from discoclaw.bot.readers import may_read
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.history import teller
 from discoclaw.bot.voice.meant import voice_id
+from discoclaw.bot.wire import discord_errors, may_read
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
 from discoclaw.core.item import Item
@@ -76,7 +75,7 @@ from discoclaw.core.usage import paid_by
 from discoclaw.core.yours import yours
 from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Kept
-from discoclaw.recall.meant import holds
+from discoclaw.recall.named_items import holds
 from discoclaw.session.deadline import in_time
 from discoclaw.show.words import day, line
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from discoclaw.bot.answers import Page
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 
 NOT_TAKEN = "Discord didn't take it just now; try again later"

@@ -13,12 +13,12 @@ from discoclaw.bot.answers import Answer, Carded
 from discoclaw.bot.cards import search as cards
 from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.readers import can_read, may_read
 from discoclaw.bot.texts import search as texts
+from discoclaw.bot.wire import can_read, may_read
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.search.archive_queries import Visible
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.talk_meaning import Asker
+from discoclaw.session.meaning import Asker
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import discord
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.privately import in_dm
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History

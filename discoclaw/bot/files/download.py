@@ -11,8 +11,8 @@ import discord
 from yarl import URL
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable, FileTooLarge
 from discoclaw.http import Failed, content, within

@@ -14,11 +14,11 @@ from typing import Final
 
 import discord
 
-from discoclaw.bot import readers, wire
+from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.voice import meant
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.attached import Unreadable
 from discoclaw.core.errors import ChatError, ChatUnavailable
 from discoclaw.core.message import Inbound, Place, Said
@@ -93,19 +93,19 @@ class Links:
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
         """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""
-        if not isinstance(channel, readers.GuildPlace) or str(channel.guild.id) != guild_id:
+        if not isinstance(channel, wire.GuildPlace) or str(channel.guild.id) != guild_id:
             raise _Refused(_GONE)
-        member = await readers.member_of(channel.guild, int(message.author.id))
-        if member is None or not await readers.can_read(channel, member):
+        member = await wire.member_of(channel.guild, int(message.author.id))
+        if member is None or not await wire.can_read(channel, member):
             raise _Refused(_GONE)
         if not self._client.listens(channel):
             raise _Refused(_DEAF)
         if not self._all_may_read(channel, message.place):
             raise _Refused(_HIDDEN)
 
-    def _all_may_read(self, there: readers.GuildPlace, here: Place) -> bool:
+    def _all_may_read(self, there: wire.GuildPlace, here: Place) -> bool:
         """Whether all who read where a link was posted may read the channel that it leads to."""
         if here.kind in ("dm", "aside"):
             return True
         channel = self._client.get_channel(int(here.channel_id))
-        return isinstance(channel, readers.GuildPlace) and readers.all_read(channel, there)
+        return isinstance(channel, wire.GuildPlace) and wire.all_read(channel, there)

@@ -15,11 +15,11 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.everyday import keep
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.commands.why import UNKNOWN_ANSWER, explained
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.modals import LONGEST
 from discoclaw.bot.texts import menus as texts
 from discoclaw.bot.texts.markup import NOTE
 from discoclaw.bot.voice import meant
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import MAX_TEXT, Item, Sensitivity, Source, by_newest

@@ -9,13 +9,13 @@ import discord
 from discoclaw.bot.answers import NOT_ALLOWED, sentence
 from discoclaw.bot.buttons import USER, Control, PersonalButton, PersonalMenu
 from discoclaw.bot.cards.card import Card
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.modals import Field, PersonalModal, opened
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.presses import Press, Presses
 from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.settings.cards import field_card, main_card, shown_scope, typed_hint
 from discoclaw.bot.texts.markup import words
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.live import Scope
 from discoclaw.core.live_fields import changed_words, typed_value

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.voice.shown import note_on, notes_behind, shows_words, words_in
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.message import Said
 
 if TYPE_CHECKING:

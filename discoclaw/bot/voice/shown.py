@@ -13,8 +13,8 @@ from typing import Final
 
 import discord
 
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.texts.markup import NOTE, plain, unmarked
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.text import utf16_length, utf16_prefix
 from discoclaw.show.words import line
 

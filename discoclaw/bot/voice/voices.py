@@ -15,11 +15,11 @@ from typing import Final
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.sending import Typing
 from discoclaw.bot.voice.shown import MARK, MOST, notes, notes_behind, tidied
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import (
     ChatError,

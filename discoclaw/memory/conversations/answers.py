@@ -25,12 +25,11 @@ from discoclaw.core.consent import Permission
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import time_of_snowflake
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
-from discoclaw.memory.disk.port import ANSWERS, Disk
+from discoclaw.memory.disk.port import ANSWERS, Disk, joined, line_of, rewrite, values_in
 from discoclaw.work import GRACE_S, Worker
 
 MOST_WAITING: Final = 10_000

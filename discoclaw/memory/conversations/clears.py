@@ -25,8 +25,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
-from discoclaw.memory.disk.port import Disk, Log
+from discoclaw.memory.disk.port import Disk, Log, joined, line_of, rewrite, values_in
 
 log = logging.getLogger(__name__)
 

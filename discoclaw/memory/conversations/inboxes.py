@@ -18,9 +18,9 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
 from discoclaw.core.message import Place
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in, recent

@@ -23,8 +23,8 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.disk.files import in_thread, render_json, safe_id, write_atomic

@@ -14,13 +14,13 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.message import Said
 from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Ending, Held
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.disk.cursors import Cursors, read_surely
 from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.erasing.files import JSON, json_names
-from discoclaw.memory.taken_back import TakenBack
+from discoclaw.memory.withdrawing import TakenBack
 from discoclaw.work import GRACE_S, Worker
 
 TAKEN_BACK: Final = (

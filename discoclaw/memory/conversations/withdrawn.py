@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator, Mapping
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
+from discoclaw.core.purge import Withdrawal, Words
 from discoclaw.core.rolling_text import read as read_text
 from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import person_of
-from discoclaw.core.taken_back import Withdrawal, Words
 from discoclaw.core.times import time_of_snowflake, valid_ms
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.disk.cursors import Cursors, read

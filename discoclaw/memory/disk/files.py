@@ -25,8 +25,7 @@ from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.jobs import step
 from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.threads import DISK
-from discoclaw.memory.disk.writes import WRITES
+from discoclaw.memory.disk.threads import DISK, WRITES
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -49,7 +49,7 @@ from discoclaw.memory.disk.port import (
 )
 from discoclaw.memory.disk.private import opener
 from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
-from discoclaw.memory.disk.writes import WRITES
+from discoclaw.memory.disk.threads import WRITES
 
 log = logging.getLogger(__name__)
 

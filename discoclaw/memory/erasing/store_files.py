@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, group_of, user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.disk.files import in_thread, session_name
 from discoclaw.memory.disk.plain import FileDocuments

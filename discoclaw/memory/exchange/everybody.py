@@ -30,7 +30,6 @@ from discoclaw.core.usage import Record, record_of
 from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.disk.files import render_json, safe_id
-from discoclaw.memory.disk.lines import joined, line_of, rewrite, values_in
 from discoclaw.memory.disk.new_folder import new_folder
 from discoclaw.memory.disk.plain import FileDocuments, FilesDisk
 from discoclaw.memory.disk.port import (
@@ -43,6 +42,10 @@ from discoclaw.memory.disk.port import (
     USAGE,
     Disk,
     Documents,
+    joined,
+    line_of,
+    rewrite,
+    values_in,
 )
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.cursor_files import people_of

@@ -21,8 +21,8 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.view import View
 from discoclaw.memory.disk.cursors import read
 from discoclaw.memory.disk.files import render_json, safe_id

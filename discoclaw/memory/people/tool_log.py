@@ -16,9 +16,9 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
-from discoclaw.core.taken_back import Withdrawal
 from discoclaw.core.text import clip, scrub
 from discoclaw.memory.changes import Changes
 from discoclaw.memory.disk.files import in_thread

@@ -27,7 +27,7 @@ from discoclaw.memory.erasing.hearing import Hearing
 from discoclaw.memory.erasing.intents import subject_in
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.entries import Entries, locked
+from discoclaw.memory.subjects.subject import Entries, locked
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

@@ -41,10 +41,9 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
 from discoclaw.memory.subjects.changed import Numbered
-from discoclaw.memory.subjects.entries import Entries, Entry, locked
 from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
-from discoclaw.memory.subjects.subject import SubjectFiles
+from discoclaw.memory.subjects.subject import Entries, Entry, SubjectFiles, locked
 
 log = logging.getLogger(__name__)
 

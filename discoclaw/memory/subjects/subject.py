@@ -8,28 +8,36 @@ counts only for what was added to it by hand: its old items stay erased, and no 
 such an item back, remove its `createdAt`. Blocking; callers hold the subject's lock and run this in a thread.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Record
+from discoclaw.core.idle import IdleMap
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.ports import Clock
 from discoclaw.core.presumed import kept_private, presumed_private
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.disk.files import (
     Linked,
     Stamp,
     keep_aside,
     read_plain,
+    safe_id,
     stamp_now,
     stamp_of,
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.disk.port import Log
+from discoclaw.memory.disk.port import Log, subject_of
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
 from discoclaw.memory.subjects.ledger import decode
@@ -233,3 +241,109 @@ class SubjectFiles(SubjectViews):
             return
         if written is not None:
             self._seen = written
+
+
+# ----------------------------------------------------------------------
+# The subjects that are in RAM, each with its own lock.
+
+_SWEEP_MS = 60_000
+
+
+@dataclass(slots=True)
+class Entry:
+    """One subject in RAM. `files` is None until first use."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    files: SubjectFiles | None = None
+    users: int = 0
+    """How many callers hold the lock or wait for it; the entry stays in RAM until there are none."""
+    stale: bool = False
+    """Whether another process recorded something since the files were read."""
+    contended: bool = False
+    """Whether another process was faster lately: whoever writes next takes the log for itself first."""
+
+
+@asynccontextmanager
+async def locked(entry: Entry) -> AsyncIterator[None]:
+    """Hold the entry's lock; waiting for it already keeps the entry from being evicted."""
+    entry.users += 1
+    try:
+        async with entry.lock:
+            yield
+    finally:
+        entry.users -= 1
+
+
+class Entries(PersonalData, Listener):
+    """Subjects by name. They leave RAM after `idle_ms`."""
+
+    name = "views in RAM"
+
+    def __init__(self, *, clock: Clock, idle_ms: int) -> None:
+        self._clock = clock
+        self._entries: IdleMap[Entry] = IdleMap(
+            lambda subject: Entry(),
+            idle_ms=idle_ms,
+            created=lambda subject: log.debug("%s: into memory", subject),
+            evicted=lambda subject, entry: log.debug("%s: out of memory, idle", subject),
+        )
+        self._swept = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, subject: str) -> bool:
+        return self._entries.peek(subject) is not None
+
+    def use(self, subject: str) -> Entry:
+        """Return the entry of a subject, created if missing. Raises MemoryFault for an invalid name."""
+        now = self._clock()
+        if now - self._swept > _SWEEP_MS:
+            self._swept = now
+            self.evict_idle()
+        return self._entries.use(safe_id(subject), now)
+
+    def peek(self, subject: str) -> Entry | None:
+        """The entry of a subject if it is in RAM; that is no use of it."""
+        return self._entries.peek(subject)
+
+    def drop_unused(self, subject: str) -> None:
+        """Evict a subject, unless somebody is using it."""
+        entry = self._entries.peek(subject)
+        if entry is not None and entry.users == 0:
+            self._entries.drop(subject)
+
+    def evict_idle(self) -> list[str]:
+        """Evict idle subjects now; they are read from disk when used again."""
+        return self._entries.evict_idle(self._clock(), busy=lambda entry: entry.users > 0)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have what another process recorded taken in before a subject is next used."""
+        for name in names:
+            subject = subject_of(name)
+            if subject is not None and (entry := self._entries.peek(subject)) is not None:
+                entry.stale = True
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """Keep everybody from writing groups' memories while a person is removed; they are then read again.
+
+        A group that is not in use needs no lock: whoever opens it later finds the tombstone.
+        """
+        if user_of(erasure.subject) is None:
+            yield
+            return
+        try:
+            async with AsyncExitStack() as stack:
+                for entry in self._groups():
+                    await stack.enter_async_context(locked(entry))
+                    entry.files = None
+                yield
+        finally:
+            for entry in self._groups():  # newly opened ones may have read what is erased now
+                async with locked(entry):
+                    entry.files = None
+
+    def _groups(self) -> list[Entry]:
+        groups = (self._entries.peek(key) for key in self._entries if group_of(key) is not None)
+        return [entry for entry in groups if entry is not None]

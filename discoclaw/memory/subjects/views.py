@@ -17,7 +17,7 @@ from discoclaw.core.event import Commit, Record
 from discoclaw.core.history import MAIN, Branch, Branches, History, as_shown
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.pending import Pending
-from discoclaw.core.taken_back import TakenBack
+from discoclaw.core.purge import TakenBack
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Conflict, View

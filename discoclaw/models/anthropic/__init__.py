@@ -4,8 +4,7 @@ Imports only core and the values of `models`. Nothing of the vendor leaves this 
 failures are `ModelError`s.
 """
 
-from discoclaw.models.anthropic.known import ALIASES, resolve
-from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.anthropic.provider import ALIASES, AnthropicProvider, resolve
 from discoclaw.models.asking import opened
 from discoclaw.models.config import ModelConfig, Models
 

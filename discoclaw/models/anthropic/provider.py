@@ -7,9 +7,11 @@ No class of the SDK leaves this package.
 
 import contextlib
 import logging
+import re
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -28,6 +30,7 @@ from anthropic import (
     transform_schema,
 )
 from anthropic._models import FinalRequestOptions
+from anthropic.resources.messages import DEPRECATED_MODELS
 from anthropic.types import JSONOutputFormatParam, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 from pydantic import BaseModel
 
@@ -53,13 +56,70 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.text import scrub
-from discoclaw.models.anthropic.known import Known, known, resolve
-from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
-from discoclaw.models.body import in_pieces
-from discoclaw.models.failing import Failures, Told
-from discoclaw.models.finishing import Block, ContentBlocks, sendable
-from discoclaw.models.reading import bounded, parsed
-from discoclaw.models.refused import NO_TOOLS
+from discoclaw.models.asking import EFFORTS, Effort, ServedModel, Server, in_pieces, trusted
+from discoclaw.models.failing import NO_TOOLS, Failures, Told
+from discoclaw.models.reading import Block, ContentBlocks, limit_body, parsed, sendable
+
+# ----------------------------------------------------------------------
+# Facts about Anthropic's models, and what each purpose asks of them.
+
+ALIASES = {
+    "fast": "claude-haiku-5-5",
+    "haiku": "claude-haiku-5-5",
+    "sonnet": "claude-sonnet-5-5",
+    "opus": "claude-opus-5-5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One model. `thinks`: unless told otherwise. `efforts`: the values it accepts; others are rejected.
+
+    All of them enforce a JSON schema.
+    """
+
+    thinks: bool
+    efforts: tuple[Effort, ...] = ()
+
+
+_THINKS = Known(thinks=True, efforts=("low", "medium", "high", "xhigh", "max"))
+
+MODELS: Mapping[str, Known] = {
+    "claude-haiku-5-5": _THINKS,
+    "claude-sonnet-5-5": _THINKS,
+    "claude-opus-5-5": _THINKS,
+    "claude-fable-5-1": _THINKS,
+    "claude-sonnet-5": _THINKS,
+    "claude-opus-5": _THINKS,
+    "claude-opus-4-8": Known(thinks=False, efforts=("low", "medium", "high", "xhigh", "max")),
+    "claude-opus-4-7": Known(thinks=False, efforts=("low", "medium", "high", "xhigh", "max")),
+    "claude-opus-4-6": Known(thinks=False, efforts=("low", "medium", "high", "max")),
+    "claude-sonnet-4-6": Known(thinks=False, efforts=("low", "medium", "high", "max")),
+    "claude-opus-4-5": Known(thinks=False, efforts=("low", "medium", "high")),
+    "claude-sonnet-4-5": Known(thinks=False),
+    "claude-haiku-4-5": Known(thinks=False),
+}
+
+_DATED = re.compile(r"-\d{8}$")
+
+
+def resolve(name: str) -> str:
+    """The model id of an alias.
+
+    Any other name is returned as it is: local servers have names of their own.
+    """
+    return ALIASES.get(name.strip().lower(), name)
+
+
+def ends(model: str) -> str | None:
+    """The day on which Anthropic switches a model off, as its SDK knows it; None if no end is known."""
+    return DEPRECATED_MODELS.get(resolve(model))
+
+
+def known(model: str) -> Known | None:
+    """Facts about a model, by its id or that of a dated snapshot; None if there are none."""
+    return MODELS.get(_DATED.sub("", model))
+
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +198,7 @@ class AnthropicProvider(Server):
             max_retries=max_retries,
             # A server that sends us elsewhere would have our key go there, and what people said.
             http_client=DefaultAsyncHttpxClient(
-                verify=trusted(), follow_redirects=False, event_hooks={"response": [bounded]}
+                verify=trusted(), follow_redirects=False, event_hooks={"response": [limit_body]}
             ),
             # The SDK always reads ANTHROPIC_CUSTOM_HEADERS; it must not replace the key.
             default_headers={"Authorization": f"Bearer {key}"},

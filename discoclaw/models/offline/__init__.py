@@ -1,6 +1,6 @@
 """A stand-in for a language model that needs no network and no key, for the demo and for tests."""
 
-from discoclaw.core.model_names import OFFLINE
+from discoclaw.core.model import OFFLINE
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.offline.model import OfflineModel
 

@@ -23,11 +23,10 @@ from pydantic import BaseModel
 from discoclaw.core import errors
 from discoclaw.core.errors import ModelUnreachable
 from discoclaw.core.model import AssistantTurn, ModelRequest
-from discoclaw.models.asking import EFFORTS, ServedModel, Server, trusted
-from discoclaw.models.body import in_pieces
+from discoclaw.models.asking import EFFORTS, ServedModel, Server, in_pieces, trusted
 from discoclaw.models.failing import BY_MARK, Failures, Told
 from discoclaw.models.openai import wire
-from discoclaw.models.reading import bounded, parsed
+from discoclaw.models.reading import limit_body, parsed
 
 OPENAI_URL = "https://api.openai.com/v1"
 _THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
@@ -131,7 +130,7 @@ class OpenAIProvider(Server):
         return OPENAI_URL
 
     def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
-        hooks = {"response": [bounded]}
+        hooks = {"response": [limit_body]}
         http = DefaultAsyncHttpxClient(verify=trusted(), follow_redirects=False, event_hooks=hooks)
         return _Client(key=key, base_url=base_url, max_retries=max_retries, http_client=http)
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from discoclaw.core.attached import Encoded
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolSpec, ToolTurn, Turn, UserTurn
 from discoclaw.core.text import scrub
-from discoclaw.models.finishing import THOUGHTS, Block, ContentBlocks
-from discoclaw.models.refused import NO_TOOLS
+from discoclaw.models.failing import NO_TOOLS
+from discoclaw.models.reading import THOUGHTS, Block, ContentBlocks
 
 Json: TypeAlias = dict[str, Any]
 

@@ -23,11 +23,15 @@ from discoclaw.session.files.arranging import (
     TOO_MUCH,
     Attached,
     Room,
+    Wanted,
     arranged,
     claimed,
+    linked,
     named,
+    older,
+    own,
+    without_doubles,
 )
-from discoclaw.session.files.choosing import Wanted, linked, older, own, without_doubles
 from discoclaw.session.files.process import BROKEN
 from discoclaw.session.files.refused import refused
 from discoclaw.session.files.shelf import Origin, Read, Shelf

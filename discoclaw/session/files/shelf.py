@@ -27,8 +27,8 @@ from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.core.taken_back import Withdrawal
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from discoclaw.core.ports import ChoiceOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
 from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.recall.meant import find
+from discoclaw.recall.named_items import find
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 
 ITEM = "Its id, key or text."

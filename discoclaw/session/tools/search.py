@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.gist import Gist, gist_of
 from discoclaw.core.item import Item, by_newest, durable_line
 from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
+from discoclaw.core.words import Gist, gist_of
 from discoclaw.prompt.memory_block import memory_block
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from discoclaw.memory.disk.postgres import schema
 from discoclaw.memory.disk.postgres.connection import Connection, Database
 from discoclaw.memory.disk.postgres.errors import Unsure
-from discoclaw.memory.disk.writes import WRITES
+from discoclaw.memory.disk.threads import WRITES
 
 T = TypeVar("T")
 

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import discord
+from discoclaw.bot.answer_buttons.rows import Below
 
 from discoclaw.bot import wire
-from discoclaw.bot.below.rows import Below
-from discoclaw.bot.errors import discord_errors
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
 from discoclaw.bot.voice.meant import words_below
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound
 from discoclaw.session.talk import NOT_HERE

@@ -27,8 +27,8 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Said, sessions_with
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Withdrawal, Words, place_of, terms_of
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.taken_back import Withdrawal, Words, place_of, terms_of
 from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener

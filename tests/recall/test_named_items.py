@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import MANUAL, Facets, Item, new_item
-from discoclaw.recall.meant import Found, find
+from discoclaw.recall.named_items import Found, find
 from tests.counting import counted
 from tests.tables import each_row
 

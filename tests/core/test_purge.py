@@ -11,7 +11,7 @@ from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.message import Said
 from discoclaw.core.patch import Patch
-from discoclaw.core.taken_back import Withdrawal, terms_of
+from discoclaw.core.purge import Withdrawal, terms_of
 from discoclaw.core.view import EMPTY, View, fold
 from tests.core.builders import proposed, shown
 
