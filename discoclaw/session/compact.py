@@ -177,6 +177,11 @@ class Transcript:
         )
         self._request = replace(self._request, turns=tuple(turns))
 
+    def ask(self, text: str) -> None:
+        """Append a message of the bot. The model's own turn, which can't be sent, is left out."""
+        self._request = replace(self._request, turns=(*self._request.turns, UserTurn(text)))
+        self._counted = None
+
     def add(self, finished: Finished, results: ToolTurn) -> None:
         """Append the model's turn, and the results of its calls."""
         results = clipped(results, self._context_tokens)

@@ -152,6 +152,10 @@ class Conversation:
                 break
             if not may_call and (text or refused):
                 break
+            if not offered:  # a server that was told of no tools takes no calls and results either
+                transcript.ask(NO_TOOLS)
+                refused = True
+                continue
             if text and not text[-1].endswith("\n"):
                 text.append("\n\n")  # the texts before and after a tool call are two paragraphs
                 await reply.push("\n\n")

@@ -54,6 +54,17 @@ def results(received: Received) -> list[dict[str, Any]]:
     return [block for block in blocks if block["type"] == "tool_result"]
 
 
+class TestACallThoughNoToolsWereOffered:
+    async def test_is_answered_in_words_and_the_next_answer_is_shown(self, start: Start) -> None:
+        async with start(tools_enabled=False, **QUIET) as world:
+            world.brain.says(tool_use(("toolu_1", CALL["name"], CALL["arguments"])), text(SAID), about="cats")
+            assert await asked(world) == [SAID]
+            last = world.turns()[-1]
+            assert not last.tools and {turn["role"] for turn in last.body["messages"]} == {"user"}
+            assert "no tools here" in last.prompt
+            assert world.memories(world.ann) == []
+
+
 class TestADialectOfTheApi:
     async def test_is_understood_in_answers_calls_and_background_work_and_its_usage_estimated(
         self, start: Start
