@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, evidence, query, rank, score, steps, talk
+from discoclaw.recall import document, evidence, query, rank, score, talk
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -38,7 +38,7 @@ def _loose(one: str, other: str, shared: int) -> bool:
     return (shared == shorter and longer - shorter <= shorter // 2) or shared == longer - 1
 
 
-_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, steps.outstanding
+_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, rank.outstanding
 _NO_WORDS: Mapping[str, frozenset[str]] = {language: frozenset() for language in words.STOP_WORDS}
 _WHOLE = {**score._INSTEAD, score.IN_PARTS: evidence.MARK}
 
@@ -69,20 +69,20 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "nearly the score of what is named": ((evidence, "NEARLY", 0.0),),
     "fractions for parts of names": ((score, "_INSTEAD", _WHOLE),),
     "clearly less": ((evidence, "CLEARLY_LESS", 0.0),),
-    "weak ones dropped": ((steps, "WEAK", 0.0),),
+    "weak ones dropped": ((rank, "WEAK", 0.0),),
     "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
     "another of the same name": ((score, "_without_namesakes", lambda asked, names: list(asked)),),
-    "learned together": ((steps, "learned_together", lambda found: None),),
-    "links": ((steps, "along_links", lambda found, known: None),),
-    "latest first": ((steps, "latest_first", lambda found: None),),
+    "learned together": ((rank, "learned_together", lambda found: None),),
+    "links": ((rank, "along_links", lambda found, known: None),),
+    "latest first": ((rank, "latest_first", lambda found: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),
     "talk by its meaning": ((talk, "_fused", lambda ranked, meant, around: list(ranked)),),
     "talk found by its meaning alone": ((talk, "MOST_BY_MEANING", 0),),
     "clearly nearer than usual": ((talk, "CLEARLY", -1.0),),
-    "fused vectors": ((steps, "fuse", lambda texts, cosines, *weights: texts),),
-    "outstanding vectors": ((steps, "outstanding", lambda cosines, floor: []),),
-    "floor of the cosine": ((steps, "outstanding", lambda cosines, floor: _OUTSTANDING(cosines)),),
+    "fused vectors": ((rank, "fuse", lambda texts, cosines, *weights: texts),),
+    "outstanding vectors": ((rank, "outstanding", lambda cosines, floor: []),),
+    "floor of the cosine": ((rank, "outstanding", lambda cosines, floor: _OUTSTANDING(cosines)),),
     "names left out of the vector": ((systems, "question", lambda message, names: message),),
 }  # fmt: skip
 MEANING_OF_TALK = {

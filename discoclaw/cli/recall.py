@@ -28,9 +28,8 @@ from discoclaw.core.visible import is_standing
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.people import last_used as access
 from discoclaw.recall.query import parse
-from discoclaw.recall.rank import Ranker
+from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Selection, select
-from discoclaw.recall.steps import Ranked
 from discoclaw.show.words import line, short
 
 LONGEST = 90

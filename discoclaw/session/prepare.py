@@ -16,8 +16,7 @@ from discoclaw.prompt.assemble import Assembled, Budget, Entry, Materials, Now, 
 from discoclaw.recall.select import Chosen, Selection
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import RESULTS_SHARE, most_tokens, tokens_of
-from discoclaw.session.files.arranging import Attached
-from discoclaw.session.files.attaching import Attachments
+from discoclaw.session.files.attaching import Attached, Attachments
 from discoclaw.session.gather import Gathered, Gatherer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.refill import Refill

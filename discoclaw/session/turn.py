@@ -35,7 +35,7 @@ from discoclaw.session.conversation import Conversation
 from discoclaw.session.deadline import in_time, noted_in_time
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.explained import Explained, Shown
-from discoclaw.session.files.arranging import partly, unseen
+from discoclaw.session.files.attaching import partly, unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation, Prepared
 from discoclaw.session.refill import Refill

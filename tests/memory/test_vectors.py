@@ -16,7 +16,7 @@ from discoclaw.core.cosines import Cosines
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.recall.steps import cosine
+from discoclaw.recall.rank import cosine
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
 from tests.memory.kit import ANN, BOB, NOW, Clock

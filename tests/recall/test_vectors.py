@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.recall.steps import cosine, fuse, hybrid, outstanding, shifted
+from discoclaw.recall.rank import cosine, fuse, hybrid, outstanding, shifted
 from tests.tables import each_row
 
 GOLDEN: dict[str, Any] = json.loads(

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import discord
-from discoclaw.bot.answer_buttons.rows import Below
 
 from discoclaw.bot import wire
+from discoclaw.bot.answer_buttons.rows import Below
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
 from discoclaw.bot.voice.meant import words_below

@@ -5,9 +5,9 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import discord
+
 from discoclaw.bot.answer_buttons.acts import Anew
 from discoclaw.bot.answer_buttons.rows import Row, above
-
 from discoclaw.bot.answers import sentence
 from discoclaw.bot.buttons import USER, Control, PersonalButton, lasting
 from discoclaw.bot.pressed import whisper
