@@ -1,8 +1,8 @@
 """The files of a turn: which are wanted, how long a turn waits for them, and what the model is shown.
 
-They are read while the turn is prepared. The message's own files, and those that it points at, are worth a wait: they are what the person asks about.
-Older ones are there already, most of the time. What comes too late goes on being read, and is there for the
-next turn.
+They are read while the turn is prepared. The message's own files, and those that it points at, are worth a
+wait: they are what the person asks about. Older ones are there already, most of the time. What comes too
+late goes on being read, and is there for the next turn.
 """
 
 import asyncio
