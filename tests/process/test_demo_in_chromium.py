@@ -72,6 +72,7 @@ class Visit:
         """A picture of the window, if somebody wants it; everything has to fit in it, in both schemes."""
         for width, height in (DESKTOP, PHONE) if self.phone else (DESKTOP,):
             await self.tab.size(width, height)
+            await self.until("!document.getAnimations().some(one => one instanceof CSSTransition)")
             assert not await self.tab.js(OUTSIDE), f"{name} is wider: {await self.tab.js(WIDE)}"
         if self.phone:
             assert await self.tab.js(SMALL) == []
