@@ -26,7 +26,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
 from discoclaw.memory.backup.reading import Contents, read_file
 from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
-from discoclaw.memory.backup.writing import Source, back_up
+from discoclaw.memory.backup.writing import Backup, Source, back_up
 from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.folder import DataFolder
 from discoclaw.settings import Settings
@@ -50,8 +50,17 @@ def backup(
 
     Example: discoclaw backup /mnt/backups/discoclaw-monday.tar.gz
     """
-    settings, now = settings_module.load(), now_ms()
-    target = file if file is not None else Path(f"discoclaw-{stamp_of(now)}{ENDING}")
+    settings = settings_module.load()
+    target = file if file is not None else Path(f"discoclaw-{stamp_of(now_ms())}{ENDING}")
+    done = written(settings, target, force=force)
+    say(f"Wrote {target} from {place(settings)}: {_amount(done.size)}, read again and verified.")
+    say(f"In it: {_inside(done.contents)}.")
+    say("Not in it: content/, .env, caches and the embedded relay's copies.")
+    say(secrecy(settings, done.contents))
+
+
+def written(settings: Settings, target: Path, *, force: bool) -> Backup:
+    """Write a backup, and note what is not in it or not sound. Raises Refused and MemoryFault."""
     check_outside(target)
     with stores_of(settings) as stores:
         if not stores.used.shared and not settings.memory_dir.is_dir():
@@ -62,10 +71,7 @@ def backup(
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
     _note_damaged(done.contents)
-    say(f"Wrote {target} from {place(settings)}: {_amount(done.size)}, read again and verified.")
-    say(f"In it: {_inside(done.contents)}.")
-    say("Not in it: content/, .env, caches and the embedded relay's copies.")
-    say(_about_key(settings, done.contents))
+    return done
 
 
 def restore_(
@@ -184,7 +190,8 @@ def _inside(contents: Contents) -> str:
     return f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def _about_key(settings: Settings, contents: Contents) -> str:
+def secrecy(settings: Settings, contents: Contents) -> str:
+    """Why a backup has to be kept secret."""
     secret = "Keep the file secret: it has what people said in private"
     if contents.has(KEY):
         return f"{secret}, and the mirror's key, with which anybody can read the mirror and write as the bot."

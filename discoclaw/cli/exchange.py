@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from discoclaw import settings as settings_module
+from discoclaw.cli.backup import secrecy, written
 from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
@@ -18,7 +19,6 @@ from discoclaw.cli.common import (
     inspect_all,
     inspect_subject,
     note,
-    note_other_stores,
     now_ms,
     put,
     redactor,
@@ -35,11 +35,13 @@ from discoclaw.core.history import History
 from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
+from discoclaw.memory.backup import uniting
+from discoclaw.memory.backup.layout import ENDING
 from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.exchange import Content, Imported, Items, Report
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.inspect import Inspection, subject_named, unfinished
+from discoclaw.memory.subjects.inspect import Inspection, subject_named
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
@@ -65,7 +67,7 @@ def export(
         str | None, typer.Argument(help="A Discord user id, or a subject as `memory list` shows it.")
     ] = None,
     everybody_: Annotated[
-        bool, typer.Option("--all", help="Export everybody with their history, and all else in the store.")
+        bool, typer.Option("--all", help="Export everybody: a backup, which can be imported.")
     ] = False,
     format_: Annotated[
         Format,
@@ -86,15 +88,15 @@ def export(
 
     objects is a folder of events and commits, the whole history. snapshot is a plain list of the present
     items, for other programs, and usage a table of the calls of models that were for the person. With --all,
-    the result is a folder (everybody) that `memory import` can read into another store, for example after
-    changing DISCOCLAW_STORE.
+    the result is a file like that of `discoclaw backup` (everybody.tar.gz), which `memory import` adds to
+    another store, for example after changing DISCOCLAW_STORE.
 
     Example: discoclaw memory export 123456789012345678 --history --output ann.json
     """
     if everybody_ == (who is not None):
         raise typer.BadParameter("name one person, or use --all")
     if who is None:
-        _export_all(output or Path("everybody"), format_)
+        _export_all(output or Path(f"everybody{ENDING}"), format_, force=force)
         return
     path = output or Path(_NAMES[format_])
     if format_ == "usage":
@@ -112,25 +114,22 @@ def export(
     say(f"Exported {held} of {one.subject} to {path}.")
 
 
-def _export_all(folder: Path, format_: Format) -> None:
-    if format_ == "snapshot":
-        raise Refused("a snapshot is about one person; with --all, use --format json or objects")
-    if format_ == "markdown" or format_ == "usage":
-        raise Refused(f"{format_} can't be imported again; with --all, use --format json or objects")
-    if str(folder) == "-":
-        raise Refused("--all makes a folder, which can't go to stdout; name the folder with --output")
-    check_outside(folder)
+def _export_all(target: Path, format_: Format, *, force: bool) -> None:
+    if format_ != "json":
+        raise Refused(f"{format_} is about one person; --all makes a backup, so leave out --format")
+    if str(target) == "-":
+        raise Refused("--all makes a backup, which can't go to stdout; name the file with --output")
     settings = settings_module.load()
-    with stores_of(settings) as stores:
-        if waiting := sorted(unfinished(stores.used)):
-            raise Refused(
-                f"{waiting[0]} was being erased when that was interrupted; finish it with "
-                f"`discoclaw memory erase {waiting[0]} --yes`, or start the bot"
-            )
-        note_other_stores(settings)
-        people = inspect_all(settings)
-        number = exchange.write_everybody(stores.used, people, folder, format_, now_ms=now_ms())
-    say(f"Exported {count(number, 'memory')} of {count(len(people), 'subject')} to {folder}.")
+    people = inspect_all(settings)
+    if faulty := [one for one in people if one.faults]:
+        raise Refused(
+            f"{faulty[0].subject}: {faulty[0].faults[0]}; "
+            "`discoclaw memory verify --repair` brings it in line, so that nothing is lost on the way"
+        )
+    done = written(settings, target, force=force)
+    held = memories([item for one in people for item in one.history.items().values()])
+    say(f"Exported {held} of {count(len(people), 'subject')} to {target}.")
+    say(secrecy(settings, done.contents))
 
 
 def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
@@ -155,7 +154,7 @@ def import_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import memories: an export, objects, a durable file, or a whole data folder.
+    """Import memories: an export, objects, a durable file, a backup, or a whole data folder.
 
     A history is united with the one that is here. Items without a history are added to the current branch;
     if they contradict what is remembered, a question is left for `settle`. Importing something twice changes
@@ -163,7 +162,7 @@ def import_(
 
     Example: discoclaw memory import ann.json --as 123456789012345678
     """
-    if exchange.is_everybody(path):
+    if uniting.is_whole(path):
         _import_all(path, who, as_json)
         return
     imported = exchange.load_file(path, redactor())
@@ -188,28 +187,28 @@ def import_(
 
 def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     """Import a whole store, or one person from it."""
-    whole = exchange.load_everybody(path)
+    settings = settings_module.load()
     only = subject_named(who) if who is not None else None
-    plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
-    if only is not None and not plan:
-        raise Refused(f"{whole.what} has nothing about {only}")
-    max_items = settings_module.load().max_items
     done: dict[str, Report] = {}
+    with uniting.opened(path, settings.data_dir) as whole:
+        plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
+        if only is not None and not plan:
+            raise Refused(f"the store in {path.name} has nothing about {only}")
 
-    async def work(memory: Memory) -> tuple[int, int]:
-        if only is None:  # who opted out or was erased comes first, as it decides about the rest
-            try:
-                memory.bring_decisions(whole.disk)
-            except MemoryFault as fault:
-                note(str(fault))
-        await _take_all(memory, plan, done, max_items)
-        if only is not None:
-            return 0, 0
-        erased = memory.erased_anybody()
-        return exchange.take_texts(whole, memory.disk, memory.erased_at, any_erased=erased)
+        async def work(memory: Memory) -> tuple[int, int]:
+            if only is None:  # who opted out or was erased comes first, as it decides about the rest
+                try:
+                    memory.bring_decisions(whole.disk)
+                except MemoryFault as fault:
+                    note(str(fault))
+            await _take_all(memory, plan, done, settings.max_items)
+            if only is not None:
+                return 0, 0
+            erased = memory.erased_anybody()
+            return uniting.take(whole, memory.disk, memory.erased_at, any_erased=erased)
 
-    summaries, cursors = run_locked(work)
-    _say_imported(whole.what, done, as_json, summaries=summaries, cursors=cursors)
+        summaries, cursors = run_locked(work)
+    _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
     if only is None and not as_json:
         say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
 

@@ -1,4 +1,4 @@
-"""Exports that are killed right before they take their place: the next one to that place clears up."""
+"""Exports that are killed right before they take their place, and imports: the next one clears up."""
 
 import os
 import signal
@@ -30,12 +30,11 @@ WAYS = {
     "one person as a file": ("export", "123"),
     "one person as a folder": ("export", "123", "--format", "objects"),
     "everybody": ("export", "--all"),
-    "everybody as objects": ("export", "--all", "--format", "objects"),
 }
 
 
 def begun(shell: Shell, action: str, target: Path, *words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", PROGRAM, action, str(target), *words, "--output", str(target)]
+    command = [sys.executable, "-c", PROGRAM, action, str(target), *words]
     environment = {**os.environ, **shell.settings, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=shell.folder
@@ -52,7 +51,7 @@ class TestTheSamePlaceAgain:
         self, shell: Shell, tmp_path: Path, words: tuple[str, ...]
     ) -> None:
         target = tmp_path / "out" / "memories"
-        with begun(shell, "die", target, *words) as process:
+        with begun(shell, "die", target, *words, "--output", str(target)) as process:
             process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
         assert len(left_in(target.parent)) == 1
@@ -67,7 +66,7 @@ class TestTheSamePlaceAgain:
         self, shell: Shell, tmp_path: Path, words: tuple[str, ...]
     ) -> None:
         target = tmp_path / "out" / "memories"
-        with begun(shell, "wait", target, *words) as process:
+        with begun(shell, "wait", target, *words, "--output", str(target)) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "before the rename\n"
             (being_written,) = left_in(target.parent)
@@ -75,3 +74,17 @@ class TestTheSamePlaceAgain:
             assert left_in(target.parent) == [being_written]
             process.communicate("go on\n", timeout=60)
         assert left_in(target.parent) == []
+
+
+def test_what_a_killed_import_had_unpacked_is_removed_by_the_next_start(shell: Shell, tmp_path: Path) -> None:
+    whole, other = tmp_path / "whole.tar.gz", Shell(tmp_path / "other")
+    shell.says("export", "--all", "--output", str(whole))
+    other.folder.mkdir()
+    first = other.memory_folder / "version.json"
+    with begun(other, "die", first, "import", str(whole)) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    (left,) = left_in(other.folder / "data")
+    assert (other.folder / "data" / left / "memory" / "ledger" / "user-123.jsonl").exists()
+    other.says("erase", "5", "--yes")
+    assert left_in(other.folder / "data") == []

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,9 @@ from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, typed
+from tests.cli.test_killed_exports import left_in
+from tests.memory.backups import entry, listing, members, packed
 from tests.memory.kit import ANN, BOB, Clock, remember
 
 TALK = "discord:channel:55"
@@ -78,22 +79,54 @@ def held(database: Shell, store: dict[str, str], word: bytes) -> bool:
     return any(word in text for (text,) in rows)
 
 
-Moved = Callable[[str, str, str], Shell]
+GOLDEN = Path(__file__).parent / "golden"
+"""A backup and a folder of everybody that earlier versions wrote of a house like this one."""
+WAYS = ("a backup", "an earlier backup", "an earlier folder")
+
+
+@pytest.fixture(params=WAYS)
+def out(request: pytest.FixtureRequest, house: Shell, tmp_path: Path) -> Path:
+    """The house as it leaves a store, in each of the ways that can be imported."""
+    path = tmp_path / "out"
+    if request.param == "a backup":
+        house.says("export", "--all", "-o", str(path))
+    elif request.param == "an earlier backup":
+        shutil.copy(GOLDEN / "backup.tar.gz", path)
+    else:
+        shutil.unpack_archive(GOLDEN / "everybody.tar.gz", tmp_path, filter="data")
+        (tmp_path / "everybody").rename(path)
+    return path
+
+
+def changed(out: Path, name: str, content: bytes | None) -> Path:
+    """A copy of a whole store in which a file has another content, or is missing."""
+    bad = out.with_name("bad")
+    if out.is_dir():
+        shutil.copytree(out, bad)
+        (bad / name).unlink() if content is None else (bad / name).write_bytes(content)
+        return bad
+    files = {f"memory/{name}": content}
+    files = {one: text for one, text in {**members(out), **files}.items() if text is not None}
+    first = entry("backup.json", files.pop("backup.json"))
+    files.pop("members.json")
+    rest = [entry(*one) for one in files.items()]
+    bad.write_bytes(packed([first, *rest, listing(*rest)]))
+    return bad
 
 
 class TestFromFilesToTheDatabaseAndBack:
-    @pytest.mark.parametrize("form", ["json", "objects"])
     def test_every_file_has_the_bytes_it_had(
-        self, house: Shell, tmp_path: Path, form: str, other: dict[str, str]
+        self, house: Shell, tmp_path: Path, other: dict[str, str]
     ) -> None:
         database, back = Shell(tmp_path / "database"), Shell(tmp_path / "back")
         out, again = str(tmp_path / "out"), str(tmp_path / "again")
-        assert house.says("export", "--all", "--format", form, "-o", out) == (
+        assert house.says("export", "--all", "-o", out) == (
             f"Exported 5 memories of 3 subjects to {out}.\n"
+            "Keep the file secret: it has what people said in private.\n"
         )
         database.says("import", out, **other)
         assert set(tree(database.memory_folder)) <= {"memory.sqlite"}
-        database.says("export", "--all", "--format", form, "-o", again, **other)
+        database.says("export", "--all", "-o", again, **other)
         told = back.says("import", again).splitlines()
         assert told[0] == "bot: 1 record imported (1 commit)."
         assert told[-1] == "2 summaries of conversations and 3 cursors imported."
@@ -105,13 +138,24 @@ class TestFromFilesToTheDatabaseAndBack:
             "cursors/withdrawn-user",
         }
 
-    def test_twice_is_once(self, house: Shell, tmp_path: Path) -> None:
-        out, other = str(tmp_path / "out"), Shell(tmp_path / "other")
-        house.says("export", "--all", "-o", out)
-        other.says("import", out)
+    def test_twice_is_once(self, out: Path, tmp_path: Path) -> None:
+        other = Shell(tmp_path / "other")
+        assert "user-123: 11 records imported (8 commits, branches coding)." in other.says("import", str(out))
         before = tree(other.memory_folder)
-        assert "nothing new" in other.says("import", out)
+        assert "nothing new" in other.says("import", str(out))
         assert tree(other.memory_folder) == before
+        assert left_in(other.folder / "data") == []
+
+    def test_an_import_into_an_empty_store_brings_what_a_restore_brings(
+        self, out: Path, tmp_path: Path
+    ) -> None:
+        imported, restored = Shell(tmp_path / "imported"), Shell(tmp_path / "restored")
+        imported.says("import", str(out))
+        file = GOLDEN / "backup.tar.gz" if out.is_dir() else out
+        assert typed(restored, "restore", str(file)).exit_code == 0
+        assert "no problems" in restored.says("verify")
+        before, after = tree(restored.memory_folder), tree(imported.memory_folder)
+        assert {name: after[name] for name in before} == before
 
     def test_in_the_same_folder_what_was_decided_has_moved_and_memories_are_noted(
         self, house: Shell, tmp_path: Path
@@ -146,11 +190,6 @@ class TestAnAdminOnAnotherMachine:
 
 
 class TestWhatIsLeftOutAndRefused:
-    @pytest.fixture
-    def out(self, house: Shell, tmp_path: Path) -> Path:
-        house.says("export", "--all", "-o", str(tmp_path / "out"))
-        return tmp_path / "out"
-
     def test_one_person_of_it_can_be_brought_in_alone(self, out: Path, tmp_path: Path) -> None:
         other = Shell(tmp_path / "other")
         other.says("import", str(out), "--as", "456")
@@ -158,10 +197,12 @@ class TestWhatIsLeftOutAndRefused:
         assert not (other.memory_folder / "choices.json").exists()
         assert "has nothing about user-5" in other.refuses("import", str(out), "--as", "5")
 
-    def test_who_was_erased_since_does_not_come_back(self, house: Shell, out: Path) -> None:
-        house.says("erase", "123", "--yes")
-        house.says("import", str(out))
-        held = tree(house.memory_folder)
+    def test_who_was_erased_since_does_not_come_back(self, out: Path, tmp_path: Path) -> None:
+        other = Shell(tmp_path / "other")
+        other.says("import", str(out))
+        other.says("erase", "123", "--yes")
+        other.says("import", str(changed(out, "cursors/facts-123.json", b'{"x": "5"}')))
+        held = tree(other.memory_folder)
         assert [name for name in held if "123" in name] == [f"erasing/{ANN}.json"]  # its message in the chat
         assert f"rolling/{TALK}.json" not in held  # their words were in it
         assert "rolling/discord:dm:456.json" in held
@@ -176,50 +217,44 @@ class TestWhatIsLeftOutAndRefused:
 
     def test_what_can_not_be_trusted_brings_nothing_in(self, out: Path, tmp_path: Path) -> None:
         other = Shell(tmp_path / "other")
+        in_folders = (
+            ("everybody.json", b"{}", "is not of the format"),
+            ("everybody.json", b'{"format": "discoclaw-everybody", "version": 2}', "newer discoclaw"),
+            ("everybody.json", b'{"format": "discoclaw-everybody", "version": 1}', "no list of subjects"),
+            ("people/user-123.json", b"{", "is not JSON"),
+            ("people/user-123.json", None, "user-123.json"),
+        )
+        in_backups = (("ledger/user-123.jsonl", b"{}\n", "user-123.jsonl, line 1: "),)
         for name, content, said in (
-            ("everybody.json", "{}", "is not of the format"),
-            ("everybody.json", '{"format": "discoclaw-everybody", "version": 2}', "newer discoclaw"),
-            ("everybody.json", '{"format": "discoclaw-everybody", "version": 1}', "no list of subjects"),
-            ("people/user-123.json", "{", "is not JSON"),
-            ("rolling/x.json", '{"summary": 7}', "rolling/x.json is not a rolling summary"),
-            ("rolling/a b.json", "{}", "has no name of ours"),
-            ("cursors/x.json", "[]", "cursors/x.json is not a cursor"),
-        ):
-            bad = tmp_path / "bad"
-            shutil.copytree(out, bad)
-            (bad / name).write_text(content)
-            assert said in other.refuses("import", str(bad))
-            assert not other.memory_folder.exists()
-            shutil.rmtree(bad)
-
-    @pytest.mark.parametrize(
-        ("name", "content", "said"),
-        [
-            ("choices.json", "{", "it says who opted out of memory"),
-            ("choices.json", '{"version": 1, "people": {"7": {"opted_out": "yes"}}}', "says who opted out"),
-            ("tombstone.key", "x", "is no key: it has 1 bytes"),
+            *(in_folders if out.is_dir() else in_backups),
+            ("rolling/x.json", b'{"summary": 7}', "rolling/x.json is not a rolling summary"),
+            ("rolling/a b.json", b"{}", "has no name of ours"),
+            ("cursors/x.json", b"[]", "cursors/x.json is not a cursor"),
+            ("profiles/5.json", b"[]", "profiles/5.json is not what it should be"),
+            ("groups/5.json", b"[]", "groups/5.json is not what it should be"),
+            # Nobody comes in while it can't be told who wanted no memory.
+            ("choices.json", b"{", "says who opted out"),
+            ("choices.json", b'{"version": 1, "people": {"7": {"opted_out": "yes"}}}', "says who opted out"),
+            ("tombstone.key", b"x", "is no key: it has 1 bytes"),
             ("tombstone.key", None, "tombstone.key is missing"),
-        ],
-    )
-    def test_nobody_comes_in_while_it_can_not_be_told_who_wanted_no_memory(
-        self, out: Path, tmp_path: Path, name: str, content: str | None, said: str
-    ) -> None:
-        if content is None:
-            (out / name).unlink()
-        else:
-            (out / name).write_text(content)
-        other = Shell(tmp_path / "other")
-        for store in ("files", "sqlite"):
-            assert said in other.refuses("import", str(out), DISCOCLAW_STORE=store)
+        ):
+            bad = changed(out, name, content)
+            for store in ("files", "sqlite"):
+                assert said in other.refuses("import", str(bad), DISCOCLAW_STORE=store), name
             assert not other.memory_folder.exists()
+            shutil.rmtree(bad) if bad.is_dir() else bad.unlink()
 
-    def test_a_link_in_it_is_not_followed(self, out: Path, tmp_path: Path) -> None:
-        (out / "rolling" / "x.json").symlink_to("/etc/passwd")
-        assert "is a symbolic link" in Shell(tmp_path / "other").refuses("import", str(out))
+    def test_copies_that_were_set_aside_stay_out(self, out: Path, tmp_path: Path) -> None:
+        other = Shell(tmp_path / "other")
+        for name in ("rolling/x.json.corrupt-2026", "tools/x.txt", "cursors/follow-x.json"):
+            other.says("import", str(changed(out, name, b"{}")))
+            shutil.rmtree(tmp_path / "bad", ignore_errors=True)
+            assert name not in tree(other.memory_folder)
 
-    def test_somebody_who_is_missing_is_named(self, out: Path, tmp_path: Path) -> None:
-        (out / "people" / "user-123.json").unlink()
-        assert "user-123.json" in Shell(tmp_path / "other").refuses("import", str(out))
+    def test_a_link_in_a_folder_is_not_followed(self, out: Path, tmp_path: Path) -> None:
+        if out.is_dir():
+            (out / "rolling" / "x.json").symlink_to("/etc/passwd")
+            assert "is a symbolic link" in Shell(tmp_path / "other").refuses("import", str(out))
 
     def test_a_memory_that_is_not_as_it_should_be_is_not_left_behind_silently(
         self, house: Shell, tmp_path: Path
@@ -232,18 +267,24 @@ class TestWhatIsLeftOutAndRefused:
         assert house.run("verify", "--repair").exit_code in (0, 1)
         house.says("export", "--all", "-o", str(out))
 
-    def test_a_folder_that_is_there_is_not_written_into(self, house: Shell, out: Path) -> None:
-        before = tree(out)
+    def test_a_file_that_is_there_is_replaced_only_if_that_is_asked(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "out"
+        out.write_text("mine")
         assert "is there already" in house.refuses("export", "--all", "-o", str(out))
-        assert tree(out) == before
+        assert out.read_text() == "mine"
+        house.says("export", "--all", "-o", str(out), "--force")
+        assert "memory/ledger/bot.jsonl" in members(out)
 
     def test_one_or_all_has_to_be_said(self, house: Shell) -> None:
         for words in (["export"], ["export", "123", "--all"]):
             assert house.run(*words).exit_code == 2
-        assert "can't be imported again" in house.refuses("export", "--all", "--format", "markdown")
+        for form in ("markdown", "objects", "snapshot", "usage"):
+            assert f"{form} is about one person" in house.refuses("export", "--all", "--format", form)
 
-    def test_a_folder_can_not_go_to_stdout(self, house: Shell) -> None:
-        assert "name the folder with --output" in house.refuses("export", "--all", "-o", "-")
+    def test_a_backup_can_not_go_to_stdout(self, house: Shell) -> None:
+        assert "name the file with --output" in house.refuses("export", "--all", "-o", "-")
         assert not Path("-").exists()
 
 
@@ -347,7 +388,7 @@ class TestNone:
         house.says("export", "--all", "-o", str(tmp_path / "all"))
         assert "memory is off" in house.refuses("import", str(tmp_path / "all"), "--as", "456", **none)
         house.says("export", "--all", "-o", str(tmp_path / "out"), **none)
-        assert json.loads((tmp_path / "out" / "everybody.json").read_bytes())["subjects"] == []
+        assert not [name for name in members(tmp_path / "out") if "ledger" in name]
         assert tree(house.memory_folder) == before
 
 

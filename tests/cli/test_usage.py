@@ -204,7 +204,6 @@ class TestAPersonsOwn:
 
     def test_that_is_not_there_is_refused(self, empty: Shell) -> None:
         assert "`discoclaw usage --by person`" in empty.refuses("export", "1009", "--format", "usage")
-        assert "can't be imported again" in empty.refuses("export", "--all", "--format", "usage")
 
     def test_is_nobodys_any_more_after_an_erasing(self, shell: Shell) -> None:
         mine = call(now_ms() - DAY, 5, payer=Payer("123", "77"), tokens=(17, 0))

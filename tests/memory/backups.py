@@ -38,6 +38,12 @@ def backed_up(data: Path, store: Store, target: Path, **given: Any) -> Backup:
         return back_up(Source(stores.used, data, data / "cache"), target, clock=lambda: NOW, **given)
 
 
+def written(disk: Disk, data: Path, target: Path) -> Path:
+    """A backup of a store that is open. Returns where it is."""
+    back_up(Source(disk, data, target.with_suffix(".beside")), target, clock=lambda: NOW)
+    return target
+
+
 def _nobody(data: Path, subjects: Sequence[str]) -> None:
     raise AssertionError(f"{subjects} were erased since")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.attribution import contributors
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Source
@@ -23,8 +23,8 @@ from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
+from discoclaw.memory.backup import uniting
 from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES
-from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.exchange.layout import Content
 from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.people.group_notes import Known, Learned
@@ -32,9 +32,9 @@ from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.inspect import held, subjects
 from discoclaw.memory.subjects.store import Memory
 from tests.loops.tidying import Tidier
+from tests.memory.backups import written
 from tests.memory.budgets import FEW
 from tests.memory.kit import (
     NOW,
@@ -553,18 +553,17 @@ class TestMovingToAnotherStore:
             profiles.seen(user_id, f"{CANARY} {user_id}" if user_id == ANN_ID else "Bob", NOW)
         await profiles.settle()
         disk = full.memory.disk
-        people = [held(disk, subject) for subject in subjects(disk)]
-        write_everybody(disk, people, tmp_path / "out", "json", now_ms=NOW)
-        whole = load_everybody(tmp_path / "out")
+        out = written(disk, full.data, tmp_path / "out")
         for erased in (False, True):
             other = shelves(tmp_path / str(erased), Clock(NOW + 1000))
             other.memory.open()
             if erased:
                 await other.memory.erase(ANN)
-            for subject, content in whole.subjects.items():
-                if not (erased and subject == ANN):
-                    await other.memory.act(subject, _bring(content))
-            take_texts(whole, other.memory.disk, other.memory.erased_at, any_erased=erased)
+            with uniting.opened(out, other.data) as whole:
+                for subject, content in whole.subjects.items():
+                    if not (erased and subject == ANN):
+                        await other.memory.act(subject, _bring(content))
+                uniting.take(whole, other.memory.disk, other.memory.erased_at, any_erased=erased)
             there = other.memory.disk
             assert there.documents(PROFILES).read(f"{BOB_ID}.json") == disk.documents(PROFILES).read(
                 f"{BOB_ID}.json"
@@ -576,14 +575,6 @@ class TestMovingToAnotherStore:
                 file = json.loads(content_of(other, "55")[1])
                 assert [text for text, _ in file["decisions"]] == ["coffee on Monday", "tea"]
             other.memory.close()
-
-    @pytest.mark.parametrize("part", ["profiles", "groups"])
-    def test_a_file_that_is_none_is_refused_by_name(self, full: Shelves, tmp_path: Path, part: str) -> None:
-        write_everybody(full.memory.disk, [], tmp_path / "out", "json", now_ms=NOW)
-        (tmp_path / "out" / part).mkdir(exist_ok=True)
-        (tmp_path / "out" / part / "5.json").write_text("[]")
-        with pytest.raises(Refused, match=f"{part}/5.json"):
-            load_everybody(tmp_path / "out")
 
 
 def _bring(content: Content) -> Callable[[History, int, int], tuple[list[Record], object]]:

@@ -8,10 +8,11 @@ import pytest
 
 from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
+from discoclaw.memory.backup.uniting import Whole, take
 from discoclaw.memory.conversations.inbox_shards import moved_in, recent
 from discoclaw.memory.disk.files import session_name
+from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import CURSORS, Documents
-from discoclaw.memory.exchange.everybody import write_everybody
 from tests.memory.together import Together
 
 GUILDS = [str(number << 22) for number in range(1, 9)]
@@ -140,10 +141,11 @@ def test_a_damaged_text_costs_its_conversations_and_no_others() -> None:
     assert found.keys() == {DM, *(key for key, guild in ROOMS.items() if shard_of(guild, 2) == 0)}
 
 
-def test_no_export_carries_the_texts_of_shards(tmp_path: Path) -> None:
+def test_no_import_brings_the_texts_of_shards(tmp_path: Path) -> None:
     store = Together()
     alone(store)
     moved_in(documents(store), every(2))
-    documents(store).write("questions-41.json", b"{}")
-    write_everybody(store.join().disk, [], tmp_path / "out", "json", now_ms=1)
-    assert [path.name for path in (tmp_path / "out" / "cursors").iterdir()] == ["questions-41.json"]
+    documents(store).write("questions-41.json", b'{"asked": 1}')
+    target = FilesDisk(tmp_path / "out")
+    take(Whole(1, {}, store.join().disk), target, lambda subject: -1, any_erased=False)
+    assert target.documents(CURSORS).names() == ["questions-41.json"]

@@ -362,6 +362,3 @@ class TestAtTheCommandLine:
         path = tmp_path / "snapshot.json"
         path.write_text(json.dumps([entry()]), encoding="utf-8")
         assert "name the person with --as" in Shell(tmp_path).refuses("import", str(path))
-
-    def test_a_snapshot_is_of_one_person(self, tmp_path: Path) -> None:
-        assert "about one person" in Shell(tmp_path).refuses("export", "--all", "--format", "snapshot")

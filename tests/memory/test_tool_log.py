@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
+from discoclaw.memory.backup import uniting
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
 from discoclaw.memory.disk.files import session_name
 from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk
-from discoclaw.memory.exchange.everybody import load_everybody, take_texts, write_everybody
 from discoclaw.memory.people import tool_calls, tool_log
 from discoclaw.memory.people.tool_calls import KEPT_MS, Call
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
+from tests.memory.backups import written
 from tests.memory.kit import NOW, Clock, erased_from, listening
 from tests.memory.leftovers import ANN, BOB, traces
 from tests.session.scene import until
@@ -322,18 +323,10 @@ class TestMovingToAnotherStore:
         noted = Clears(memory.disk, clock=clock)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER)):
             await noted.note(session, by=by)
-        write_everybody(memory.disk, [], tmp_path / "all", "json", now_ms=NOW)
-        whole, target = load_everybody(tmp_path / "all"), FilesDisk(tmp_path / "other")
-        for _ in range(2):
-            take_texts(whole, target, lambda subject: NOW if subject == ANN else -1, any_erased=True)
+        out, target = written(memory.disk, tmp_path, tmp_path / "all"), FilesDisk(tmp_path / "other")
+        with uniting.opened(out, tmp_path) as whole:
+            for _ in range(2):
+                uniting.take(whole, target, lambda subject: NOW if subject == ANN else -1, any_erased=True)
         assert (contents(target), contents(target, BOB)) == ([], ["his"])
         marks = clears.read(target.log(clears.FILE))
         assert [(one.session, one.by) for one in marks] == [(GENERAL, None)]
-
-    def test_what_is_nobodys_log_is_refused(self, tmp_path: Path) -> None:
-        disk = FilesDisk(tmp_path / "memory")
-        write_everybody(disk, [], tmp_path / "all", "json", now_ms=NOW)
-        (tmp_path / "all" / "tools").mkdir()
-        (tmp_path / "all" / "tools" / "x.txt").write_text("?")
-        with pytest.raises(Refused, match="no name of ours"):
-            load_everybody(tmp_path / "all")

@@ -30,6 +30,8 @@ from discoclaw.memory.disk.port import (
     USAGE,
     subject_of,
 )
+from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON
+from discoclaw.memory.subjects import changed
 from discoclaw.memory.upgrades import FILE as VERSION_FILE
 from discoclaw.memory.upgrades import VERSION as DATA
 from discoclaw.memory.upgrades import newer_text
@@ -41,6 +43,15 @@ MEMORY, DURABLE = "memory/", "durable"
 ARCHIVE, OUTBOX, KEY = "memory/archive.sqlite", "memory/outbox/outbox.sqlite", "nostr/key"
 DATABASES: Final = (ARCHIVE, OUTBOX)
 """The SQLite files that lie beside every store."""
+
+PROGRESS: Final = (
+    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON, changed.INDEX),
+    *("inbox:", "inbox-"),
+)
+"""The beginnings of cursors that say what was done with this store, which means nothing in another one.
+
+Also the inboxes of shards: where one process has everything, nobody would read them, or clear them of people.
+"""
 
 TABLES = "archive"
 """The folder of the archive's tables, if it lies in a database."""

@@ -34,8 +34,8 @@ _CHOICES = f"{MEMORY}{choices.FILE}"
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError)
 """ValueError: `tarfile` takes what a header says of a sparse file for numbers, before we can look at it."""
 
-Sink = Callable[[str], AbstractContextManager[BinaryIO]]
-"""Opens the file that the member of this name is written to."""
+Sink = Callable[[str], AbstractContextManager[BinaryIO | None]]
+"""Opens the file that the member of this name is written to, if it is wanted."""
 
 
 @dataclass(frozen=True, slots=True)

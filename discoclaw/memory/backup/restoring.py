@@ -23,7 +23,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory import upgrades
 from discoclaw.memory.backup import swap
-from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY, TABLES
+from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY, PROGRESS, TABLES
 from discoclaw.memory.backup.reading import Contents, into, read_file
 from discoclaw.memory.disk.files import free_bytes, read_plain, stamp_of, unused_name
 from discoclaw.memory.disk.plain import FilesDisk
@@ -31,7 +31,6 @@ from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Fillable, Tabled,
 from discoclaw.memory.disk.sqlite import FILE as SQLITE
 from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.exchange.everybody import PROGRESS
 from discoclaw.memory.people import choices
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks, bring_decisions

@@ -21,6 +21,8 @@ from discoclaw.memory.disk.files import render_json, sync_folder, write_atomic
 log = logging.getLogger(__name__)
 
 PREPARED, MOVES = ".restore", "moves.json"
+UNPACKED = "unpacked"
+"""How the temporary folder is called, before its ending, in which a backup is read that is imported."""
 
 Move = tuple[Path, Path]
 """From where, and to where."""
@@ -53,7 +55,11 @@ def put_in_place(
 
 
 def finish(data: Path) -> None:
-    """Go on with moves that were interrupted, or remove what was prepared for none. Raises OSError."""
+    """Go on with moves that were interrupted, or remove what was prepared for none. Raises OSError.
+
+    What an import that was killed had unpacked is removed too.
+    """
+    temporary.sweep_for(data / UNPACKED)
     path = data / PREPARED / MOVES
     if not (data / PREPARED).exists():
         return

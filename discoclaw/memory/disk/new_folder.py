@@ -14,21 +14,29 @@ from discoclaw.memory.disk.files import sync_folder
 def new_folder(target: Path) -> Iterator[Path]:
     """A temporary folder beside `target`, which the block fills; then it is renamed to `target`.
 
-    If the block raises, it is removed. If the process is killed, the next one for this target removes it.
-    An empty folder is replaced. Raises OSError.
+    If the block raises, it is removed. An empty folder is replaced. Raises OSError.
+    """
+    with passing_folder(target) as made:
+        yield made
+        if target.exists():
+            target.rmdir()  # empty, or somebody was quicker and this fails
+        os.rename(made, target)
+    sync_folder(target.parent)
+
+
+@contextmanager
+def passing_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder beside `target`, which is removed in the end, unless it has been renamed.
+
+    If the process is killed, the next one for this target removes it. Raises OSError.
     """
     private.make_folder(target.parent)
     temporary.sweep_for(target)
     with _claimed(target) as made:
         try:
             yield made
-            if target.exists():
-                target.rmdir()  # empty, or somebody was quicker and this fails
-            os.rename(made, target)
-        except BaseException:
+        finally:
             shutil.rmtree(made, ignore_errors=True)
-            raise
-    sync_folder(target.parent)
 
 
 @contextmanager

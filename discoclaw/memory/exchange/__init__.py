@@ -1,4 +1,4 @@
-"""Export and import of memory: of one person, or of a whole store.
+"""Export and import of memory: of one person.
 
     layout.py   file names, limits, strict JSON, and what loading returns
     export.py   a history as JSON, Markdown or a folder of objects: pure but for `write_objects`
@@ -8,7 +8,6 @@
     load.py     recognises a file or folder, and reads it into an `Imported`
     take.py     the records that an import adds to a history: `records_for`
     unmarked.py  what may have been said in private, as far as a file doesn't say
-    everybody.py  a whole store as one folder, written and read
 
 Exports are complete, private items included: they are for the person and the admin.
 Loading checks everything and writes nothing; every error is a `Refused` that names the file or entry.
@@ -16,13 +15,6 @@ Independent of Discord, prompts and the command line.
 """
 
 from discoclaw.memory.exchange.entries import export_snapshot
-from discoclaw.memory.exchange.everybody import (
-    Everybody,
-    is_everybody,
-    load_everybody,
-    take_texts,
-    write_everybody,
-)
 from discoclaw.memory.exchange.export import (
     export_json,
     export_markdown,
@@ -36,7 +28,6 @@ from discoclaw.memory.exchange.unmarked import current_items
 
 __all__ = [
     "Content",
-    "Everybody",
     "Imported",
     "Items",
     "Records",
@@ -46,12 +37,8 @@ __all__ = [
     "export_markdown",
     "export_objects",
     "export_snapshot",
-    "is_everybody",
     "load_bytes",
-    "load_everybody",
     "load_file",
     "records_for",
-    "take_texts",
-    "write_everybody",
     "write_objects",
 ]

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -198,23 +198,22 @@ def write_objects(history: History, folder: Path) -> int:
         if folder.is_dir() and any(folder.iterdir()):
             raise Refused(f"{folder} is not empty; name a new folder, or empty it first")
         with new_folder(folder.absolute()) as made:
-            return put_objects(history, made)
+            _put(_object_files(history), made)
     except OSError as error:
         raise MemoryFault(f"{folder} could not be written: {error}") from error
+    return _count(history)
 
 
-def put_objects(history: History, folder: Path) -> int:
-    """Write the files of `write_objects` into a new folder, durably. Raises OSError."""
+def _put(files: Mapping[str, bytes], folder: Path) -> None:
     for part in ("", EVENTS, COMMITS):
         make_folder(folder / part)
-    for name, content in _object_files(history).items():
+    for name, content in files.items():
         with open(folder / name, "xb", opener=opener) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
     for part in (EVENTS, COMMITS, ""):
         sync_folder(folder / part)
-    return _count(history)
 
 
 def _object_files(history: History) -> dict[str, bytes]:
