@@ -406,8 +406,8 @@ class TestByMeaning:
             await world.env.advance_time(86_400)
             await say(world, "another day")
             assert talk()[2] in ("another day", "a new message") and len(talk()) == 4
-            await world.env.advance_time(86_400)
             await world.restart(auto_save="")
+            await world.env.advance_time(86_400)
             await say(world, "not kept any more")
             assert len(talk()) == 4
 
