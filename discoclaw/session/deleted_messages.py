@@ -35,7 +35,7 @@ from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.disk.cursors import Cursors
 from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.subjects.naming import naming
+from discoclaw.memory.subjects.ledger import naming
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import START_S, Withdrawals
 from discoclaw.session.gone import Edited, Gone, Theirs, by_author

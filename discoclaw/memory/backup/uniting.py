@@ -301,7 +301,7 @@ def _take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
         young = [one for one in calls if one.at > erased_at(subject)]
         if young:
             tool_calls.add(tool_calls.log_of(target, subject), young)
-    marks = [_logs_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
+    marks = [_clear_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
     if known := [one for one in marks if one is not None]:
         clears.add(target.log(clears.FILE), known)
     for name in filter(_MONTH.fullmatch, source.documents(USAGE).names()):
@@ -332,7 +332,7 @@ def _unnamed(record: Record, erased_at: ErasedAt) -> Record:
     return replace(record, payer=record.payer.without(user))
 
 
-def _logs_without_erased(clear: Clear, erased_at: ErasedAt) -> Clear | None:
+def _clear_without_erased(clear: Clear, erased_at: ErasedAt) -> Clear | None:
     """A clear without the name of somebody who was erased later; None if it was in their direct messages."""
 
     def gone(user_id: str | None) -> bool:
