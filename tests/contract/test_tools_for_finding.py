@@ -255,7 +255,9 @@ class TestTheLogOfCalls:
             await world.says(world.ann, world.general, "what did you say?")
             assert "Here: [REDACTED" in world.prompt and key.upper() not in world.prompt
             await world.says(world.bob, world.general, "!memory optout")
-            await called(world, "memory_search", by=world.bob, query="x")
+            world.brain.calls("memory_search", {"query": "x"}, "In words.", about="please")
+            assert await world.says(world.bob, world.general, "please") == "In words."
+            assert not world.turns()[-1].body.get("tools")
             assert not list((world.data / "memory" / "tools").rglob(f"*{world.bob.id}*"))
         async with start(**QUIET) as world:
             (world.data / "memory").mkdir(exist_ok=True)
