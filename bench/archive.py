@@ -22,8 +22,6 @@ from bench.server import server
 from bench.world import fresh_folder
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.entry import Entry
-from discoclaw.memory.disk.postgres.connection import Database
-from discoclaw.memory.disk.postgres.tables import Tables
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_postgres import PostgresArchive
 from discoclaw.search.archive_queries import Visible
@@ -33,6 +31,8 @@ from discoclaw.search.archive_vectors import Provider
 from discoclaw.search.talk_vectors import TalkVectors
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
+from discoclaw.store.postgres.connection import Database
+from discoclaw.store.postgres.tables import Tables
 
 BATCH, ROUNDS = 10, 100
 CHANNELS = 50

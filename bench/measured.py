@@ -53,7 +53,7 @@ def _unmeasured() -> Iterator[None]:
         patch("discoclaw.session.desk.Jobs", _Unnoted),
         patch("discoclaw.loops.heartbeat.Jobs", _Unnoted),
         patch("discoclaw.models.config.SeenModel", _same),
-        patch("discoclaw.memory.disk.files.step", lambda: None),
+        patch("discoclaw.store.files.step", lambda: None),
     ):
         yield
 

@@ -21,9 +21,9 @@ from bench.history import lines_of
 from bench.server import FILES, opened, server
 from bench.start import follow, started
 from bench.world import CHANNEL, fresh_folder, sentence, settings_in
-from discoclaw.memory.disk.port import LEDGERS
 from discoclaw.show import text as shown
 from discoclaw.storage import Storage
+from discoclaw.store.port import LEDGERS
 
 LINES = 1_000_000
 HUGE = 20_000

@@ -18,14 +18,14 @@ from discoclaw.core.draft import Draft
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.hygiene import Beside, Hygiene
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import in_thread
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, LEDGERS, Disk
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.servers.postgres import Postgres, Unavailable
 
 FEW, MANY, CHANGED, ROUNDS = 1_000, 100_000, 10, 3

@@ -19,7 +19,7 @@ from bench.server import FILES, server
 from bench.turn import TURNS, WARM_UP, Watch, settle_in
 from bench.world import OWNER, EchoModel, fresh_folder, sentence, settings_in
 from discoclaw.app import build
-from discoclaw.memory.disk.postgres.connection import Connection
+from discoclaw.store.postgres.connection import Connection
 
 MOST = 1.5
 RENEWING = "renewing"

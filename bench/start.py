@@ -15,12 +15,12 @@ from discoclaw.app import build, now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, Disk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.settings import Settings
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, Disk
 
 PEOPLE = (10_000, 100_000)
 ITEMS = 5

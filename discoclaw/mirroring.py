@@ -2,7 +2,6 @@
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
-from discoclaw.memory.disk.port import Disk
 from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Keys, public_key
@@ -12,6 +11,7 @@ from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.redactor import redactor_of
 from discoclaw.nostr.schemas import Codec
 from discoclaw.settings import EMBEDDED, Settings
+from discoclaw.store.port import Disk
 
 
 def find_keys(settings: Settings) -> Keys | None:

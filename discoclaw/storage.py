@@ -21,9 +21,7 @@ from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.members import Member
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
 from discoclaw.memory.off import (
     STORE_OFF,
@@ -51,6 +49,8 @@ from discoclaw.search.vectors import VectorCache
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
 from discoclaw.show.words import count
+from discoclaw.store.members import Member
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.log import UsageLog
 
@@ -288,8 +288,8 @@ def _conversations(basis: _Basis, settings: Settings) -> Conversations:
     in_file = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=clock)
     if memory.disk.name != "postgresql":  # the only store that has tables for it
         return Conversations(rolling, clears, answers, responses, in_file)
-    from discoclaw.memory.disk.postgres.disk import PostgresDisk  # an extra, slow to import
     from discoclaw.search.archive_postgres import PostgresArchive
+    from discoclaw.store.postgres.disk import PostgresDisk  # an extra, slow to import
 
     assert isinstance(memory.disk, PostgresDisk)
     in_file.name, in_file.local = "archive of another store", True

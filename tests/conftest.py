@@ -161,7 +161,7 @@ def _started(stack: contextlib.ExitStack, **options: Any) -> "Postgres":
 @pytest.fixture(scope="session")
 def prepared(postgres: "Postgres") -> str:
     """The URL of a database with the tables of a store, to be copied."""
-    from discoclaw.memory.disk.postgres.disk import PostgresDisk
+    from discoclaw.store.postgres.disk import PostgresDisk
 
     url = postgres.new_database()
     disk = PostgresDisk(url)

@@ -27,7 +27,7 @@ from typing import Any
 from unittest.mock import patch
 
 import discoclaw
-from discoclaw.memory.disk import threads
+from discoclaw.store import threads
 
 OURS = f"{Path(discoclaw.__file__).parent}{os.sep}"
 ENTRIES, READ, WRITTEN, BYTES = "directory entries", "files read", "files written", "bytes written"
@@ -38,7 +38,7 @@ _SQL = frozenset({"execute", "executemany", "executescript"})
 
 @dataclass
 class Counts:
-    """What was done, by its name, and the steps by function (`memory/disk/cursors.py Cursors.get`)."""
+    """What was done, by its name, and the steps by function (`memory/cursors.py Cursors.get`)."""
 
     done: Counter[str] = field(default_factory=Counter)
     steps: Counter[str] = field(default_factory=Counter)

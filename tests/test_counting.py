@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from discoclaw.core.text import safe_key
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.database import transaction
+from discoclaw.memory.cursors import Cursors
+from discoclaw.store.database import transaction
 from tests import counting
 from tests.counting import counted, grown, least
 
@@ -25,8 +25,8 @@ async def test_operations_are_counted_also_in_threads(tmp_path: Path) -> None:
     assert counts.done[counting.ENTRIES] == 1
     assert counts.done[counting.HOPS] == 2
     assert counts.done[counting.DOCUMENTS] == 1
-    assert counts.steps["memory/disk/cursors.py Cursors.update"] > 0
-    assert counts.steps["memory/disk/files.py write_atomic"] > 0
+    assert counts.steps["memory/cursors.py Cursors.update"] > 0
+    assert counts.steps["store/files.py write_atomic"] > 0
 
 
 def test_statements_are_counted() -> None:

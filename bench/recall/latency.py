@@ -25,7 +25,7 @@ from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me
 from discoclaw.core.visible import VisibleItems
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import Ranker

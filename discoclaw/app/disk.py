@@ -8,10 +8,10 @@ from contextlib import suppress
 from discoclaw.app.services import Part
 from discoclaw.core.health import Finding
 from discoclaw.core.times import span
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import CURSORS
-from discoclaw.memory.disk.threads import WRITES, running
 from discoclaw.storage import Storage
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import CURSORS
+from discoclaw.store.threads import WRITES, running
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

@@ -20,11 +20,11 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.times import span
 from discoclaw.loops.consolidate import suggest
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
+from discoclaw.store.files import read_in_thread
 
 if TYPE_CHECKING:
     from discoclaw.nostr.adapter import NostrAdapter

@@ -23,7 +23,7 @@ from discoclaw.core.health import Finding, Last, healthy
 from discoclaw.core.usage import DOLLAR
 from discoclaw.core.usage_report import Total
 from discoclaw.jobs import Work
-from discoclaw.memory.disk.threads import Written
+from discoclaw.store.threads import Written
 
 PREFIX: Final = "discoclaw_"
 STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}

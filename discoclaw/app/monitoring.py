@@ -26,12 +26,12 @@ from discoclaw.core.processes import Processes
 from discoclaw.core.usage import NOBODY
 from discoclaw.jobs import at_work
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.threads import WRITES, running
 from discoclaw.session.desk import Desk
 from discoclaw.session.meaning import Meaning
 from discoclaw.settings import Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import count
+from discoclaw.store.threads import WRITES, running
 from discoclaw.usage.accounts import Accounts
 from discoclaw.voice.http import VOICE
 

@@ -23,7 +23,6 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.jobs import Work, at_work
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.people.known import KnownPeople
 from discoclaw.memory.status import status_of
 from discoclaw.session.live_settings import By
@@ -31,6 +30,7 @@ from discoclaw.settings import Settings
 from discoclaw.settings_secrets import hiding
 from discoclaw.settings_types import Listen
 from discoclaw.storage import Storage
+from discoclaw.store.files import read_in_thread
 from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.sources import Live, Names, Sources
 

@@ -10,7 +10,7 @@ from typing import Final
 from discoclaw.core.errors import LeaseLost
 from discoclaw.core.processes import Processes
 from discoclaw.core.service import Service
-from discoclaw.memory.disk.threads import running
+from discoclaw.store.threads import running
 
 log = logging.getLogger(__name__)
 

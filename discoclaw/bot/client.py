@@ -40,7 +40,7 @@ from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.processes import Processes
 from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import EVERY, Shards
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import texts_about

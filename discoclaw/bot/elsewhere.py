@@ -17,7 +17,7 @@ from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.policy import Allowlist
 from discoclaw.core.shards import Shards
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory

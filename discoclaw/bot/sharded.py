@@ -18,7 +18,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import Processes
 from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import Shards
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.settings import Settings
 

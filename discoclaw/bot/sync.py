@@ -10,7 +10,7 @@ from discord import app_commands
 
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from discoclaw.core.view import View
 from discoclaw.core.yours import named
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import NoSummaries
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory

@@ -11,11 +11,11 @@ from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
 from discoclaw.core.prices import Prices
 from discoclaw.core.usage import Call, dollars
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
 from discoclaw.storage import disks_of
+from discoclaw.store.files import read_in_thread
 from discoclaw.usage.log import UsageLog
 
 

@@ -41,8 +41,6 @@ from discoclaw.core.health import Finding, State
 from discoclaw.embed.providers import open_embedder
 from discoclaw.evals import reading, run
 from discoclaw.evals.judge import Verdict
-from discoclaw.memory.disk import lock_holder
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.stores import POSTGRES
 from discoclaw.mirroring import find_keys, nostr_config_with
 from discoclaw.models.providers import open_models
@@ -56,6 +54,8 @@ from discoclaw.session.floor import floor_from
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import count, line
+from discoclaw.store import lock_holder
+from discoclaw.store.files import read_in_thread
 
 NAMES = (
     "program",

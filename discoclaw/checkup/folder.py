@@ -12,12 +12,12 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Finding
 from discoclaw.core.times import iso_ms
 from discoclaw.memory import upgrades
-from discoclaw.memory.disk import lock_holder, temporary
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.status import status_of
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 from discoclaw.storage import disks_of, other_folders
+from discoclaw.store import lock_holder, temporary
+from discoclaw.store.files import read_in_thread
 
 FULL, TIGHT = 20_000_000, 500_000_000
 """Free bytes: with fewer than the first the bot can hardly write, with fewer than the second soon."""

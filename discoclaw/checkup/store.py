@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.health import Finding
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.status import Status, status_of
 from discoclaw.memory.stores import POSTGRES, Disks
 from discoclaw.memory.subjects.inspect import held, subjects, unfinished
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 from discoclaw.storage import disks_of
+from discoclaw.store.files import read_in_thread
 
 MOST_TOLD = 5
 REPAIR = "stop the bot and run `discoclaw memory verify --repair`, which keeps the original"
@@ -28,7 +28,7 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
     if not in_database(settings):
         yield Finding("PostgreSQL", "off", "not used; the memory is in files")
         return
-    from discoclaw.memory.disk.postgres.looking import look  # an extra, slow to import
+    from discoclaw.store.postgres.looking import look  # an extra, slow to import
 
     try:
         seen = await read_in_thread(look, settings.store.get_secret_value())
@@ -115,7 +115,7 @@ async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncI
 
 async def has_tables(settings: Settings) -> bool:
     """Whether the database has the tables of this version, so that reading it makes none."""
-    from discoclaw.memory.disk.postgres.looking import look  # as above
+    from discoclaw.store.postgres.looking import look  # as above
 
     try:
         seen = await read_in_thread(look, settings.store.get_secret_value())

@@ -27,11 +27,11 @@ from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX,
 from discoclaw.memory.backup.reading import Contents, read_file
 from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
 from discoclaw.memory.backup.writing import Backup, Source, back_up
-from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.folder import DataFolder
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 from discoclaw.storage import Storage
+from discoclaw.store.files import stamp_of
 
 _PARTS = {ARCHIVE: "the archive", OUTBOX: "the mirror's outbox", KEY: "the mirror's key"}
 

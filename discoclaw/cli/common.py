@@ -28,9 +28,6 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.redact import Redactor
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.memory.disk.new_file import new_file
-from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.inspect import (
     Inspection,
@@ -44,6 +41,9 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import Times, line
 from discoclaw.storage import Storage, build, disks_of, other_folders
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.new_file import new_file
+from discoclaw.store.port import Disk
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from discoclaw.core.live import Effective, Pseudonyms, Scope, SourcedOverrides
 from discoclaw.core.live_fields import KINDS, Choice, Field, Value
 from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides
 from discoclaw.memory import upgrades
-from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
+from discoclaw.store.port import Documents
 
 if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the local file does not need them
     from discoclaw.nostr.event import Event, Keys

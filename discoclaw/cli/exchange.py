@@ -37,7 +37,6 @@ from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
 from discoclaw.memory.backup import uniting
 from discoclaw.memory.backup.layout import ENDING
-from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.exchange import Content, Imported, Items, Report
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
@@ -45,6 +44,7 @@ from discoclaw.memory.subjects.inspect import Inspection, subject_named
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
+from discoclaw.store.port import CURSORS
 
 commands = typer.Typer()
 

@@ -24,9 +24,9 @@ from discoclaw.core.history import History
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.subjects.inspect import Inspection, recorded
 from discoclaw.show.words import line
+from discoclaw.store.port import GROUPS, PROFILES, Disk
 
 AnySubjectArg = Annotated[
     str | None,

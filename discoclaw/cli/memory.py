@@ -45,8 +45,6 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import in_thread, stamp_of
-from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.erasing.erase import Erased
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects import ledger
@@ -55,6 +53,8 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show import text
 from discoclaw.show.words import count, line, memories, short
+from discoclaw.store.files import in_thread, stamp_of
+from discoclaw.store.port import Disk
 
 # `discoclaw memory verify`: recomputes every hash, reports what is wrong, and repairs it on request.
 

@@ -25,12 +25,12 @@ from discoclaw.cli.common import (
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import is_standing
-from discoclaw.memory.disk.port import CURSORS
 from discoclaw.memory.people import last_used as access
 from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Selection, select
 from discoclaw.show.words import line, short
+from discoclaw.store.port import CURSORS
 
 LONGEST = 90
 """Longest text in the table, in UTF-16 units."""

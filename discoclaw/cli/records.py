@@ -33,13 +33,13 @@ from discoclaw.core.item import Facets
 from discoclaw.core.profile import Group, Part, Profile, key_of
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.port import GROUPS, PROFILES, Disk
 from discoclaw.memory.people import choices
 from discoclaw.memory.people.group_notes import KINDS
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when
 from discoclaw.storage import Storage
+from discoclaw.store.port import GROUPS, PROFILES, Disk
 
 T = TypeVar("T")
 

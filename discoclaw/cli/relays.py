@@ -15,7 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from discoclaw.cli.common import locked_storage, now_ms, stores_of, uses
 from discoclaw.cli.config import RelayAccess
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_keys, nostr_config_with, redactor_for
 from discoclaw.nostr.adapter import NostrAdapter
@@ -34,6 +33,7 @@ from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.show.words import count
+from discoclaw.store.files import in_thread
 
 STATUS_WAIT_S = 3.0
 """How long `status` waits for a relay."""

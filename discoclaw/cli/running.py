@@ -18,9 +18,9 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.shards import Wanted, wanted
-from discoclaw.memory.disk.threads import HANGS_S, running
 from discoclaw.settings import Settings
 from discoclaw.settings_types import LogFormat
+from discoclaw.store.threads import HANGS_S, running
 
 LAST_S = 2.0
 """How much longer than closing may take the process lives at most."""

@@ -23,10 +23,10 @@ from discoclaw.core.model import shown, split
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.members import Together
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.status import Status, status_of
 from discoclaw.show.words import count, line
+from discoclaw.store.members import Together
 
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
 _UNUSED = "Nothing uses it now: the bot isn't running."

@@ -20,11 +20,11 @@ from discoclaw.cli.common import (
 )
 from discoclaw.cli.naming import ITEM, item_named
 from discoclaw.core.draft import Draft
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.withdrawn import Reader, withdrawn
 from discoclaw.show.words import quoted, short
 from discoclaw.storage import Storage
+from discoclaw.store.files import in_thread
 
 T = TypeVar("T")
 commands = typer.Typer()

@@ -20,11 +20,11 @@ from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import Call
 from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, money
 from discoclaw.core.zones import local
-from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.usage import as_csv, cautions, purpose, used
 from discoclaw.show.words import count, line
+from discoclaw.store.port import Disk
 from discoclaw.usage.accounts import calls_since
 from discoclaw.usage.log import KEPT_MONTHS, UsageLog
 

@@ -16,10 +16,10 @@ from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Wi
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import inspect
 from discoclaw.settings import Settings
 from discoclaw.show.log import log, newest
+from discoclaw.store.files import read_in_thread
 
 MOST_COMMITS: Final = 40
 MOST_CHARS: Final = 60_000

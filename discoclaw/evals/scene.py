@@ -20,10 +20,10 @@ from discoclaw.evals.case import BOT, NAMES, PlaceName
 from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import NoSummary
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.models.redacting import RedactingModel
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage, build
+from discoclaw.store.files import in_thread
 
 ME = Me("1000000000000000900", "DiscoClaw")
 _FIRST_ID = 1_000_000_000_000_000_001

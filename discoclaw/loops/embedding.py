@@ -26,10 +26,10 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.batches import Batches
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import VectorCache, hash_of
+from discoclaw.store.files import in_thread
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

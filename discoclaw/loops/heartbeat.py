@@ -27,7 +27,7 @@ from discoclaw.core.usage import Payer, paid_by
 from discoclaw.jobs import Jobs
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.heard import SPOILED
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.round import Rounds
 

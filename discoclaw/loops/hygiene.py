@@ -33,7 +33,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory, NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.round import Rounds

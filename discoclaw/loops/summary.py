@@ -39,7 +39,7 @@ from discoclaw.core.zones import local, now
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
 from discoclaw.memory.conversations.withdrawn import message_in, struck
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of, people_of
 from discoclaw.memory.off import NO_GROUPS, NoGroups
 from discoclaw.memory.people.group_notes import Known, Learned

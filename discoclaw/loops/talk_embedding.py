@@ -14,8 +14,8 @@ from discoclaw.core.ports import Clock, Embedder
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.loops.batches import Batches
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.search.talk_vectors import DAY_MS, TalkVectors
+from discoclaw.store.files import in_thread
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import read_in_thread, render_json
-from discoclaw.memory.disk.port import Change, Documents
+from discoclaw.store.files import read_in_thread, render_json
+from discoclaw.store.port import Change, Documents
 
 log = logging.getLogger(__name__)
 

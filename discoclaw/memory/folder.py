@@ -15,9 +15,9 @@ from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.memory import upgrades
 from discoclaw.memory.backup import swap
-from discoclaw.memory.disk import lock_holder, private, temporary
-from discoclaw.memory.disk.files import stamp_of
 from discoclaw.memory.stores import Disks
+from discoclaw.store import lock_holder, private, temporary
+from discoclaw.store.files import stamp_of
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Leases keep processes apart, not the tasks of one process: these share the lease until the last of them
 leaves. A lease that another process took meanwhile is lost: the store refuses what is written under it
-(`disk/fence`), and the tasks inside are cancelled, because no store can refuse what they send to Discord.
+(`store/fence`), and the tasks inside are cancelled, because no store can refuse what they send to Discord.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from types import TracebackType
 from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import LeaseLost
-from discoclaw.memory.disk.fence import FENCES, Fence, Presence, seconds
-from discoclaw.memory.disk.files import in_thread, to_its_end
-from discoclaw.memory.disk.members import Entered, Member, Page, Rows, State
+from discoclaw.store.fence import FENCES, Fence, Presence, seconds
+from discoclaw.store.files import in_thread, to_its_end
+from discoclaw.store.members import Entered, Member, Page, Rows, State
 
 log = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from discoclaw.core.policy import FIELDS, NO_OVERRIDES, AutoSave, Overrides, Per
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
-from discoclaw.memory.disk.plain import FileDocuments, documents_at
-from discoclaw.memory.disk.port import Documents
+from discoclaw.store import private
+from discoclaw.store.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
+from discoclaw.store.plain import FileDocuments, documents_at
+from discoclaw.store.port import Documents
 
 log = logging.getLogger(__name__)
 

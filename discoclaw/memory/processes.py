@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.fence import Presence, seconds
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.members import Claimed, Entered, Member, Rows, Together
-from discoclaw.memory.disk.port import Disk
-from discoclaw.memory.disk.threads import Threads
 from discoclaw.memory.leases import Heard, Leases, Renewing, Told
+from discoclaw.store.fence import Presence, seconds
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.members import Claimed, Entered, Member, Rows, Together
+from discoclaw.store.port import Disk
+from discoclaw.store.threads import Threads
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

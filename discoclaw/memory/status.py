@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk import cursors, lock_holder
-from discoclaw.memory.disk.members import Together
-from discoclaw.memory.disk.port import CURSORS, Disk
+from discoclaw.memory import cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.inspect import unfinished
+from discoclaw.store import lock_holder
+from discoclaw.store.members import Together
+from discoclaw.store.port import CURSORS, Disk
 
 MOST_LAG_S = 60.0
 """The oldest that what a process knows of the others may be: with a poll each 0.3 s, it hangs."""

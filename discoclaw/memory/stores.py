@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import (
+from discoclaw.memory.erasing import tombstones
+from discoclaw.memory.people import choices
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
     ROLLING,
@@ -29,9 +31,7 @@ from discoclaw.memory.disk.port import (
     Mark,
     drop,
 )
-from discoclaw.memory.disk.sqlite import SqliteDisk
-from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.people import choices
+from discoclaw.store.sqlite import SqliteDisk
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def disks(store: Store, root: Path, *, durable: Path | None = None, rolling: Pat
 def _postgres(address: str) -> Disk:
     """The store in PostgreSQL. Raises MemoryFault if what it needs is not installed."""
     try:
-        from discoclaw.memory.disk.postgres.disk import PostgresDisk  # an extra, slow to import
+        from discoclaw.store.postgres.disk import PostgresDisk  # an extra, slow to import
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "psycopg":
             raise

@@ -5,8 +5,8 @@
 A folder without that file is from before there was one: version 0. Each step runs once, in order, at the
 start of the first program that knows it; then the file says so. What a step changes is copied first, to
 `data/old.before-version-<n>-<stamp>/`. A step that was cut off runs again, so it has to stand that.
-A folder of a newer version is left alone. Databases have versions of their own besides (`disk/sqlite_rows`,
-`disk/postgres/schema`). Knows nothing about who uses the folder: callers have its lock.
+A folder of a newer version is left alone. Databases have versions of their own besides (`store/sqlite_rows`,
+`store/postgres/schema`). Knows nothing about who uses the folder: callers have its lock.
 """
 
 import json
@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from discoclaw import __version__
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import read_plain, render_json, stamp_of, unused_name, write_atomic
-from discoclaw.memory.disk.new_folder import new_folder
+from discoclaw.store import private
+from discoclaw.store.files import read_plain, render_json, stamp_of, unused_name, write_atomic
+from discoclaw.store.new_folder import new_folder
 
 log = logging.getLogger(__name__)
 

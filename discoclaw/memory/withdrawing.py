@@ -32,11 +32,11 @@ from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.port import CURSORS, subject_of
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Follower
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import CURSORS, subject_of
 
 # ----------------------------------------------------------------------
 # Knows what people took back, by their histories and choices: what of a talk may still be used.

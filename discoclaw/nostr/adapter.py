@@ -24,8 +24,6 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.times import iso_ms, span
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
@@ -43,6 +41,8 @@ from discoclaw.nostr.owner_notes import OwnerNotes, person_finder
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import PROFILES
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from discoclaw.core.errors import MemoryFault, Refused, SettingsError
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import render_json, write_atomic
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.outgoing.delivery import RelayStatus
+from discoclaw.store.files import render_json, write_atomic
 
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse, normalise
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import object_of
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.names import LENGTHS, NPUB, Names
+from discoclaw.store.files import read_in_thread
 
 log = logging.getLogger(__name__)
 

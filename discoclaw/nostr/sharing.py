@@ -17,12 +17,12 @@ from typing import Final
 from discoclaw.core.errors import MemoryFault, NostrError, RelayUnreachable
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory.changes import SESSION, Listener
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.incoming.recovery import adopt, gathered
 from discoclaw.nostr.outgoing.mirror import STEP, Mirror
 from discoclaw.nostr.outgoing.views import CHOSEN, CONVERSATION
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
 from discoclaw.work import LONGEST_S, RETRY_S
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,10 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.search.archive_queries import Looked, Reader, Visible, look
 from discoclaw.search.archive_rows import Change, Words
 from discoclaw.search.archive_vectors import StoredVectors
+from discoclaw.store.files import in_thread
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 Every process may write and search. One transaction at a time changes the archive, and each is short: what
 may be much is removed in parts. Failures become `MemoryFault`. After one, the caller offers again what it
 wanted to write; that changes nothing if it was written after all. The tables are in
-`memory/disk/postgres/archive`. `PostgresReader`, which works on one connection, raises psycopg.Error.
+`store/postgres/archive`. `PostgresReader`, which works on one connection, raises psycopg.Error.
 """
 
 import heapq
@@ -35,8 +35,8 @@ from discoclaw.search.archive_rows import (
 from discoclaw.search.archive_withdrawing import withdraw
 
 if TYPE_CHECKING:
-    from discoclaw.memory.disk.postgres.connection import Connection
-    from discoclaw.memory.disk.postgres.tables import Tables
+    from discoclaw.store.postgres.connection import Connection
+    from discoclaw.store.postgres.tables import Tables
 
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from discoclaw.search.archive_vectors import FEWEST_TERMS
 from discoclaw.search.archive_withdrawing import Theirs
 
 if TYPE_CHECKING:
-    from discoclaw.memory.disk.postgres.connection import Connection
+    from discoclaw.store.postgres.connection import Connection
 
 LOCK = "SELECT model <> '' FROM archive_state FOR UPDATE"
 AT_ONCE = 500

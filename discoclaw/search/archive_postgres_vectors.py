@@ -16,7 +16,7 @@ from discoclaw.search.archive_vectors import VectorWriter
 from discoclaw.search.signatures import MIXING, MOST_BITS
 
 if TYPE_CHECKING:
-    from discoclaw.memory.disk.postgres.connection import Connection
+    from discoclaw.store.postgres.connection import Connection
 
 T = TypeVar("T")
 

@@ -20,21 +20,6 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Withdrawal
-from discoclaw.memory.disk.database import (
-    FAULTS,
-    Database,
-    check_ours,
-    checkpoint,
-    connect,
-    is_damage,
-    make_tables,
-    placeholders,
-    rows_of,
-    set_aside,
-    transaction,
-    version_of,
-)
-from discoclaw.memory.disk.files import stamp_of
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import LATELY, MOST_SEARCHED, Reader
 from discoclaw.search.archive_rows import (
@@ -55,6 +40,21 @@ from discoclaw.search.archive_sqlite_vectors import SqliteVectors, has_tables
 from discoclaw.search.archive_withdrawing import Theirs, remains_of, withdraw
 from discoclaw.search.fulltext import PAGES, TOKENIZER, any_of, orphans
 from discoclaw.search.signatures import Signatures
+from discoclaw.store.database import (
+    FAULTS,
+    Database,
+    check_ours,
+    checkpoint,
+    connect,
+    is_damage,
+    make_tables,
+    placeholders,
+    rows_of,
+    set_aside,
+    transaction,
+    version_of,
+)
+from discoclaw.store.files import stamp_of
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from discoclaw.core.entry import Entry
-from discoclaw.memory.disk.database import FAULTS, placeholders, transaction
 from discoclaw.search.archive_rows import COLUMNS, entry_of, place_of
 from discoclaw.search.archive_vectors import FEWEST_TERMS, VectorWriter
 from discoclaw.search.signatures import Row, Signatures
+from discoclaw.store.database import FAULTS, placeholders, transaction
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal
-from discoclaw.memory.disk.database import (
+from discoclaw.store.database import (
     FAULTS,
     Database,
     checkpoint,
@@ -30,7 +30,7 @@ from discoclaw.memory.disk.database import (
     transaction,
     version_of,
 )
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

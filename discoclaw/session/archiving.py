@@ -22,7 +22,6 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.memory.disk.threads import Threads
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
@@ -37,6 +36,7 @@ from discoclaw.session.archive_rules import (
 )
 from discoclaw.session.archive_search import ArchiveHit, find
 from discoclaw.session.meaning import Asker, NoTalkMeaning, TalkMeaning
+from discoclaw.store.threads import Threads
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)

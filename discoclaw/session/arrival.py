@@ -13,10 +13,10 @@ from discoclaw.core.policy import PlacePersonas, Policy
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import BOT, group_subject, user_subject
 from discoclaw.core.values import dataclass, replace
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.window import Window, Windows
+from discoclaw.store.files import session_name
+from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING
 
 
 @dataclass(frozen=True, slots=True)

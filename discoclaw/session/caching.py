@@ -32,7 +32,7 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Clock, Model, Shape
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -19,9 +19,9 @@ import aiofiles
 
 from discoclaw.core.message import Place
 from discoclaw.core.text import clip
-from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.memory.disk.threads import DISK
 from discoclaw.soul.soul import Soul
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.threads import DISK
 
 log = logging.getLogger(__name__)
 

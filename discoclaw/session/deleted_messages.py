@@ -33,13 +33,13 @@ from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.answers import Answers
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.subjects.ledger import naming
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import START_S, Withdrawals
 from discoclaw.session.gone import Edited, Gone, Theirs, by_author
 from discoclaw.session.listen import Listener as Ears
+from discoclaw.store.files import in_thread
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.ports import Embedder
 from discoclaw.loops.embedding import Embedding
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.recall.floor import NEVER, PAIRS, RULE, floor_of, texts
 from discoclaw.search.matrix import alike, cosines_of, packed
 from discoclaw.search.vectors import Measured, hash_of
+from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import BOT, HUMAN
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.arrival import Arrival

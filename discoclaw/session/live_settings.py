@@ -33,9 +33,9 @@ from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Allowlist
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.live import FILE, LOCK, PlaceRules
 from discoclaw.show.words import line
+from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
-from discoclaw.memory.disk.files import in_thread, read_in_thread
+from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import GRACE_S, Worker
 

@@ -16,7 +16,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import dollars
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ import pytest
 
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import DOLLAR, Call
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.usage.log import UsageLog
 from tests.checkup.conftest import Desk, Found, disk_of
 from tests.memory.kit import ANN, BOB, Clock, remember

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import render_json
 from tests.cli.shell import Shell, typed
 from tests.memory.backups import backed_up, members
 from tests.memory.kit import ANN, BOB, NOW, Clock, fingerprint, remember

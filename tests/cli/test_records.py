@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from discoclaw.memory.disk.port import GROUPS, PROFILES
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Keys
+from discoclaw.store.port import GROUPS, PROFILES
 from tests.cli.shell import Shell
 from tests.memory.kit import ANN, Clock, fingerprint, remember
 

@@ -13,9 +13,9 @@ from typer.testing import Result
 
 from discoclaw import __version__
 from discoclaw.cli.main import cli
-from discoclaw.memory.disk.members import Member, State
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.members import Member, State
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.cli.shell import OURS, Runner, Shell
 from tests.memory.kit import ANN, Clock, remember
 from tests.memory.sharing import process
@@ -83,7 +83,7 @@ def test_names_what_really_answers_and_what_is_set_while_the_bot_runs(shell: She
 
 @pytest.mark.parametrize("store", ["files", "sqlite"])
 def test_a_folder_in_use_names_its_process(tmp_path: Path, store: str) -> None:
-    from discoclaw.memory.disk import lock_holder
+    from discoclaw.store import lock_holder
 
     shell = Shell(tmp_path)
     shell.memory_folder.mkdir(parents=True)

@@ -9,12 +9,12 @@ import pytest
 
 from discoclaw.memory import upgrades
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS, ROLLING
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import CURSORS, ROLLING
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.cli.shell import Shell, typed
 from tests.cli.test_killed_exports import left_in
 from tests.memory.backups import entry, listing, members, packed

@@ -17,9 +17,9 @@ from discoclaw.core.model import Usage
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import Call, Hold, Payer, Record
-from discoclaw.memory.disk.port import GROUPS, PROFILES
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import GROUPS, PROFILES
 from discoclaw.usage.log import UsageLog
 from tests.cli.shell import OURS, Runner, Shell
 from tests.core.calls import DAY, call

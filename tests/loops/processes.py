@@ -16,15 +16,15 @@ from discoclaw.loops.hygiene import Beside, Hygiene
 from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.members import Member
-from discoclaw.memory.disk.port import CURSORS, ROLLING
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.members import Member
+from discoclaw.store.port import CURSORS, ROLLING
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.loops.builders import hear
 from tests.memory.sharing import LEASE_S
 from tests.memory.together import Together

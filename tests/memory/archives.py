@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from discoclaw.memory.disk.postgres.connection import Database
-from discoclaw.memory.disk.postgres.tables import Tables
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_postgres import PostgresArchive
 from discoclaw.search.archive_postgres_rows import key_of
 from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.store.postgres.connection import Database
+from discoclaw.store.postgres.tables import Tables
 from tests.memory.kit import Clock
 
 TABLES = ("entries", "terms", "words", "vectors", "signs", "unembedded")

@@ -13,7 +13,9 @@ from discoclaw.core.times import iso_ms
 from discoclaw.memory.backup.reading import read_file
 from discoclaw.memory.backup.restoring import Erase, Restored, Target, restore
 from discoclaw.memory.backup.writing import Backup, Source, back_up
-from discoclaw.memory.disk.port import (
+from discoclaw.memory.folder import DataFolder
+from discoclaw.memory.stores import Store, disks
+from discoclaw.store.port import (
     CURSORS,
     GROUPS,
     INTENTS,
@@ -25,8 +27,6 @@ from discoclaw.memory.disk.port import (
     Disk,
     is_log,
 )
-from discoclaw.memory.folder import DataFolder
-from discoclaw.memory.stores import Store, disks
 from tests.memory.kit import NOW, Clock
 
 FOLDERS = ("", LEDGERS, ROLLING, CURSORS, PROFILES, GROUPS, TOOLS, USAGE, INTENTS)

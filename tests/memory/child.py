@@ -23,12 +23,12 @@ from typing import Any
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.files import append_synced, write_atomic
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import repair
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import append_synced, write_atomic
 from tests.memory.kit import ANN, NOW, STAMP, Clock, ledger_of, lines_of, listening, remember, texts
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.sqlite import SqliteDisk
 from tests.memory.child import say
 
 ACTS = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate"})

@@ -22,11 +22,11 @@ from discoclaw.core.item import Source
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.port import Log
 from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import Log
 
 NOW = 1_770_136_175_000  # 2026-02-03T16:29:35Z
 STAMP = "20260203-162935"

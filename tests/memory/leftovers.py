@@ -19,15 +19,15 @@ from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import keep_aside, session_file, session_name
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, ROLLING, Disk
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
+from discoclaw.store.files import keep_aside, session_file, session_name
+from discoclaw.store.port import CURSORS, LEDGERS, ROLLING, Disk
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.kit import NOW, STAMP, Clock, chain, edit, erased_from, remember
 from tests.session.scene import ScriptedModel
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from discoclaw.core.errors import LeaseLost
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.store.files import in_thread
 from tests.memory.sharing import One, process
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.draft import Origin
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory

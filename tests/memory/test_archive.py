@@ -15,13 +15,13 @@ from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.personal import Erasure
-from discoclaw.memory.disk import database
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Visible
 from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Put
 from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.session.archive_rules import words_of
+from discoclaw.store import database
 from tests.memory.archives import emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
 from tests.tables import naming

@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.core.decay import DAY_MS
 from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory

@@ -16,12 +16,12 @@ import pytest
 from discoclaw.core.errors import Refused
 from discoclaw.memory.backup.reading import read_file
 from discoclaw.memory.backup.writing import Source, back_up
-from discoclaw.memory.disk.port import LEDGERS, NO_LOG, Disk
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import POSTGRES, Store, disks
 from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive_rows import Put
+from discoclaw.store.port import LEDGERS, NO_LOG, Disk
 from tests.memory.archives import archive_at, sound
 from tests.memory.archives import texts as archived
 from tests.memory.backups import backed_up, members, restored, texts_in

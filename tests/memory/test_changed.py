@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS, Mark
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.status import status_of
 from discoclaw.memory.subjects import changed
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import CURSORS, Mark
 from tests.memory.kit import ANN, BOB, remember
 
 EVE = "user-789"

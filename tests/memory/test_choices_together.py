@@ -9,9 +9,9 @@ import pytest
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.changes import Changes
-from discoclaw.memory.disk.plain import FilesDisk
 from discoclaw.memory.people import choices as stored
 from discoclaw.memory.people.choices import Choices
+from discoclaw.store.plain import FilesDisk
 from tests.memory.together import Member, Together
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from discoclaw.memory import processes
-from discoclaw.memory.disk.postgres.connection import MOST
+from discoclaw.store.postgres.connection import MOST
 from tests.memory.sharing import process
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres

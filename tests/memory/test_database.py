@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import NewerSchema
-from discoclaw.memory.disk.database import (
+from discoclaw.store.database import (
     Database,
     check_ours,
     checkpoint,

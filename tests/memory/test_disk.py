@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Fillable, Log, drop
 from discoclaw.memory.stores import Disks, disks
+from discoclaw.store.files import session_name
+from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Fillable, Log, drop
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 

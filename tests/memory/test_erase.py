@@ -27,10 +27,10 @@ from discoclaw.core.times import ms_of_iso, snowflake_at
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.conversations.rolling import NOTHING
-from discoclaw.memory.disk.files import session_file
-from discoclaw.memory.disk.port import INTENTS
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger
+from discoclaw.store.files import session_file
+from discoclaw.store.port import INTENTS
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
 from tests.memory.erase_child import erase_full

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.personal import Erasure, PersonalData, Removed
-from discoclaw.memory.disk.port import INTENTS
 from discoclaw.memory.stores import Store
+from discoclaw.store.port import INTENTS
 from tests.memory.kit import ANN, remember
 from tests.memory.leftovers import Shelves, shelves, traces
 

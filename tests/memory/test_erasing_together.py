@@ -18,13 +18,13 @@ from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.responses import Response
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.members import Member, State
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
 from discoclaw.memory.erasing import erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.subjects import erase as subject_erase
+from discoclaw.store.files import in_thread
+from discoclaw.store.members import Member, State
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 from tests.memory.sharing import LEASE_S, until

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.files import (
+from discoclaw.store.files import (
     append_synced,
     keep_aside,
     render_json,

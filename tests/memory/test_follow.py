@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.port import CURSORS
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.status import status_of
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import CURSORS
 from tests.memory.kit import ANN, BOB, Clock, remember, tell_nobody, texts
 
 Follow = Callable[..., Awaitable[Follower]]

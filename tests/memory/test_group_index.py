@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.profile import Group
-from discoclaw.memory.disk.files import render_json
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, GROUPS, Disk
 from discoclaw.memory.erasing import group_index
 from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON, GroupIndex
 from discoclaw.memory.erasing.groups import newest
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import render_json
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, GROUPS, Disk
 from tests.memory.kit import Clock, remember
 from tests.memory.together import Together
 

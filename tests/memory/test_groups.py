@@ -24,7 +24,6 @@ from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.backup import uniting
-from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES
 from discoclaw.memory.exchange.layout import Content
 from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.people.group_notes import Known, Learned
@@ -33,6 +32,7 @@ from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import GROUPS, INTENTS, PROFILES
 from tests.loops.tidying import Tidier
 from tests.memory.backups import written
 from tests.memory.budgets import FEW

@@ -10,9 +10,9 @@ from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
 from discoclaw.memory.backup.uniting import Whole, take
 from discoclaw.memory.conversations.inbox_shards import moved_in, recent
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, Documents
+from discoclaw.store.files import session_name
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, Documents
 from tests.memory.together import Together
 
 GUILDS = [str(number << 22) for number in range(1, 9)]

@@ -8,9 +8,9 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure
-from discoclaw.memory.disk.port import Disk, Log
 from discoclaw.memory.people.known import MOST_BYTES, MOST_SHOWN, KnownPeople
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import Disk, Log
 
 
 async def remembered(memory: Memory, user_id: int, *texts: str) -> None:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import LeaseLost
-from discoclaw.memory.disk.fence import FENCES, Fence
-from discoclaw.memory.disk.members import SHARDS, Member, State
-from discoclaw.memory.disk.postgres.connection import Connection, Database
-from discoclaw.memory.disk.postgres.errors import as_ours
-from discoclaw.memory.disk.postgres.processes import ProcessRows
-from discoclaw.memory.disk.postgres.schema import prepare
+from discoclaw.store.fence import FENCES, Fence
+from discoclaw.store.members import SHARDS, Member, State
+from discoclaw.store.postgres.connection import Connection, Database
+from discoclaw.store.postgres.errors import as_ours
+from discoclaw.store.postgres.processes import ProcessRows
+from discoclaw.store.postgres.schema import prepare
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres

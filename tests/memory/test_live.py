@@ -21,10 +21,10 @@ from discoclaw.core.live import GLOBAL, NO_OVERRIDES, Effective, Scope, SourcedO
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Policy
 from discoclaw.memory import live
-from discoclaw.memory.disk.plain import FileDocuments
-from discoclaw.memory.disk.port import Documents
 from discoclaw.memory.live import AHEAD_S, FILE, LOCK, SIGNED, LiveConfig, change_file, read_file
 from discoclaw.memory.stores import Disks
+from discoclaw.store.plain import FileDocuments
+from discoclaw.store.port import Documents
 from tests.memory.kit import NOW, REPOSITORY, STAMP, Clock, asides
 from tests.tables import naming
 
@@ -448,7 +448,7 @@ class TestChangingTheLocalFile:
     def test_a_program_that_is_killed_at_it_leaves_the_old_file_or_the_new_one(self, root: Path) -> None:
         loop = (
             "import sys; from pathlib import Path; from discoclaw.core.live import GLOBAL\n"
-            "from discoclaw.memory.disk.plain import FileDocuments; from discoclaw.memory.live import *\n"
+            "from discoclaw.store.plain import FileDocuments; from discoclaw.memory.live import *\n"
             "root = Path(sys.argv[1]); n = 0\n"
             "while True:\n"
             "    n = n % 200 + 1\n"

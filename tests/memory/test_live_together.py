@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.live import GLOBAL, parse_scope
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.live import FILE, LOCK, SIGNED, change_file
+from discoclaw.store.files import in_thread
 from tests.memory.kit import NOW
 from tests.memory.processes import Process, Shared
 

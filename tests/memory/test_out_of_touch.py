@@ -15,18 +15,18 @@ from discoclaw.core.message import Place
 from discoclaw.core.shards import EVERY
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.members import Member
-from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
-from discoclaw.memory.disk.postgres.connection import MOST
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.processes import SharedProcesses, processes_of
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import in_thread
+from discoclaw.store.members import Member
+from discoclaw.store.port import CURSORS, PROFILES, ROLLING
+from discoclaw.store.postgres.connection import MOST
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.kit import ANN, Clock, erased_from, remember, texts
 from tests.memory.sharing import until
 from tests.servers.postgres import Postgres

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from discoclaw.core.errors import Overtaken
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, NO_LOG, Head
-from discoclaw.memory.disk.postgres.connection import Connection
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
-from discoclaw.memory.disk.postgres.errors import Unsure
+from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Head
+from discoclaw.store.postgres.connection import Connection
+from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.postgres.errors import Unsure
 from tests.memory.child import full_at
 from tests.memory.kit import ANN, STAMP
 from tests.servers.line import Line

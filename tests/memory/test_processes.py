@@ -11,10 +11,10 @@ import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
-from discoclaw.memory.disk.fence import seconds
-from discoclaw.memory.disk.members import Member
-from discoclaw.memory.disk.port import NO_LOG
-from discoclaw.memory.disk.postgres.disk import PostgresDisk
+from discoclaw.store.fence import seconds
+from discoclaw.store.members import Member
+from discoclaw.store.port import NO_LOG
+from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.sharing import LEASE_S, One, process, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres

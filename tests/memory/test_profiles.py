@@ -11,9 +11,9 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Profile
-from discoclaw.memory.disk.port import PROFILES
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.port import PROFILES
 from tests.memory.kit import (
     ANN,
     NOW,

@@ -10,9 +10,9 @@ import pytest
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
-from discoclaw.memory.disk.files import session_file
-from discoclaw.memory.disk.port import ROLLING
 from discoclaw.memory.stores import Store, disks
+from discoclaw.store.files import session_file
+from discoclaw.store.port import ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
 from tests.tables import naming

@@ -13,7 +13,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.view import View
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.exchange import Items, Report, export_snapshot, load_bytes, records_for
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.people.last_used import LastUsed

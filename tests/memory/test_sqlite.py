@@ -14,14 +14,14 @@ import pytest
 
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, ROLLING
-from discoclaw.memory.disk.sqlite import SqliteDisk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Disks, Store, disks
 from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, ROLLING
+from discoclaw.store.sqlite import SqliteDisk
 from tests.memory.kit import ANN, BOB, STAMP, Clock, fingerprint, lines_of, remember, start_child, texts
 
 Restart = Callable[[], Memory]

@@ -6,7 +6,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.memory.conversations.responses import Response
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.store.files import in_thread
 from tests.memory.kit import ANN, Clock
 from tests.memory.processes import Process
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from discoclaw.memory.disk.threads import Threads, running
+from discoclaw.store.threads import Threads, running
 
 PATIENCE_S = 20.0
 
@@ -83,7 +83,7 @@ def test_what_runs_is_named_with_what_it_is_about(over: threading.Event) -> None
 
 def test_python_does_not_wait_for_it_at_the_end() -> None:
     program = (
-        "import threading; from discoclaw.memory.disk.threads import DISK\n"
+        "import threading; from discoclaw.store.threads import DISK\n"
         "begun = threading.Event()\n"
         "DISK.submit(lambda: (begun.set(), threading.Event().wait()))\n"
         "begun.wait()"

@@ -14,14 +14,14 @@ from discoclaw.memory.backup import uniting
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import ROLLING, TOOLS, Disk
 from discoclaw.memory.people import tool_calls, tool_log
 from discoclaw.memory.people.tool_calls import KEPT_MS, Call
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import session_name
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import ROLLING, TOOLS, Disk
 from tests.memory.backups import written
 from tests.memory.kit import NOW, Clock, erased_from, listening
 from tests.memory.leftovers import ANN, BOB, traces

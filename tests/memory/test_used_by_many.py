@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from discoclaw.core.draft import Origin
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 from tests.counting import Counts, counted, grown

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import Withdrawal, Words, terms_of
-from discoclaw.memory.disk import database
-from discoclaw.memory.disk.database import checkpoint
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_queries import Looked, Visible
 from discoclaw.search.archive_rows import Amend, Drop, Put
@@ -25,6 +23,8 @@ from discoclaw.search.archive_sqlite import SqliteArchive
 from discoclaw.search.archive_vectors import NEAR, Batch, Provider
 from discoclaw.search.signatures import Signatures, cosines, quantised
 from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.store import database
+from discoclaw.store.database import checkpoint
 from tests.memory.archives import again, emptied, rows, sound
 from tests.memory.kit import NOW
 from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, write

@@ -19,8 +19,6 @@ from discoclaw.core.message import Place
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import GROUPS, ROLLING, TOOLS
 from discoclaw.memory.people import tool_calls
 from discoclaw.memory.people.group_notes import Learned
 from discoclaw.memory.people.tool_calls import Call
@@ -33,6 +31,8 @@ from discoclaw.session.archive_rules import words_of as archived_words
 from discoclaw.settings import Settings
 from discoclaw.soul.interview import Interview, Line
 from discoclaw.storage import Storage, build
+from discoclaw.store.files import session_name
+from discoclaw.store.port import GROUPS, ROLLING, TOOLS
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
 
 ANN_ID = ANN.removeprefix("user-")

@@ -17,7 +17,7 @@ from pathlib import Path
 from discoclaw.core.errors import LeaseLost, Overtaken
 from discoclaw.core.service import Passive
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.port import (
+from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
     Change,

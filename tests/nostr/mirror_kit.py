@@ -11,9 +11,7 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people import tool_calls
 from discoclaw.memory.people.tool_calls import Call
 from discoclaw.memory.stores import disks
@@ -26,6 +24,8 @@ from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
 from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
 from tests.memory.kit import NOW, Clock
 
 KEYS = Keys.parse("2".rjust(64, "0"))

@@ -13,9 +13,7 @@ from discoclaw.core.profile import Group, Profile, key_of
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.exchange import Imported, Records, records_for
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Store, disks
@@ -34,6 +32,8 @@ from discoclaw.nostr.relays.pages import FetchResult
 from discoclaw.nostr.relays.paging import OnEvents
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import Codec
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS
 from tests.memory.kit import NOW, Clock
 from tests.memory.replicas import Replica
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discoclaw.memory.disk.files import session_name
 from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.incoming.gather import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, newest, supersedes
+from discoclaw.store.files import session_name
 from tests.memory.kit import NOW, Clock
 from tests.nostr.recovery_kit import (
     ANN,

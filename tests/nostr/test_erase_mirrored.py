@@ -14,8 +14,6 @@ from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.item import item_id
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import ROLLING
 from discoclaw.memory.people import tool_calls
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import SecretBox
@@ -25,6 +23,8 @@ from discoclaw.nostr.outgoing.erase_step import RelayCopies
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY, Codec
+from discoclaw.store.files import session_name
+from discoclaw.store.port import ROLLING
 from tests.memory.kit import NOW, Clock, remember
 from tests.nostr.mirror_kit import (
     ANN,

@@ -16,8 +16,6 @@ from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import LEDGERS, ROLLING
 from discoclaw.nostr.encryption import SecretBox, canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, verified
 from discoclaw.nostr.names import INVENTORY, LEDGER
@@ -43,6 +41,8 @@ from discoclaw.nostr.schemas import (
     Codec,
     EventTemplate,
 )
+from discoclaw.store.files import session_name
+from discoclaw.store.port import LEDGERS, ROLLING
 from tests.memory.kit import NOW, Clock, chain, lines_of, remember
 from tests.nostr.mirror_kit import (
     ANN,

@@ -18,8 +18,6 @@ from discoclaw.core.event import Ref
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people import tool_calls
 from discoclaw.memory.stores import Store
@@ -46,6 +44,8 @@ from discoclaw.nostr.schemas import (
     Codec,
     EventTemplate,
 )
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
 from tests.memory.child import full_at
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, Clock, asides, edit, texts

@@ -16,8 +16,6 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, PROFILES, ROLLING
 from discoclaw.memory.people.tool_calls import LONGEST
 from discoclaw.nostr.encryption import canonical, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
@@ -25,6 +23,8 @@ from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outgoing.ledger_view import split
 from discoclaw.nostr.outgoing.views import NOTHING_PUBLISHED
 from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOOL, EventTemplate
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import CURSORS, PROFILES, ROLLING
 from tests.memory.kit import NOW, lines_of, remember
 from tests.nostr.mirror_kit import (
     ANN,

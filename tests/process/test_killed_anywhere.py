@@ -20,7 +20,10 @@ from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.disk.port import (
+from discoclaw.models.offline.model import OfflineModel
+from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.store.port import (
     ANSWERS,
     CURSORS,
     GROUPS,
@@ -32,9 +35,6 @@ from discoclaw.memory.disk.port import (
     Disk,
     is_log,
 )
-from discoclaw.models.offline.model import OfflineModel
-from discoclaw.search.archive_rows import Put
-from discoclaw.search.archive_sqlite import SqliteArchive
 from tests.contract.world import Start, World, starting
 from tests.memory.archives import texts
 from tests.memory.kills import chosen

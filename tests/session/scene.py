@@ -41,8 +41,7 @@ from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.conversations.undelivered import Kept, Undelivered
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.plain import FileDocuments
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.off import NoGroups
 from discoclaw.memory.people.asked_back import AskedBack
@@ -95,6 +94,7 @@ from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Asking, Record, Turns
 from discoclaw.session.window import Windows
+from discoclaw.store.plain import FileDocuments
 from tests.citing import cited_patch
 
 NOW = 1_770_000_000_000  # 2026-02-02T02:40

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from discoclaw.core.model import AssistantTurn, UserTurn
-from discoclaw.memory.disk.files import render_json, write_atomic
 from discoclaw.soul import interview as interviews
 from discoclaw.soul.block import read
 from discoclaw.soul.interview import BEGIN, IDLE_MS, MAX_LINE, QUESTIONS, Interview, Line
+from discoclaw.store.files import render_json, write_atomic
 from tests.session.scene import NOW
 from tests.tables import each_row
 

@@ -16,9 +16,9 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import NO_LOG, Disk, Head, Held, Log
 from discoclaw.memory.stores import Disks, disks
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import NO_LOG, Disk, Head, Held, Log
 from discoclaw.usage.accounts import Accounts, Grant, Rules, unused
 from discoclaw.usage.log import UsageLog, month_of
 from tests.memory.child import full_at
@@ -34,7 +34,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from discoclaw.core.budgets import Limit, Wish
 from discoclaw.core.usage import Payer
-from discoclaw.memory.disk.plain import FilesDisk
+from discoclaw.store.plain import FilesDisk
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.log import UsageLog
 

@@ -10,10 +10,10 @@ from discoclaw.core.budgets import Book, Limit, Spent
 from discoclaw.core.errors import ChatForbidden, ChatUnavailable
 from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, Payer
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, Disk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.stores import disks
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, Disk
 from discoclaw.usage.telling import Telling, notice
 from tests.tables import each_row
 

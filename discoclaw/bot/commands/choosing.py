@@ -20,8 +20,8 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import utf16_length
 from discoclaw.core.yours import yours
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.named_items import Found, find, has_all, named
+from discoclaw.store.files import read_in_thread
 
 READS = "why"
 """The command that changes nothing: if one memory matches, it needs no question."""

@@ -19,9 +19,9 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.subject import user_subject
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, memories
+from discoclaw.store.files import read_in_thread
 
 log = logging.getLogger(__name__)
 

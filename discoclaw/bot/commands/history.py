@@ -25,7 +25,6 @@ from discoclaw.core.history import History
 from discoclaw.core.merge import MergeResult
 from discoclaw.core.text import utf16_length
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import held, view_at
 from discoclaw.memory.subjects.store import Memory
@@ -33,6 +32,7 @@ from discoclaw.show import graph
 from discoclaw.show import text as shown
 from discoclaw.show.text import hidden as hidden_of
 from discoclaw.show.words import PEOPLE, count
+from discoclaw.store.files import read_in_thread
 
 WHOLE_AS_TEXT = 1900
 """The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""

@@ -17,8 +17,13 @@ from typing import Any, Final
 from discoclaw import __version__
 from discoclaw.core.errors import NewerSchema, Refused
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory.disk.files import render_json
-from discoclaw.memory.disk.port import (
+from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON
+from discoclaw.memory.subjects import changed
+from discoclaw.memory.upgrades import FILE as VERSION_FILE
+from discoclaw.memory.upgrades import VERSION as DATA
+from discoclaw.memory.upgrades import newer_text
+from discoclaw.store.files import render_json
+from discoclaw.store.port import (
     ANSWERS,
     CURSORS,
     GROUPS,
@@ -30,11 +35,6 @@ from discoclaw.memory.disk.port import (
     USAGE,
     subject_of,
 )
-from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON
-from discoclaw.memory.subjects import changed
-from discoclaw.memory.upgrades import FILE as VERSION_FILE
-from discoclaw.memory.upgrades import VERSION as DATA
-from discoclaw.memory.upgrades import newer_text
 
 FORMAT, VERSION = "discoclaw-backup", 1
 ENDING = ".tar.gz"

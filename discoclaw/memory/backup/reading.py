@@ -17,10 +17,10 @@ from typing import IO, BinaryIO
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.memory.backup.layout import HEAD, LIST, MEMORY, Head, Member, fits, head_of, members_of
-from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import open_regular
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects import ledger
+from discoclaw.store import private
+from discoclaw.store.files import open_regular
 
 MOST_TIMES, MOST_ALWAYS = 300, 64 << 20
 """The most bytes that are unpacked: so many times what is packed, or at least so many. Ledgers pack to about

@@ -25,16 +25,16 @@ from discoclaw.memory import upgrades
 from discoclaw.memory.backup import swap
 from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY, PROGRESS, TABLES
 from discoclaw.memory.backup.reading import Contents, into, read_file
-from discoclaw.memory.disk.files import free_bytes, read_plain, stamp_of, unused_name
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CURSORS, ROLLING, Disk, Fillable, Tabled, drop
-from discoclaw.memory.disk.sqlite import FILE as SQLITE
-from discoclaw.memory.disk.sqlite import SqliteDisk
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks, bring_decisions
 from discoclaw.memory.subjects.inspect import unfinished
+from discoclaw.store.files import free_bytes, read_plain, stamp_of, unused_name
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CURSORS, ROLLING, Disk, Fillable, Tabled, drop
+from discoclaw.store.sqlite import FILE as SQLITE
+from discoclaw.store.sqlite import SqliteDisk
 
 KEPT, WHY = "old", "before-restore"
 """The name of the folder with the old files, before its date; it is a data folder."""

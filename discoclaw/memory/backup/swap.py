@@ -15,8 +15,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.files import render_json, sync_folder, write_atomic
+from discoclaw.store import private, temporary
+from discoclaw.store.files import render_json, sync_folder, write_atomic
 
 log = logging.getLogger(__name__)
 

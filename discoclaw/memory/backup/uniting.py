@@ -35,11 +35,19 @@ from discoclaw.memory.backup.reading import into, read_file
 from discoclaw.memory.backup.swap import UNPACKED
 from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.disk import private
-from discoclaw.memory.disk.files import render_json, safe_id
-from discoclaw.memory.disk.new_folder import passing_folder
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import (
+from discoclaw.memory.erasing import tombstones
+from discoclaw.memory.erasing.cursor_files import people_of
+from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.exchange.layout import Content, parse_json
+from discoclaw.memory.exchange.load import load_file
+from discoclaw.memory.exchange.objects import check_version
+from discoclaw.memory.people import choices, tool_calls
+from discoclaw.memory.subjects import ledger
+from discoclaw.store import private
+from discoclaw.store.files import render_json, safe_id
+from discoclaw.store.new_folder import passing_folder
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import (
     ANSWERS,
     CURSORS,
     GROUPS,
@@ -55,14 +63,6 @@ from discoclaw.memory.disk.port import (
     rewrite,
     values_in,
 )
-from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.erasing.group_index import GroupIndex
-from discoclaw.memory.exchange.layout import Content, parse_json
-from discoclaw.memory.exchange.load import load_file
-from discoclaw.memory.exchange.objects import check_version
-from discoclaw.memory.people import choices, tool_calls
-from discoclaw.memory.subjects import ledger
 
 FORMAT = "discoclaw-everybody"
 LIST, PEOPLE = "everybody.json", "people"

@@ -26,11 +26,14 @@ from discoclaw.memory import upgrades
 from discoclaw.memory.backup import layout
 from discoclaw.memory.backup.layout import DURABLE, MEMORY, Member
 from discoclaw.memory.backup.reading import Contents, read
-from discoclaw.memory.disk import database, private
-from discoclaw.memory.disk.files import Linked, free_bytes, read_plain
-from discoclaw.memory.disk.new_file import check_place, new_file
-from discoclaw.memory.disk.plain import FileDocuments
-from discoclaw.memory.disk.port import (
+from discoclaw.memory.erasing import tombstones
+from discoclaw.memory.people import choices
+from discoclaw.memory.subjects.inspect import unfinished
+from discoclaw.store import database, private
+from discoclaw.store.files import Linked, free_bytes, read_plain
+from discoclaw.store.new_file import check_place, new_file
+from discoclaw.store.plain import FileDocuments
+from discoclaw.store.port import (
     ANSWERS,
     CHOICES,
     CURSORS,
@@ -46,11 +49,8 @@ from discoclaw.memory.disk.port import (
     Tabled,
     is_log,
 )
-from discoclaw.memory.disk.sqlite import FILE as SQLITE
-from discoclaw.memory.disk.sqlite_rows import as_ours
-from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.people import choices
-from discoclaw.memory.subjects.inspect import unfinished
+from discoclaw.store.sqlite import FILE as SQLITE
+from discoclaw.store.sqlite_rows import as_ours
 
 PEOPLE_OF = "people-"
 """How cursors begin that say whose words are in a summary."""

@@ -28,8 +28,8 @@ from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Wi
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.times import time_of_snowflake
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import ANSWERS, Disk, joined, line_of, rewrite, values_in
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import ANSWERS, Disk, joined, line_of, rewrite, values_in
 from discoclaw.work import GRACE_S, Worker
 
 MOST_WAITING: Final = 10_000

@@ -24,8 +24,8 @@ from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import Disk, Log, joined, line_of, rewrite, values_in
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import Disk, Log, joined, line_of, rewrite, values_in
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from discoclaw.core.shards import Shards, shard_of
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import Documents
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import Documents
 
 NAME: Final = "inbox"
 SHARDS: Final = "inbox-shards"

@@ -24,8 +24,8 @@ from discoclaw.core.subject import dm_of, person_of, user_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.inbox_shards import NAME, moved_in, recent
-from discoclaw.memory.disk.cursors import Cursors, InTwo
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.cursors import Cursors, InTwo
+from discoclaw.store.files import in_thread
 from discoclaw.work import GRACE_S, RETRY_S, Worker
 
 MOST: Final = 1_000

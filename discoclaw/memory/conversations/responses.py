@@ -27,9 +27,9 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import in_thread, render_json, safe_id, write_atomic
-from discoclaw.memory.disk.plain import FileDocuments
 from discoclaw.memory.erasing.files import remove_named
+from discoclaw.store.files import in_thread, render_json, safe_id, write_atomic
+from discoclaw.store.plain import FileDocuments
 
 log = logging.getLogger(__name__)
 

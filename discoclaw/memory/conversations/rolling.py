@@ -23,9 +23,9 @@ from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import SESSION, Changes, Listener
 from discoclaw.memory.conversations.clears import Clears
-from discoclaw.memory.disk.files import in_thread, render_json, session_name, stamp_of
-from discoclaw.memory.disk.plain import documents_at
-from discoclaw.memory.disk.port import ROLLING, Documents, drop
+from discoclaw.store.files import in_thread, render_json, session_name, stamp_of
+from discoclaw.store.plain import documents_at
+from discoclaw.store.port import ROLLING, Documents, drop
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")

@@ -17,10 +17,10 @@ from discoclaw.core.ports import Ending, Held
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
-from discoclaw.memory.disk.cursors import Cursors, read_surely
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.cursors import Cursors, read_surely
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.withdrawing import TakenBack
+from discoclaw.store.files import in_thread
 from discoclaw.work import GRACE_S, Worker
 
 TAKEN_BACK: Final = (

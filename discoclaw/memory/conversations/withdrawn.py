@@ -19,7 +19,7 @@ from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import time_of_snowflake, valid_ms
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.disk.cursors import Cursors, read
+from discoclaw.memory.cursors import Cursors, read
 from discoclaw.memory.erasing.cursor_files import names_of
 from discoclaw.memory.erasing.files import JSON, json_names
 

@@ -14,10 +14,10 @@ from typing import TypeVar
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.times import snowflake_at
-from discoclaw.memory.disk.cursors import read_surely
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.cursors import read_surely
 from discoclaw.memory.erasing.files import JSON, json_names, remove_named
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import Documents
 
 T = TypeVar("T")
 

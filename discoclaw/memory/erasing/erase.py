@@ -35,13 +35,13 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Registry, Removed
 from discoclaw.core.processes import Processes
 from discoclaw.core.subject import group_of
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.port import Disk
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.groups import EVERY, newest
 from discoclaw.memory.erasing.hearing import forget
 from discoclaw.memory.erasing.intents import Intent, Intents
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import Disk
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection
 
 from discoclaw.core.personal import Erasure, PersonalData, Removed
-from discoclaw.memory.disk.port import Documents
+from discoclaw.store.port import Documents
 
 JSON = ".json"
 

@@ -23,10 +23,10 @@ from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, decode_line
 from discoclaw.core.profile import Group
 from discoclaw.core.subject import group_of, group_subject
-from discoclaw.memory.disk.cursors import parsed
-from discoclaw.memory.disk.files import render_json
-from discoclaw.memory.disk.port import CURSORS, GROUPS, Disk, Documents, drop
+from discoclaw.memory.cursors import parsed
 from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.store.files import render_json
+from discoclaw.store.port import CURSORS, GROUPS, Disk, Documents, drop
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
 from discoclaw.core.subject import group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk.files import render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, drop
 from discoclaw.memory.erasing.files import remove_named
 from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.store.files import render_json, session_name
+from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, drop
 
 EVERY = "*"
 """Stands for all groups."""

@@ -11,10 +11,10 @@ from collections.abc import Collection
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Registry, Removed
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.intents import Intent, Intents
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.store.files import in_thread
 
 
 class Hearing:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk import cursors
-from discoclaw.memory.disk.files import render_json, safe_id
-from discoclaw.memory.disk.port import INTENTS, Disk
+from discoclaw.memory import cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
 from discoclaw.memory.erasing.files import JSON, called, json_names
+from discoclaw.store.files import render_json, safe_id
+from discoclaw.store.port import INTENTS, Disk
 
 log = logging.getLogger(__name__)
 

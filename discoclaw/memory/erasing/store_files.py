@@ -12,13 +12,13 @@ from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Re
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.memory.conversations import answers, clears
-from discoclaw.memory.disk.files import in_thread, session_name
-from discoclaw.memory.disk.plain import FileDocuments
-from discoclaw.memory.disk.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
-from discoclaw.memory.disk.temporary import sweep
 from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.erasing.files import JSON, NamedFiles, called, remove_named
 from discoclaw.memory.erasing.groups import GroupRecords
+from discoclaw.store.files import in_thread, session_name
+from discoclaw.store.plain import FileDocuments
+from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
+from discoclaw.store.temporary import sweep
 
 _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")

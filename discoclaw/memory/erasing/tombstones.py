@@ -19,8 +19,8 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.plain import disk_at
-from discoclaw.memory.disk.port import NO_LOG, Disk, joined, rewrite
+from discoclaw.store.plain import disk_at
+from discoclaw.store.port import NO_LOG, Disk, joined, rewrite
 
 log = logging.getLogger(__name__)
 

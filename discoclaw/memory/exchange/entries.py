@@ -21,8 +21,8 @@ from discoclaw.core.history import History
 from discoclaw.core.item import MANUAL, Facets, Item, Source, new_item
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import render_json
 from discoclaw.memory.exchange.layout import MOST_ITEMS, Items, sensitivity_of
+from discoclaw.store.files import render_json
 
 _CATEGORIES = (CORE, KNOWLEDGE, CONVERSATION)
 _LONGEST_NAME = 200

@@ -19,9 +19,6 @@ from discoclaw.core.history import Branch, History
 from discoclaw.core.item import KINDS, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
-from discoclaw.memory.disk.files import render_json, sync_folder
-from discoclaw.memory.disk.new_folder import new_folder
-from discoclaw.memory.disk.private import make_folder, opener
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
@@ -33,6 +30,9 @@ from discoclaw.memory.exchange.layout import (
     SUMMARY,
     VERSION,
 )
+from discoclaw.store.files import render_json, sync_folder
+from discoclaw.store.new_folder import new_folder
+from discoclaw.store.private import make_folder, opener
 
 # ---------------------------------------------------------------------- JSON
 

@@ -18,8 +18,8 @@ from typing import Protocol
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.text import scrub
-from discoclaw.memory.disk.files import open_regular
 from discoclaw.memory.exchange.layout import MIB, MOST_BYTES, MOST_FILES, MOST_UNPACKED
+from discoclaw.store.files import open_regular
 
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
 _DRIVE = re.compile(r"[A-Za-z]:")

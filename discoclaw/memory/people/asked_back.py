@@ -13,7 +13,7 @@ from functools import partial
 from discoclaw.core.decay import DAY_MS
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_subject
-from discoclaw.memory.disk.cursors import Cursors
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
 

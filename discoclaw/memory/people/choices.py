@@ -24,9 +24,9 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes, Listener
-from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, safe_id
-from discoclaw.memory.disk.plain import FilesDisk
-from discoclaw.memory.disk.port import CHOICES, Disk, Documents
+from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
+from discoclaw.store.plain import FilesDisk
+from discoclaw.store.port import CHOICES, Disk, Documents
 
 FILE = "choices.json"
 VERSION = 1

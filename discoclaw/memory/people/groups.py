@@ -32,14 +32,14 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.view import View
-from discoclaw.memory.disk.cursors import read
-from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, safe_id
-from discoclaw.memory.disk.port import Documents, Ledgers
+from discoclaw.memory.cursors import read
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.people.group_notes import Known, Learned, propose, tidied
 from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
+from discoclaw.store.port import Documents, Ledgers
 
 # ----------------------------------------------------------------------
 # Withdraws what channels remember: a theme or a decision that rests on what a person took back is removed.

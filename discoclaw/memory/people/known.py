@@ -16,8 +16,8 @@ from discoclaw.core.overview import Known, People
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_of
-from discoclaw.memory.disk.port import PROFILES, Disk
 from discoclaw.memory.subjects.ledger import read
+from discoclaw.store.port import PROFILES, Disk
 
 MOST_SHOWN: Final = 25
 """The people of a page."""

@@ -17,10 +17,10 @@ from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.cursors import Cursors, read
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, Documents
+from discoclaw.memory.cursors import Cursors, read
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import session_name
+from discoclaw.store.port import CURSORS, Documents
 
 log = logging.getLogger(__name__)
 

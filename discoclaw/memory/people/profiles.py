@@ -24,12 +24,12 @@ from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
-from discoclaw.memory.disk.cursors import read
-from discoclaw.memory.disk.files import render_json, safe_id
-from discoclaw.memory.disk.port import Documents
+from discoclaw.memory.cursors import read
 from discoclaw.memory.erasing.files import JSON, json_names
 from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import render_json, safe_id
+from discoclaw.store.port import Documents
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import in_thread, stamp_of
-from discoclaw.memory.disk.plain import documents_at
-from discoclaw.memory.disk.port import Documents, drop
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.files import in_thread, stamp_of
+from discoclaw.store.plain import documents_at
+from discoclaw.store.port import Documents, drop
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from typing import Any
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.disk.files import safe_id
-from discoclaw.memory.disk.port import TOOLS, Disk, Documents, Log, drop, joined, line_of, rewrite, values_in
+from discoclaw.store.files import safe_id
+from discoclaw.store.port import TOOLS, Disk, Documents, Log, drop, joined, line_of, rewrite, values_in
 
 LONGEST = 300
 """The most characters (UTF-16 units) of an answer that are logged."""

@@ -21,10 +21,10 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
 from discoclaw.memory.changes import Changes
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.port import TOOLS, Disk
 from discoclaw.memory.people import tool_calls
 from discoclaw.memory.people.tool_calls import LONGEST, LONGEST_NAME, Call, log_of, subject_of
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import TOOLS, Disk
 from discoclaw.work import GRACE_S, Worker
 
 MOST_WAITING = 1_000

@@ -17,8 +17,8 @@ from itertools import takewhile
 from typing import Final
 
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.cursors import InTwo, read_surely
-from discoclaw.memory.disk.port import CURSORS, Disk, Ledgers, Log, Mark, changed
+from discoclaw.memory.cursors import InTwo, read_surely
+from discoclaw.store.port import CURSORS, Disk, Ledgers, Log, Mark, changed
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,6 @@ from discoclaw.core.processes import Processes
 from discoclaw.core.subject import BOT, HUMAN, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.changes import Changes, Listener
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import Ledgers
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.erase import LEASE, Erased, Eraser
 from discoclaw.memory.erasing.hearing import Hearing
@@ -28,6 +26,8 @@ from discoclaw.memory.erasing.intents import subject_in
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.subject import Entries, locked
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import Ledgers
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

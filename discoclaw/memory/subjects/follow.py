@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.memory.disk.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
 from discoclaw.memory.subjects.round import marked
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
 from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)

@@ -16,13 +16,13 @@ from discoclaw.core.history import History
 from discoclaw.core.subject import group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.disk import cursors
-from discoclaw.memory.disk.files import Linked, read_plain, safe_id, stamp_now
-from discoclaw.memory.disk.plain import disk_at
-from discoclaw.memory.disk.port import GROUPS, INTENTS, PROFILES, Disk
+from discoclaw.memory import cursors
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.hand_edit import base_of, edit_of, pictured
 from discoclaw.memory.subjects.ledger import Damage, Loaded, read
+from discoclaw.store.files import Linked, read_plain, safe_id, stamp_now
+from discoclaw.store.plain import disk_at
+from discoclaw.store.port import GROUPS, INTENTS, PROFILES, Disk
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?P<m>:\d\d(?P<s>:\d\d(?P<ms>\.\d+)?)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"

@@ -17,8 +17,8 @@ from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record, Ref, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.disk.plain import log_at
-from discoclaw.memory.disk.port import Head, Ledgers, Log
+from discoclaw.store.plain import log_at
+from discoclaw.store.port import Head, Ledgers, Log
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import user_of
 from discoclaw.core.view import View
-from discoclaw.memory.disk.files import in_thread, read_in_thread
-from discoclaw.memory.disk.port import Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects.subject import SubjectFiles
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import Disk
 
 
 class Opener:

@@ -7,10 +7,10 @@ process that is killed loses none. Independent of what is looked at.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread
-from discoclaw.memory.disk.port import Head, Ledgers, Mark
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import Head, Ledgers, Mark
 
 
 class Rounds:

@@ -28,10 +28,7 @@ from discoclaw.core.subject import BOT, group_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener
-from discoclaw.memory.disk.cursors import Cursors
-from discoclaw.memory.disk.files import in_thread, to_its_end
-from discoclaw.memory.disk.plain import FileDocuments
-from discoclaw.memory.disk.port import CURSORS, LEDGERS, Disk, Ledgers
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
 from discoclaw.memory.erasing.hearing import Hearing
@@ -44,6 +41,9 @@ from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.erase import SubjectEraser
 from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
 from discoclaw.memory.subjects.subject import Entries, Entry, SubjectFiles, locked
+from discoclaw.store.files import in_thread, to_its_end
+from discoclaw.store.plain import FileDocuments
+from discoclaw.store.port import CURSORS, LEDGERS, Disk, Ledgers
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,11 @@ from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import (
+from discoclaw.memory.subjects import durable_file
+from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
+from discoclaw.memory.subjects.ledger import decode
+from discoclaw.memory.subjects.views import SubjectViews
+from discoclaw.store.files import (
     Linked,
     Stamp,
     keep_aside,
@@ -37,11 +41,7 @@ from discoclaw.memory.disk.files import (
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.disk.port import Log, subject_of
-from discoclaw.memory.subjects import durable_file
-from discoclaw.memory.subjects.hand_edit import base_of, edit_of, file_alone, pictured
-from discoclaw.memory.subjects.ledger import decode
-from discoclaw.memory.subjects.views import SubjectViews
+from discoclaw.store.port import Log, subject_of
 
 log = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from discoclaw.core.purge import TakenBack
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Conflict, View
-from discoclaw.memory.disk.files import stamp_of, write_atomic
-from discoclaw.memory.disk.plain import log_at
-from discoclaw.memory.disk.port import Head, Held, Log
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
+from discoclaw.store.files import stamp_of, write_atomic
+from discoclaw.store.plain import log_at
+from discoclaw.store.port import Head, Held, Log
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from discoclaw.core.subject import dm_of, group_of, group_subject, user_of, user
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
-from discoclaw.memory.disk.files import safe_id
 from discoclaw.memory.people import choices
 from discoclaw.memory.people.tool_calls import call_of
 from discoclaw.nostr.event import Event, public_key
@@ -47,6 +46,7 @@ from discoclaw.nostr.schemas import (
     Address,
     Codec,
 )
+from discoclaw.store.files import safe_id
 
 BATCH = 256
 """Events that are decrypted at once: about a twentieth of a second."""

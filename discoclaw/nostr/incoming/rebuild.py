@@ -19,9 +19,9 @@ from discoclaw.core.event import Commit, Record, Ref, record_of_json
 from discoclaw.core.live import Signed
 from discoclaw.core.order import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory.disk.files import safe_id
 from discoclaw.nostr.incoming.selection import DecryptedEvent, UnreadableEvent
 from discoclaw.nostr.names import LEDGER, Names
+from discoclaw.store.files import safe_id
 
 BY = "recovery"
 """The author that mends name."""

@@ -29,8 +29,6 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
-from discoclaw.memory.disk.files import in_thread, read_in_thread, render_json, session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, Disk
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.store import Memory
@@ -46,6 +44,8 @@ from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import INVENTORY_UNIT
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.schemas import Address, Codec, template_of
+from discoclaw.store.files import in_thread, read_in_thread, render_json, session_name
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, Disk
 
 log = logging.getLogger(__name__)
 

@@ -15,14 +15,14 @@ from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.disk.files import read_in_thread
-from discoclaw.memory.disk.port import Ledgers, Log
 from discoclaw.memory.exchange.layout import Records
 from discoclaw.memory.exchange.take import united
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.incoming.rebuild import RebuiltLedger, with_mends
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import Address
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.port import Ledgers, Log
 
 _ANY_NUMBER = 1_000_000_000
 """The limit of items on a branch does not apply: recovery must not refuse what was stored before."""

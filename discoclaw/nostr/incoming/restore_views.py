@@ -23,13 +23,13 @@ from discoclaw.core.subject import group_subject, person_of, user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.conversations import clears as clear_lines
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.disk.files import render_json, session_name, stamp_of
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.people import choices, tool_calls
 from discoclaw.memory.people.choices import Chosen
 from discoclaw.memory.people.tool_calls import Call
+from discoclaw.store.files import render_json, session_name, stamp_of
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
 
 T = TypeVar("T")
 ErasedAt = Callable[[str], int]

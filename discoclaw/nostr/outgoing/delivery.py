@@ -24,11 +24,11 @@ from typing import Final, Literal, Protocol
 
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, QueueStatus
 from discoclaw.nostr.relays.relay import ConnectionStatus
 from discoclaw.nostr.schemas import is_plaintext
+from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 

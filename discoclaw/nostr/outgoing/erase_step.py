@@ -12,10 +12,10 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.subject import dm_of, group_of, group_subject, user_of
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.disk.port import GROUPS, Disk
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.outgoing.outbox import Outbox
+from discoclaw.store.port import GROUPS, Disk
 
 
 class RelayCopies(PersonalData):

@@ -27,7 +27,6 @@ from discoclaw.core.personal import ON_RELAYS, Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
 from discoclaw.memory.changes import SESSION, Listener
-from discoclaw.memory.disk.files import in_thread
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.names import INVENTORY, LEDGER
 from discoclaw.nostr.outgoing.ledger_view import is_withheld
@@ -35,6 +34,7 @@ from discoclaw.nostr.outgoing.outbox import Outbox, Row, UnitInventory
 from discoclaw.nostr.outgoing.signing import Change, EventSigner
 from discoclaw.nostr.outgoing.views import CHOSEN, NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
 from discoclaw.nostr.schemas import APP, DELETE, SUMMARY, UNIQUE, Address, Codec, EventTemplate
+from discoclaw.store.files import in_thread
 from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)

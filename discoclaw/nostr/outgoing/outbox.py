@@ -20,7 +20,12 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.memory.disk.database import (
+from discoclaw.nostr.event import Event
+from discoclaw.nostr.names import INVENTORY, LEDGER
+from discoclaw.nostr.outgoing import outbox_rows as rows
+from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION, OutboxEntry, Row
+from discoclaw.nostr.schemas import DELETE
+from discoclaw.store.database import (
     FAULTS,
     Database,
     check_ours,
@@ -33,12 +38,7 @@ from discoclaw.memory.disk.database import (
     set_aside,
     transaction,
 )
-from discoclaw.memory.disk.files import stamp_of
-from discoclaw.nostr.event import Event
-from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.outgoing import outbox_rows as rows
-from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION, OutboxEntry, Row
-from discoclaw.nostr.schemas import DELETE
+from discoclaw.store.files import stamp_of
 
 log = logging.getLogger(__name__)
 

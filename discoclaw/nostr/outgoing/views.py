@@ -33,8 +33,6 @@ from discoclaw.core.view import View
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, clear_of
-from discoclaw.memory.disk.files import session_name
-from discoclaw.memory.disk.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.people import choices, tool_calls
 from discoclaw.memory.people.tool_calls import Call, call_of
@@ -60,6 +58,8 @@ from discoclaw.nostr.schemas import (
     tool_body,
     unique,
 )
+from discoclaw.store.files import session_name
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

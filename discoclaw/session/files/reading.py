@@ -14,12 +14,12 @@ from discoclaw.core.attached import Content, FileRef, TextFile, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.memory.disk.files import in_thread, to_its_end
 from discoclaw.session.files.kinds import TEXT, kind_of, why_not
 from discoclaw.session.files.process import BROKEN, Stop, opened
 from discoclaw.session.files.refused import Refusal, megabytes, refused
 from discoclaw.session.files.texts import plain, shortened
 from discoclaw.session.slots import Slots, Turn
+from discoclaw.store.files import in_thread, to_its_end
 
 log = logging.getLogger(__name__)
 

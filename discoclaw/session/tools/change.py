@@ -13,9 +13,9 @@ from discoclaw.core.item import Facets, Item, Kind, triple_text
 from discoclaw.core.ports import ChoiceOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import collapse, normalise
-from discoclaw.memory.disk.files import read_in_thread
 from discoclaw.recall.named_items import find
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+from discoclaw.store.files import read_in_thread
 
 ITEM = "Its id, key or text."
 _MOST_ABOUT = 10

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, TypeVar
 import psycopg
 
 from discoclaw.core.errors import Overtaken, Refused
-from discoclaw.memory.disk.fence import Presence
-from discoclaw.memory.disk.members import LeaseState, ProcessState, Together
-from discoclaw.memory.disk.port import (
+from discoclaw.store.fence import Presence
+from discoclaw.store.members import LeaseState, ProcessState, Together
+from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
     Disk,
@@ -29,13 +29,13 @@ from discoclaw.memory.disk.port import (
     Mark,
     is_log,
 )
-from discoclaw.memory.disk.postgres import changes, schema
-from discoclaw.memory.disk.postgres.archive import COUNTED, TABLES
-from discoclaw.memory.disk.postgres.connection import FENCE, Connection, Database, Row
-from discoclaw.memory.disk.postgres.documents import PostgresDocuments, end_of
-from discoclaw.memory.disk.postgres.errors import as_ours, is_lost
-from discoclaw.memory.disk.postgres.processes import VERSIONS, ProcessRows
-from discoclaw.memory.disk.postgres.tables import NOTED, Parameters, Tables
+from discoclaw.store.postgres import changes, schema
+from discoclaw.store.postgres.archive import COUNTED, TABLES
+from discoclaw.store.postgres.connection import FENCE, Connection, Database, Row
+from discoclaw.store.postgres.documents import PostgresDocuments, end_of
+from discoclaw.store.postgres.errors import as_ours, is_lost
+from discoclaw.store.postgres.processes import VERSIONS, ProcessRows
+from discoclaw.store.postgres.tables import NOTED, Parameters, Tables
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
 from discoclaw.jobs import step
-from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.threads import DISK, WRITES
+from discoclaw.store import private, temporary
+from discoclaw.store.threads import DISK, WRITES
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from discoclaw.core.times import iso_ms, valid_ms
-from discoclaw.memory.disk.files import render_json, write_atomic
+from discoclaw.store.files import render_json, write_atomic
 
 log = logging.getLogger(__name__)
 

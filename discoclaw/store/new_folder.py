@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.files import sync_folder
+from discoclaw.store import private, temporary
+from discoclaw.store.files import sync_folder
 
 
 @contextmanager

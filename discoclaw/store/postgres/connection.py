@@ -22,8 +22,8 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.memory.disk.fence import Presence, fences, seconds
-from discoclaw.memory.disk.postgres.errors import REPEATED, Full, Silent, Unsure, as_ours, is_lost
+from discoclaw.store.fence import Presence, fences, seconds
+from discoclaw.store.postgres.errors import REPEATED, Full, Silent, Unsure, as_ours, is_lost
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -84,7 +84,7 @@ class Connection(psycopg.Connection[Row]):
 
 
 class Database:
-    """A database, and the connections to it. `presence` is what this process is to it (`disk/fence`)."""
+    """A database, and the connections to it. `presence` is what this process is to it (`store/fence`)."""
 
     def __init__(self, url: str, *, most: int = MOST) -> None:
         try:

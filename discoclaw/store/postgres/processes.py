@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from discoclaw import __version__
-from discoclaw.memory.disk.members import SHARDS, Claimed, Entered, Member, Page, State
-from discoclaw.memory.disk.postgres import changes
-from discoclaw.memory.disk.postgres.connection import Connection, Database
-from discoclaw.memory.disk.postgres.errors import as_ours
+from discoclaw.store.members import SHARDS, Claimed, Entered, Member, Page, State
+from discoclaw.store.postgres import changes
+from discoclaw.store.postgres.connection import Connection, Database
+from discoclaw.store.postgres.errors import as_ours
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ _HEARD_LATELY = (
 class ProcessRows:
     """The rows, as one process uses them. `lease_s` is how long it counts as alive after each renewal.
 
-    See `disk/members`. Renewing and reading the feed have a connection of their own, which one thread uses,
+    See `store/members`. Renewing and reading the feed have a connection of their own, which one thread uses,
     so that they wait for nothing else that this process does.
     """
 

@@ -8,7 +8,7 @@ the changes of an hour returned again.
 
 from typing import NamedTuple
 
-from discoclaw.memory.disk.postgres.connection import Connection
+from discoclaw.store.postgres.connection import Connection
 
 KEPT = 1_000_000
 """Changes that are kept for followers, about 150 MB. Whoever comes later looks at everything."""

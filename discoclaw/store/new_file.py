@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from discoclaw.core.errors import Refused
-from discoclaw.memory.disk import private, temporary
-from discoclaw.memory.disk.files import sync_folder
+from discoclaw.store import private, temporary
+from discoclaw.store.files import sync_folder
 
 
 @contextmanager

@@ -16,9 +16,9 @@ its updates then touch no index at all (HOT).
 """
 
 from discoclaw.core.errors import NewerSchema
-from discoclaw.memory.disk.postgres.archive import ARCHIVE
-from discoclaw.memory.disk.postgres.connection import Connection, Database
-from discoclaw.memory.disk.postgres.errors import LOST
+from discoclaw.store.postgres.archive import ARCHIVE
+from discoclaw.store.postgres.connection import Connection, Database
+from discoclaw.store.postgres.errors import LOST
 
 PARTITIONS = 8
 """Partitions of the lines, the only large table. A lookup locks all of them, and sixteen locks are fast."""

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
-from discoclaw.memory.disk import temporary
-from discoclaw.memory.disk.files import unused_name
-from discoclaw.memory.disk.private import make_folder, opener
+from discoclaw.store import temporary
+from discoclaw.store.files import unused_name
+from discoclaw.store.private import make_folder, opener
 
 T = TypeVar("T")
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from discoclaw.memory.disk.postgres import schema
-from discoclaw.memory.disk.postgres.connection import Connection, Database
-from discoclaw.memory.disk.postgres.errors import as_ours
+from discoclaw.store.postgres import schema
+from discoclaw.store.postgres.connection import Connection, Database
+from discoclaw.store.postgres.errors import as_ours
 
 _ABOUT = """
     SELECT current_setting('server_version'),

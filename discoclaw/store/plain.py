@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from discoclaw.memory.disk.files import (
+from discoclaw.store.files import (
     append_synced,
     keep_aside,
     open_plain,
@@ -18,7 +18,7 @@ from discoclaw.memory.disk.files import (
     sync_folder,
     write_atomic,
 )
-from discoclaw.memory.disk.port import (
+from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
     ROLLING,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from discoclaw.memory.disk.postgres import schema
-from discoclaw.memory.disk.postgres.connection import Connection, Database
-from discoclaw.memory.disk.postgres.errors import Unsure
-from discoclaw.memory.disk.threads import WRITES
+from discoclaw.store.postgres import schema
+from discoclaw.store.postgres.connection import Connection, Database
+from discoclaw.store.postgres.errors import Unsure
+from discoclaw.store.threads import WRITES
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.memory.disk.port import Change
-from discoclaw.memory.disk.postgres.connection import FENCE, Connection
-from discoclaw.memory.disk.postgres.tables import NOTED, Parameters, Tables
+from discoclaw.store.port import Change
+from discoclaw.store.postgres.connection import FENCE, Connection
+from discoclaw.store.postgres.tables import NOTED, Parameters, Tables
 
 _WRITTEN = f"""
     WITH kept AS (

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.disk.files import Linked, in_thread, read_in_thread, render_json, session_name
-from discoclaw.memory.disk.plain import documents_at
-from discoclaw.memory.disk.port import CURSORS, Documents
+from discoclaw.store.files import Linked, in_thread, read_in_thread, render_json, session_name
+from discoclaw.store.plain import documents_at
+from discoclaw.store.port import CURSORS, Documents
 
 log = logging.getLogger(__name__)
 

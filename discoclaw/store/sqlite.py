@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from discoclaw.core.errors import Overtaken
-from discoclaw.memory.disk import database, temporary
-from discoclaw.memory.disk import sqlite_rows as rows
-from discoclaw.memory.disk.database import FAULTS, look
-from discoclaw.memory.disk.files import sync_folder, unused_name
-from discoclaw.memory.disk.port import (
+from discoclaw.store import database, temporary
+from discoclaw.store import sqlite_rows as rows
+from discoclaw.store.database import FAULTS, look
+from discoclaw.store.files import sync_folder, unused_name
+from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
     Change,
@@ -47,9 +47,9 @@ from discoclaw.memory.disk.port import (
     changed,
     is_log,
 )
-from discoclaw.memory.disk.private import opener
-from discoclaw.memory.disk.sqlite_rows import Damaged, as_ours
-from discoclaw.memory.disk.threads import WRITES
+from discoclaw.store.private import opener
+from discoclaw.store.sqlite_rows import Damaged, as_ours
+from discoclaw.store.threads import WRITES
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discoclaw.memory.disk.database import FAULTS, explained, is_damage
+from discoclaw.store.database import FAULTS, explained, is_damage
 
 VERSION = 1
 
