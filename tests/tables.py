@@ -61,9 +61,9 @@ def _tries(rows: list[Row]) -> Iterator[contextlib.AbstractContextManager[Row]]:
 
 @contextlib.contextmanager
 def naming(*case: object) -> Iterator[None]:
-    """Have a failure say of which case it is: for what is no row of values alone."""
+    """Have a failure say of which case it is: for what isn't a row of values alone."""
     try:
         yield
-    except BaseException as failure:  # pytest's own are no Exception
+    except BaseException as failure:  # pytest's own aren't Exception
         failure.add_note(f"of the case {', '.join(repr(one)[:200] for one in case)}")
         raise

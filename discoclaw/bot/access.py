@@ -60,7 +60,7 @@ class Access:
         return self._live.policy(place).listen is False
 
     async def may_say(self, message: discord.Message, *, strict: bool = False) -> bool:
-        """Whether a message is by a person who may talk. A webhook is no person, whatever author it names."""
+        """Whether a message is by a person who may talk. A webhook isn't one, whatever author it names."""
         return not wire.is_webhook(message) and await self.may_talk(
             message.author, message.guild, strict=strict
         )

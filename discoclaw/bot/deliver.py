@@ -13,7 +13,7 @@ into one more message then comes as a file. The live view ends there, for only t
 When Discord fails, what is visible stays and the rest is said again elsewhere: a deleted message (404) is
 followed by a new one; a failed edit ends the live view, and what its message already shows counts as said.
 
-While the model uses tools, the live view ends with a line that says so (`doing`). That is no part of the
+While the model uses tools, the live view ends with a line that says so (`doing`). That isn't part of the
 answer: the next words replace it, and a message that shows nothing else is deleted if no words come.
 What turns out to be no part of the answer (`retract`) is replaced by it, as half of one is after a restart.
 """

@@ -32,7 +32,7 @@ TOO_LATE: Final = (
 MOST_LOOKED_AT: Final = 50
 """Messages behind a question among which is what Discord has of its answer."""
 _LONG: Final = 200
-"""From this length on, a message that is no reply is known by its text."""
+"""From this length on, a message that isn't a reply is known by its text."""
 
 
 class LateAnswers:

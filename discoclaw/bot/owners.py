@@ -9,7 +9,7 @@ from discoclaw.core.errors import ChatUnavailable
 
 
 async def tell_owner(client: discord.Client, owner: str, text: str) -> None:
-    """Send an owner (user id) a text in small print, which is no part of the talk. Raises ChatError."""
+    """Send an owner (user id) a text in small print, which isn't part of the talk. Raises ChatError."""
     if not client.is_ready():
         raise ChatUnavailable("Discord is not connected yet")
     with discord_errors():

@@ -50,7 +50,7 @@ class Past:
     async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
         """The messages before `message_id`, newest page first, without commands and their answers.
 
-        Our receipts and questions are no talk either. What a voice message says is taken from our note below
+        Our receipts and questions aren't talk either. What a voice message says is taken from our note below
         it. A thread that grew out of a message begins with that message. Raises ChatError.
         """
         noted: list[discord.Message] = []
@@ -143,7 +143,7 @@ async def newest_since(
 
 
 def _is_no_talk(message: discord.Message) -> bool:
-    """Whether a message of ours is no talk: small print, or a card."""
+    """Whether a message of ours isn't talk: small print, or a card."""
     return message.content.startswith(NOTE) or message.flags.components_v2
 
 

@@ -132,7 +132,7 @@ class Sender:
         """How many nonces were used."""
 
     def to(self, channel: discord.abc.Messageable) -> "Sender":
-        """A sender for another channel, in which the first message is no reply."""
+        """A sender for another channel, in which the first message isn't a reply."""
         sender = Sender(channel, None, self._retry_after_s, self._shown)
         sender.turn_id = f"{self.turn_id}t" if self.turn_id else ""
         return sender

@@ -208,7 +208,7 @@ class Transparency(PersonalData, Listener):
         known = self._client.get_channel(self._channel_id)
         channel = known or await self._client.fetch_channel(self._channel_id)
         if not isinstance(channel, TextPlace):
-            raise ChatGone(f"DISCOCLAW_MEMORY_CHANNEL_ID={self._channel_id} is no channel for messages")
+            raise ChatGone(f"DISCOCLAW_MEMORY_CHANNEL_ID={self._channel_id} isn't a channel for messages")
         return channel
 
     async def _show(self, channel: TextPlace, user_id: str, known: object, text: str) -> str:

@@ -282,7 +282,7 @@ class _Overwrite(NamedTuple):
 
 
 async def member_of(guild: discord.Guild, user_id: int) -> discord.Member | None:
-    """A person with the roles they have on a server now; None if they are no member. Raises ChatError."""
+    """A person with the roles they have on a server now; None if they aren't a member. Raises ChatError."""
     try:
         with discord_errors():
             return await guild.fetch_member(user_id)

@@ -157,7 +157,7 @@ def _unaddressed(text: str, message: discord.Message, me: Me) -> str:
 
 
 def _without_note(text: str) -> str:
-    """An answer of ours without the small print below it, which is no talk."""
+    """An answer of ours without the small print below it, which isn't talk."""
     lines = text.split("\n")
     while len(lines) > 1 and (lines[-1].startswith(NOTE) or not lines[-1].strip()):
         lines.pop()

@@ -65,8 +65,8 @@ def check_token(text: str) -> None:
         )
     if not (TOKEN.fullmatch(token) and _begins_with_id(token)):
         raise SettingsError(
-            "DISCORD_TOKEN=…: is no token of a bot, which has three parts with dots between; copy all of it "
-            "from the developer portal, under Bot (Reset Token)"
+            "DISCORD_TOKEN=…: isn't a token of a bot, which has three parts with dots between; copy all of "
+            "it from the developer portal, under Bot (Reset Token)"
         )
 
 

@@ -105,7 +105,7 @@ def changed(text: str, values: Mapping[str, str]) -> str:
     if any(value and read_back.get(name) != value for name, value in values.items()):
         wrong = next((str(one.original.line) for one in bindings if one.error), "?")
         raise SettingsError(
-            f"line {wrong} of .env is no setting: a quotation mark is not closed; mend it first"
+            f"line {wrong} of .env isn't a setting: a quotation mark is not closed; mend it first"
         )
     return mark + result
 

@@ -118,7 +118,7 @@ def _days(since: str, settings: Settings) -> Days:
     except ValueError:
         found, first = None, None
     if found is None or (first is None and not number):
-        raise typer.BadParameter(f"--since {since!r} is no time; write for example 7d or {today:%Y-%m-01}")
+        raise typer.BadParameter(f"--since {since!r} isn't a time; write for example 7d or {today:%Y-%m-01}")
     if first is None:
         return last_days(now_ms(), settings.zone, min(number, _MOST_DAYS))
     if first > today:

@@ -69,7 +69,7 @@ def limits_of(text: str) -> tuple[Limit, ...]:
     for part in filter(None, (one.strip() for one in text.split(","))):
         found = _LIMIT.fullmatch(part.lower())
         if found is None:
-            raise ValueError(f"“{part}” is no budget; write for example 5/day, 60/month, person 0.50/day")
+            raise ValueError(f"“{part}” isn't a budget; write for example 5/day, 60/month, person 0.50/day")
         scope: Scope = next(one for one in get_args(Scope) if one == (found[1] or "all"))
         period: Period = "day" if found[3] == "day" else "month"
         if (scope, period) in limits:

@@ -204,7 +204,7 @@ class _Tidying:
             given_id=keeper.id,
             marked=keeper.facets.sensitivity,
         )
-        # Tidying is no news: what it merges must not become newer than a word that came after all of it.
+        # Tidying isn't news: what it merges must not become newer than a word that came after all of it.
         latest = {"updatedAt": max(item.updated_at for item in group)}
         if (merged := self.draft.items[keeper.id]) != keeper:
             self.draft.emit("modify", merged, latest, origin)

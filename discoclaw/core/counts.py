@@ -15,7 +15,7 @@ from discoclaw.core import errors
 Ended: TypeAlias = Literal["whole", "cut", "stopped", "interview"]
 """How an answer ended: the model's end, at its length limit, by its person, or as a step of an interview."""
 Why: TypeAlias = Literal["busy", "late", "empty", "closing", "bug"]
-"""Why there was none, if it was no error of ours: the queue was full, the question too old when it was read,
+"""Why there was none, if it wasn't our error: the queue was full, the question too old when it was read,
 the model said nothing, the bot was stopped, or something unforeseen failed."""
 
 SECONDS: Final = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0, 120.0, 300.0)

@@ -142,7 +142,7 @@ class Draft(ProposalDraft):
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
         if overrides_person and stands(current, origin):
             if origin.question:
-                return current, "ignored"  # a guess is no contradiction
+                return current, "ignored"  # a guess isn't a contradiction
             return current, self._dispute(current, text, level, origin)
         if origin.needs_yes:
             return self.propose_change(current, text, tidy_tags(tags), level, marked, origin, requested)
@@ -230,7 +230,7 @@ class Draft(ProposalDraft):
         current, other = self.items[conflict.item_id], self.items.get(conflict.other_id)
         noted = {"text": conflict.text, "reason": "", "settled": how}
         self.emit_conflict(current, noted, conflict.sensitivity, origin)
-        # Three kinds of conflicts: between two items (`other`), with a text that is no item yet, and about
+        # Three kinds of conflicts: between two items (`other`), with a text that isn't an item yet, and about
         # whether the item is still true (no text).
         if how == "use_new" and other is None and conflict.text:
             level = conflict.sensitivity

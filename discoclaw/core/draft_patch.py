@@ -80,7 +80,7 @@ class Shown:
         """The line that a proposal rests on. Raises Refused unless it quotes the person's own words there."""
         line = self.own.get(self.lines.meant(proposal.source) or "")
         if line is None:
-            raise Refused(f"{collapse(scrub(proposal.source))[:20]!r} is no line of the person's")
+            raise Refused(f"{collapse(scrub(proposal.source))[:20]!r} isn't a line of the person's")
         if not is_quoted(proposal.quote, line.passages):
             name = collapse(scrub(proposal.source))[:20]
             raise Refused(f"what it quotes from {name!r} is not what the person said there")

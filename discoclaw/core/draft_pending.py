@@ -1,6 +1,6 @@
 """Proposals in a draft: what was inferred waits for the yes of a person who wants to be asked.
 
-Links, categories and a higher sensitivity are no claims about the person, and remember nothing new; they are
+Links, categories and a higher sensitivity aren't claims about the person, and remember nothing new; they are
 made at once. Pure. Who wants to be asked is known to the caller; what the answer does is in `approval`.
 """
 

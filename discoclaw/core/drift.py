@@ -42,7 +42,7 @@ _FEWEST = 3
 first is also how much of an old line has to be in the one that takes its place."""
 _DIGITS_SAID_IN_WORDS = 2
 _MANY = 3
-"""In how many lines of a summary a word is no evidence for one of them."""
+"""In how many lines of a summary a word isn't evidence for one of them."""
 _MOST_COMPARED = 60
 """With how many old lines a new one is compared for each of its words."""
 
@@ -263,7 +263,7 @@ class _Settling:
     # ------------------------------------------------------------------ a line of its own
 
     def _fresh(self, line: Line) -> Line | None:
-        """A line that is no version of an old one, unless nothing of it can be from the new messages.
+        """A line that isn't a version of an old one, unless nothing of it can be from the new messages.
 
         It is from their last day, if it does not say from which.
         """
@@ -299,7 +299,7 @@ class _Settling:
 
 
 def _whole(value: str) -> str:
-    """A pattern for a value that is no part of a longer word, in scripts that have spaces between words."""
+    """A pattern for a value that isn't part of a longer word, in scripts that have spaces between words."""
     letters = r"[\p{Latin}\p{Greek}\p{Cyrillic}\d]"
     before = rf"(?<!{letters})" if regex.match(letters, value) else ""
     after = rf"(?!{letters})" if regex.match(letters, value[-1:]) else ""

@@ -35,7 +35,7 @@
     │   ├── TranscriptionUnavailable the server fails, limits us or is too slow (408, 429, 5xx)
     │   └── TranscriptionRefused not this recording: refused (400, 413, 415, 422), too long, or without words
     ├── NostrError               an event cannot be made, read or delivered; a reply never depends on it
-    │   ├── BadEvent             what a relay sent is no event, or its id or signature is wrong
+    │   ├── BadEvent             what a relay sent isn't an event, or its id or signature is wrong
     │   ├── UnreadableContent    an event's content cannot be decrypted or is not what it should be
     │   └── RelayError           a relay does not do what we asked for
     │       ├── RelayUnreachable no connection, or it broke off, or it does not answer in time
@@ -275,7 +275,7 @@ class NostrError(DiscoClawError):
 
 
 class BadEvent(NostrError):
-    """A relay sent something that is no event of Nostr, or its id or signature is wrong."""
+    """A relay sent something that isn't an event of Nostr, or its id or signature is wrong."""
 
 
 class UnreadableContent(NostrError):

@@ -148,7 +148,7 @@ class Field:
 
     `title` and `about` are words for people. `variable` is the setting that applies where nothing is
     configured; with `by_place` that is a list of places, so the field's default is None. `kinds` are the
-    scopes that may set it: a rule about what is private is the same everywhere, and a channel is no person's.
+    scopes that may set it: a rule about what is private is the same everywhere, and no channel is a person's.
     """
 
     name: str

@@ -240,7 +240,7 @@ class Reply(Protocol):
         ...
 
     async def doing(self, line: str) -> None:
-        """Show that the model works on the answer, until more text comes. It is no part of the answer."""
+        """Show that the model works on the answer, until more text comes. It isn't part of the answer."""
         ...
 
     async def note(self, sentences: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import BaseModel
 
 LONGEST = 20_000
-"""The longest prose, in characters. What is longer is no summary, but the talk once more."""
+"""The longest prose, in characters. What is longer isn't a summary, but the talk once more."""
 _FEWEST_LETTERS = 20
 _FEWEST_WORDS = 4
 _MOST_STARTS = 20

@@ -74,7 +74,7 @@ def terms_of(text: str) -> frozenset[str]:
 class Words:
     """Words by which taken back texts are recognised: `terms` that no other has, or else whole `texts`.
 
-    `spared` are texts that are still remembered and have one of `texts` within them, which is no evidence.
+    `spared` are texts that are still remembered and have one of `texts` within them, which isn't evidence.
     All texts are normalised.
     """
 
@@ -83,7 +83,7 @@ class Words:
     spared: frozenset[str] = frozenset()
 
     def hold(self, text: str, but: frozenset[str] = frozenset(), *, half: bool = False) -> bool:
-        """Whether a text has any of these words, or (`half`) half of them; those in `but` are no evidence."""
+        """Whether a text has any of these words, or (`half`) half of them; those in `but` aren't evidence."""
         if self.terms:
             found = len(self.terms & (terms_of(text) - but))
             if found and (not half or found * 2 >= len(self.terms)):
@@ -144,7 +144,7 @@ class Held:
 def words_of(taken: Iterable[TakenBack], held: Held) -> Words:
     """The words that only texts that were taken back have.
 
-    Words that everybody uses, or that something still remembered has, are no evidence. A text without a word
+    Words that everybody uses, or that something still remembered has, aren't evidence. A text without a word
     of its own counts as a whole, and so does each sentence of it.
     """
     terms, whole = set[str](), set[str]()
@@ -208,7 +208,7 @@ class Withdrawal:
 def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Withdrawal]:
     """The withdrawals that these texts amount to: one for each time, apart for each sort.
 
-    `items` are what is remembered now: words that other active items have too are no evidence.
+    `items` are what is remembered now: words that other active items have too aren't evidence.
     """
     groups: dict[tuple[int, bool, bool], list[TakenBack]] = {}
     for one in taken:

@@ -3,7 +3,7 @@
 Case is folded and accents are dropped ("Café" matches "cafe"). Words are stemmed (Snowball) in the language
 that their text seems to be in. Scripts written without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar)
 are cut into pairs of neighbouring characters. Function words, including question words, are left out, since
-they are no evidence of what a text is about.
+they aren't evidence of what a text is about.
 There is only one tokeniser, so that prompts, search and the archive agree on what matches.
 Knows nothing about items or ranking.
 """
@@ -145,7 +145,7 @@ def terms(text: str) -> list[str]:
 
 
 def is_common(term: str) -> bool:
-    """Whether a term is so common in conversation that sharing it alone is no evidence."""
+    """Whether a term is so common in conversation that sharing it alone isn't evidence."""
     return term in _common() or (not term.isascii() and _HIRAGANA.fullmatch(term) is not None)
 
 

@@ -408,5 +408,5 @@ def act_of(text: str) -> Mapping[str, Any]:
     except ValueError:
         act = None
     if not isinstance(act, dict):
-        raise Impossible("That is no act")
+        raise Impossible("That isn't an act")
     return act

@@ -43,7 +43,7 @@ class Person:
 
 
 def id_of(named: str) -> int:
-    """The id that a page names; 0, which nothing has, if that is no id."""
+    """The id that a page names; 0, which nothing has, if that isn't an id."""
     return int(named) if named.isascii() and named.isdigit() and len(named) <= 20 else 0
 
 

@@ -213,7 +213,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "stream_options": r"stream_options|include_usage",
     "reasoning_effort": r"reasoning.effort",
     "reasoning_content": r"reasoning",
-    # It has two names. One that is too large is no reason for the other name.
+    # It has two names. One that is too large isn't a reason for the other name.
     "max_tokens": r"max_completion_tokens|(?:unsupported|unknown|unrecognized)\b.{0,30}max_tokens",
     "parallel_calls": r"parallel|(?:single|one|multiple) tool.?calls?",  # they are sent one by one then
     "tool_choice": r"tool_choice",

@@ -117,7 +117,7 @@ class Message:
         for field, kinds in _DELTAS.items():
             if added := delta.get(field):
                 if not isinstance(added, str):
-                    raise ValueError(f"the {field} of a delta is no text")
+                    raise ValueError(f"the {field} of a delta isn't a text")
                 added = scrub(added)
                 if at is None or self._blocks[at]["type"] not in kinds:
                     self._begin(index, {"type": kinds[0]})
@@ -148,7 +148,7 @@ class Message:
 def _message_object(value: object) -> Mapping[str, Any]:
     """The JSON object that belongs to an answer. Raises ValueError if it is none."""
     if value is not None and not isinstance(value, dict):
-        raise ValueError("a part of an event is no JSON object")
+        raise ValueError("a part of an event isn't a JSON object")
     return _dict(value)
 
 
@@ -355,7 +355,7 @@ async def parsed(response: httpx2.Response, split: AsyncIterator[Any]) -> AsyncI
 
 def _object(value: object) -> Json:
     if not isinstance(value, dict):
-        raise ValueError("an event is no JSON object")
+        raise ValueError("an event isn't a JSON object")
     return value
 
 

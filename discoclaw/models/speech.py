@@ -169,7 +169,7 @@ class Hearing:
         return self._last not in " \t\"'“‘(" or (mark["after"] or "<") in "[{<\n"
 
     def _take(self, mark: "regex.Match[str]") -> None:
-        """Go on behind a mark: in a region that is no speech, or with speech."""
+        """Go on behind a mark: in a region that isn't speech, or with speech."""
         head, begun = mark["head"], mark["call"]
         if mark["think"]:
             self._enter("thought", _THOUGHT_ENDS)

@@ -29,8 +29,8 @@ def checked(text: str, shape: type[Shape]) -> Shape:
 
     Raises ModelBadOutput unless there is one JSON object of exactly that shape in it. A code fence, a list of
     one, or sentences around it are only wrapping; two objects that say different things, or one that is
-    broken, are no answer. Without such an object, a shape that may be answered in prose decides itself. The
-    error names fields and faults, never values, which may be somebody's memories.
+    broken, aren't an answer. Without such an object, a shape that may be answered in prose decides itself.
+    The error names fields and faults, never values, which may be somebody's memories.
     """
     try:
         return _unwrapped(text, shape)

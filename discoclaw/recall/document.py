@@ -181,7 +181,7 @@ def dates_in(text: str) -> frozenset[str]:
 
 
 def date_terms(at_ms: int) -> frozenset[str]:
-    """The date terms of a time in ms (UTC); none for a time that is no date."""
+    """The date terms of a time in ms (UTC); none for a time that isn't a date."""
     if not valid_ms(at_ms):
         return frozenset()
     return _terms_of_day(date_of(at_ms))
@@ -224,7 +224,7 @@ _PARTICLES |= frozenset(["la", "las", "le", "les", "of", "the", "van", "von", "z
 def names_in(text: str, language: str, *, note: bool) -> list[frozenset[str]]:
     """The names in a text that is in `language`.
 
-    `note`: the text is a note, in which "SLA" is a name. In what people ask it is no person whom one could
+    `note`: the text is a note, in which "SLA" is a name. In what people ask it isn't a person whom one could
     know.
     """
     found: list[frozenset[str]] = []

@@ -2,7 +2,7 @@
 
 A number is the same with and without separators, case and country code ("0170 / 12-34 567"), and with its
 digits spelled out. A mail address is the same as "name at x dot org". A name with a sign inside it, such as
-`report_v2` or `notes/plan`, is no part of a longer one. With characters masked ("na**@x.org") it only may be.
+`report_v2` or `notes/plan`, isn't part of a longer one. With characters masked ("na**@x.org") it only may be.
 """
 
 import re

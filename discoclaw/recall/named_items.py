@@ -52,7 +52,7 @@ BY_TOPIC = 0.6
 _ENDING = 3
 MOST_NEAR = 9
 
-# "pot A", "gate 7": signs that are no terms, and that tell two sentences with the same words apart.
+# "pot A", "gate 7": signs that aren't terms, and that tell two sentences with the same words apart.
 _CAPITAL = re.compile(r"\b[^\W\d_a-z]\w+")
 _BUT = re.compile(
     r"\b(?:except|apart from|but not|not (?:the|my|that)|außer|aber nicht|sauf|excepto|tranne|behalve)\b",

@@ -40,7 +40,7 @@ def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool 
 
     `replied_to` is the text of the message it answers. `recent` is the talk before it, which is used too if
     the message alone says next to nothing ("and why?"). With `search` it was typed to find something, so
-    "sleep test" is no courtesy.
+    "sleep test" isn't a courtesy.
     """
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST

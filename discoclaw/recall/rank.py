@@ -160,7 +160,7 @@ def without_weak(found: Found) -> None:
 def learned_together(found: Found) -> None:
     """Give each item that was found a share of the best score of those learned from its message or minute.
 
-    What was said at once is about one thing, but that alone is no evidence.
+    What was said at once is about one thing, but that alone isn't evidence.
     """
     groups: dict[object, list[Ranked]] = {}
     for one in found.values():

@@ -29,7 +29,7 @@ ENDINGS = frozenset(
     n ness o or os ous r s se ship st sten t te ten ung ungen y ya
     """.split()  # noqa: SIM905 - a list of words is not easier to read
 ) | {""}
-"""Endings that may follow the same beginning: "model" is no form of "mode"."""
+"""Endings that may follow the same beginning: "model" isn't a form of "mode"."""
 SLIP = 0.6
 """The weight of a term that differs by a typo."""
 SURE = 6

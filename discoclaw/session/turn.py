@@ -186,7 +186,7 @@ log = logging.getLogger(__name__)
 
 EMPTY_ANSWER = "I have no answer to that. Please put it another way."
 SAID_NOTHING = "-# Stopped."
-"""Shown when somebody stops an answer before its first word. In small print, like all that is no talk."""
+"""Shown when somebody stops an answer before its first word. In small print, like all that isn't talk."""
 STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
 
 

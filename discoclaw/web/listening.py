@@ -23,7 +23,7 @@ and nothing else ends one that never asks."""
 
 
 class _OnlyThatItFailed(logging.Filter):
-    """Keeps what is no HTTP out of the log: there may be a token in it, and it is no error of ours."""
+    """Keeps what isn't HTTP out of the log: there may be a token in it, and it isn't an error of ours."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | web.RequestPayloadError):

@@ -83,5 +83,5 @@ def test_what_can_be_no_token_is_refused_without_asking_discord(
     for token in ("hunter2", "abc.def.ghi", "a" * 24 + ".Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"):
         offline = {"DISCOCLAW_MODEL_PROVIDER": "offline", "DISCORD_TOKEN": token}
         result = typed(Shell(tmp_path), "init", "--no-check", "--allow-users", "1", **offline)
-        assert result.exit_code == 1 and "DISCORD_TOKEN=…: is no token of a bot" in result.stderr
+        assert result.exit_code == 1 and "DISCORD_TOKEN=…: isn't a token of a bot" in result.stderr
         assert token not in result.output and not (tmp_path / ".env").exists()

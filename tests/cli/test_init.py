@@ -265,7 +265,7 @@ class TestWhatIsWrong:
 
     async def test_is_the_file(self, script: Script) -> None:
         flags = ("--no-check", "--allow-users", "1", "--base-url", NOWHERE, "--model", "my model")
-        open_quote = "line 1 of .env is no setting: a quotation mark is not closed; mend it first"
+        open_quote = "line 1 of .env isn't a setting: a quotation mark is not closed; mend it first"
         for content, says in ((b"OTHER=\xff\n", "is not UTF-8 text"), (b'OTHER="no end\n', open_quote)):
             script.file.write_bytes(content)
             assert says in await script.refuses(*flags, DISCORD_TOKEN=TOKEN)

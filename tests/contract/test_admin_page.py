@@ -116,7 +116,7 @@ class TestAForgedRequest:
                 assert (me.status, "People" in shown) == (403, False), site
                 for _ in range(TRIES // 2):
                     await me.get("/enter?token=wrong", headers={"Sec-Fetch-Site": site})
-            assert "Overview" in await me.enter()  # these were no tries
+            assert "Overview" in await me.enter()  # these weren't tries
 
     async def test_changes_nothing(self, start: Start) -> None:
         forged: list[dict[str, Any]] = [

@@ -24,13 +24,13 @@ class TestSomebodyNew:
         async with start(welcome=True, summary_enabled=False) as world:
             world.brain.says(failure(401, "authentication_error"), "Good morning!", about="hello there")
             await world.says(world.ann, world.ann_dm, "hello there")
-            assert told(world, world.ann_dm) == 0  # that was no answer
+            assert told(world, world.ann_dm) == 0  # that wasn't an answer
             await world.says(world.ann, world.ann_dm, "hello there")
             answer, line = world.answer(world.ann_dm).split("\n\n")
             assert answer == "Good morning!" and line.startswith("-# ") and ONCE in line
             assert "/memory show" in line and "/memory data optout" in line
             await world.restart()
-            await world.says(world.bob, world.general, "hello everybody")  # which is no mention
+            await world.says(world.bob, world.general, "hello everybody")  # which isn't a mention
             for person in (world.ann, world.bob, world.ann):
                 await world.says(person, world.general, f"{world.mention} good morning")
             assert (told(world, world.ann_dm), told(world, world.general)) == (1, 1)

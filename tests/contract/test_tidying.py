@@ -134,7 +134,7 @@ class TestTidying:
             await tidied_until(world, lambda: singing in shown(world))
             await learned(world, "Bob dances.", person=world.bob)
             await tidied_until(world, lambda: {*singing, "Bob dances."} in shown(world))
-            assert len(shown(world)) == len(seen) + 2  # its own change is no reason for another look
+            assert len(shown(world)) == len(seen) + 2  # its own change isn't a reason for another look
 
     async def test_leaves_what_people_change_and_what_fails_and_goes_on_with_the_others(
         self, start: Start, caplog: pytest.LogCaptureFixture

@@ -243,5 +243,5 @@ class TestABudget:
             assert len(world.turns()) == 1 and not list(world.data.rglob("usage*"))
         monkeypatch.chdir(tmp_path)
         output = CliRunner().invoke(cli, ["run"], env={"DISCOCLAW_BUDGET": "5/week"}).output
-        wrong = "DISCOCLAW_BUDGET=5/week: “5/week” is no budget; write for example 5/day, 60/month, person"
+        wrong = "DISCOCLAW_BUDGET=5/week: “5/week” isn't a budget; write for example 5/day, 60/month, person"
         assert wrong in output

@@ -149,7 +149,7 @@ class TestAProposalWithOne:
         held = diary.remember("User lives in Linz.")
         take(diary, proposed(MOVED, id="i1", ask=ASK), seen=asking(items=[held.id]))
         assert (diary.texts(), waiting(diary)) == (["User lives in Linz."], [])
-        assert diary.view.conflicts == ()  # a guess is no contradiction to settle
+        assert diary.view.conflicts == ()  # a guess isn't a contradiction to settle
 
     def test_is_not_proposed_again_after_a_no_to_the_same_words(self, diary: Diary) -> None:
         take(diary, proposed(MOVED, ask=ASK), seen=replace(shown(inferred(said_at=1)), may_ask=True))

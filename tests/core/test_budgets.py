@@ -54,7 +54,7 @@ class TestTheText:
     @each_row("text", ["5", "5/week", "-1/day", "people 1/day", "1,000/day", "five/day", "1e3/day"])
     def test_that_is_wrong_is_answered_with_the_form(self, text: str) -> None:
         with pytest.raises(
-            ValueError, match=r"is no budget; write for example 5/day, 60/month, person 0\.50/day"
+            ValueError, match=r"isn't a budget; write for example 5/day, 60/month, person 0\.50/day"
         ):
             limits_of(text)
 

@@ -311,7 +311,7 @@ class TestAPatchIsTakenItemByItem:
         one, three = draft.items.values()
         assert (str(one.source), one.facets.sensitivity) == ("discord:7/8", "private")
         assert (str(three.source), three.facets.author) == ("discord:123/456", "inferred")
-        assert refused == ["'m3' is no line of the person's"]
+        assert refused == ["'m3' isn't a line of the person's"]
 
     @pytest.mark.parametrize("reason", ["half of \ud83d", "\x00", "x" * 5000])
     def test_no_reason_a_model_gives_breaks_the_ledger(self, diary: Diary, reason: str) -> None:

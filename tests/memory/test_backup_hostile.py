@@ -1,4 +1,4 @@
-"""Files that are no backup, no longer one, or one that wants to do harm: all are refused before any write."""
+"""Files that aren't backup, no longer one, or one that wants to do harm: all are refused before any write."""
 
 import io
 import json

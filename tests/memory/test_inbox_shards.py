@@ -136,7 +136,7 @@ def test_a_damaged_text_costs_its_conversations_and_no_others() -> None:
     store = Together()
     alone(store)
     names, _ = moved_in(documents(store), every(2))
-    documents(store).write(f"{names[1]}.json", b"{ this is no JSON")
+    documents(store).write(f"{names[1]}.json", b"{ this isn't a JSON")
     _, found = moved_in(documents(store), every(2))
     assert found.keys() == {DM, *(key for key, guild in ROOMS.items() if shard_of(guild, 2) == 0)}
 

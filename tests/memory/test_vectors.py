@@ -168,7 +168,7 @@ class TestErasing:
         assert list(path.parent.iterdir()) == []
 
     def test_says_what_stays_and_why(self, path: Path) -> None:
-        path.mkdir(parents=True)  # what lies there cannot be opened, and is no file to remove
+        path.mkdir(parents=True)  # what lies there cannot be opened, and isn't a file to remove
         removed = VectorCache(path).erase(ANNS)
         assert removed.count == 0
         assert [str(path) in one for one in removed.left] == [True]

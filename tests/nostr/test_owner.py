@@ -47,7 +47,7 @@ VALUES = st.text("xyzéß -.", min_size=1, max_size=20).filter(lambda text: text
 
 
 def signed(content: Any, d: str = address(GLOBAL), *, at: int = 0, by: Keys = OWNER, **tags: str) -> Event:
-    """An event `at` seconds from now; what is no text is written as JSON."""
+    """An event `at` seconds from now; what isn't a text is written as JSON."""
     text = content if isinstance(content, str) else json.dumps(content)
     named = [[name, value] for name, value in tags.items()]
     return by.sign(APP, text, [["d", d], *named], NOW_S + at)

@@ -70,7 +70,7 @@ async def test_a_refusal_without_an_id_is_about_what_was_sent(url: str) -> None:
 
 
 async def test_a_stranger_is_told_that_it_is_one(url: str) -> None:
-    """Where it lets a request go by, it says so only in a notice; that is no empty answer."""
+    """Where it lets a request go by, it says so only in a notice; that isn't an empty answer."""
     async with connected(url, keys=OTHER, timeout_s=1) as relay:
         fetched = await relay.fetch(of(30_405))
         assert not fetched.complete

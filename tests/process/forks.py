@@ -242,7 +242,7 @@ def live(folder: str, environment: dict[str, str], out: int, err: int) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.closerange(3, max(out, err) + 1)
-    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)  # they were no pipes
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)  # they weren't pipes
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -79,7 +79,7 @@ async def test_a_frame_that_cannot_be_used_costs_one_shard_its_connection(club: 
     before = [await club.session(shard) for shard in range(COUNT)]
     socket = before[2].socket
     assert socket is not None
-    socket.send_text("[this is no frame]")
+    socket.send_text("[this isn't a frame]")
     await club.house.lives[-1].logged("the gateway sent a frame that cannot be used")
     async with asyncio.timeout(30):
         while (await club.session(2)).id == before[2].id:  # noqa: ASYNC110 - a session rings no bell
@@ -142,7 +142,7 @@ async def test_shards_of_one_bucket_identify_five_seconds_apart(club: Club) -> N
     bot.terminate()
     await bot.ended()
     club.house.discord.identify_limits.max_concurrency = 2
-    club.house.discord.clock.advance(60)  # what the life before has begun is no matter
+    club.house.discord.clock.advance(60)  # what the life before has begun isn't a matter
     club.house.discord.violations.clear()
     await club.running()
     assert club.house.discord.violations == []

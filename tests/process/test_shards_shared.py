@@ -29,7 +29,7 @@ class Fleet:
         self.house, self.store = house, store
         self.discord = house.discord
         self.discord.identify_limits.max_concurrency = self.discord.gateway.recommended_shards = COUNT
-        self.discord.clock.advance(60)  # what other tests have begun is no matter
+        self.discord.clock.advance(60)  # what other tests have begun isn't a matter
         self.discord.violations.clear()
         guilds = [self.discord.add_guild(f"Club {one}", shard=(one, COUNT)) for one in range(COUNT)]
         for guild in guilds:

@@ -54,7 +54,7 @@ def _of_the_version(version: str) -> list[str]:
     try:
         parsed = Version(version)
     except InvalidVersion:
-        return [f"discoclaw/__init__.py: {version} is no version number; docs/dev/releasing.md says what is"]
+        return [f"discoclaw/__init__.py: {version} isn't a version number; see docs/dev/releasing.md"]
     if str(parsed) != version or len(parsed.release) != 3 or parsed.is_devrelease or parsed.local:
         return [f"discoclaw/__init__.py: {version} can't be released; write it as docs/dev/releasing.md says"]
     return []

@@ -59,7 +59,7 @@ class WorldSetup:
         self._world.team = made if members else None
 
     def throw_out(self) -> None:
-        """The bot is no member of any guild. It has to be before a client connects."""
+        """The bot isn't a member of any guild. It has to be before a client connects."""
         self._world.guilds.clear()
 
     def set_clock(self, *, ahead_s: float) -> None:

@@ -62,7 +62,7 @@ def _media(block: Json) -> str | None:
     data = base64.b64decode(source["data"], validate=True)
     if block["type"] == "document":
         is_pdf = source["media_type"] == "application/pdf" and data.startswith(b"%PDF-")
-        return None if is_pdf else "document: the data is no PDF"
+        return None if is_pdf else "document: the data isn't a PDF"
     if len(source["data"]) > MOST_BASE64:
         return f"image exceeds 5 MB maximum: {len(source['data'])} bytes > {MOST_BASE64} bytes"
     with Image.open(BytesIO(data)) as picture:

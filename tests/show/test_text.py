@@ -367,9 +367,9 @@ class TestConflicts:
                 "You told me “User prefers tabs.”; another persona says “User prefers spaces.”",
             ),
             (
-                Conflict(held.id, "User prefers spaces.", "tabs are no spaces", "e", other_id=other.id),
+                Conflict(held.id, "User prefers spaces.", "tabs aren't spaces", "e", other_id=other.id),
                 "You told me “User prefers tabs.” and also “User prefers spaces.”; "
-                "both can hardly hold (“tabs are no spaces”)",
+                "both can hardly hold (“tabs aren't spaces”)",
             ),
             (
                 Conflict("durable-00000000", "x\n”y", "", "e"),

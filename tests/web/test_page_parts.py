@@ -227,7 +227,7 @@ class TestRecentErrors:
         self, errors: RecentErrors, log: logging.Logger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(logging, "raiseExceptions", False)  # which pytest sets, to raise them
-        log.warning("%d is no number", "x")
+        log.warning("%d isn't a number", "x")
         assert errors.newest() == []
 
     async def test_end_with_their_service(self, errors: RecentErrors, log: logging.Logger) -> None:

@@ -1,6 +1,6 @@
 """`ask`: a question whose answer only the one who asks sees, wherever they are.
 
-What is asked and answered is no part of the channel's talk: it is an aside (`core.message.Place`). The answer
+What is asked and answered isn't part of the channel's talk: it is an aside (`core.message.Place`). The answer
 is a reply over the interaction, and goes on in a DM where Discord no longer takes it.
 """
 

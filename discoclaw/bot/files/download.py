@@ -79,7 +79,7 @@ class Download:
         try:
             address = URL(url)
         except ValueError:
-            raise ChatError("that is no address, and so not where Discord keeps files") from None
+            raise ChatError("that isn't an address, and so not where Discord keeps files") from None
         if not self._is_discords(address):
             raise ChatError(f"{address.host} is not where Discord keeps files")
         http = self._client.http

@@ -7,7 +7,7 @@ from discoclaw.core.zones import minute
 from discoclaw.show.words import LONGEST, line, quoted, word
 
 NOTE = "-# "
-"""How lines begin that are no talk: small print in Discord, and left out of the window."""
+"""How lines begin that aren't talk: small print in Discord, and left out of the window."""
 
 _MARKDOWN = re.compile(r"[*_~|\\`[]")
 _ESCAPED = re.compile(r"\\([*_~|\\`[])")

@@ -4,7 +4,7 @@
     -# 🎤 “Long ones go on ” …
     -# 🎤 … “in the next message.”
 
-Such a message is ours, a silent reply to the voice message, and in small print; so it is no talk. Answers of
+Such a message is ours, a silent reply to the voice message, and in small print; so it isn't talk. Answers of
 the model are never silent, so none of them can pass for the words of a person.
 """
 

@@ -60,7 +60,7 @@ NO_WORDS: Final = "I heard no words in that voice message. Please say it again, 
 NOT_LOADED: Final = "I couldn't load that voice message from Discord. Please send it again, or write it."
 
 _NOISE = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|<\|[^|]*\|>|♪")
-"""Marks that servers write for sounds that are no speech: `[BLANK_AUDIO]`, `(silence)`, `*music*`."""
+"""Marks that servers write for sounds that aren't speech: `[BLANK_AUDIO]`, `(silence)`, `*music*`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _TASTES = frozenset({"like", "dislike", "prefer"})
 _PLACES = frozenset({"home", "origin", "kin_home"})
 _MAX_OBJECT = 120
 _MOST_READ = 2_000
-"""Longest message that is read, in characters: what is longer is no simple statement."""
+"""Longest message that is read, in characters: what is longer isn't a simple statement."""
 
 
 @dataclass(frozen=True, slots=True)

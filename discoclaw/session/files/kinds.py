@@ -137,7 +137,7 @@ KINDS: Final = (
         rb"MZ|\x7fELF|\xca\xfe\xba\xbe|\xcf\xfa\xed\xfe|\x00asm",
         f"is a program, which I don't open. {_AS_TEXT}",
     ),
-    Kind("anything else", "", b"", f"is no picture, PDF or text, so I can't read it. {_AS_TEXT}"),
+    Kind("anything else", "", b"", f"isn't a picture, PDF or text, so I can't read it. {_AS_TEXT}"),
 )
 
 

@@ -52,7 +52,7 @@ def plain(name: str, data: bytes, most: int, clean: Callable[[str], str]) -> Tex
 
 
 def detected(data: bytes) -> tuple[str, str] | None:
-    """The text in bytes that are no UTF-8, and what to tell their sender; None if it is none."""
+    """The text in bytes that aren't UTF-8, and what to tell their sender; None if it is none."""
     from charset_normalizer import from_bytes  # 10 MB of RAM, which only the process for files should take
 
     sample = data[:SAMPLE]

@@ -22,7 +22,7 @@ from discoclaw.show.words import count, line
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
-"""Our files that are no templates, and their types."""
+"""Our files that aren't templates, and their types."""
 LONGEST: Final = 2_000
 
 
