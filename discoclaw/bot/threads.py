@@ -15,11 +15,11 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.past import starter_of
 from discoclaw.bot.wire import discord_errors
-from discoclaw.core.branching import renamed
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
+from discoclaw.session.branching import renamed
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.relays.address import check_private
+from discoclaw.nostr.relays.relay import check_private
 from discoclaw.nostr.schemas import Codec
 
 EMBEDDED: Final = "embedded"

@@ -5,15 +5,16 @@ belongs to the thread: the answer, what is said next, the summary. After the fir
 gives the thread a title. Independent of Discord.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from discoclaw.core.branching import first_name, tidy_title, unspoiled
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Model, Reply, Threads
+from discoclaw.core.purge import terms_of
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.text import clip
+from discoclaw.core.text import clip, collapse, scrub, shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.prompt.quote import quote
@@ -127,3 +128,53 @@ def _heard(arrival: Arrival) -> Said | None:
     """A message as its conversation's window has it now, without our note; None if it is no longer there."""
     found = next((one for one in arrival.window.recent() if one.id == arrival.message.id), None)
     return found and replace(found, text=found.text.removesuffix(f"\n{ANSWERED_THERE}"))
+
+
+# ----------------------------------------------------------------------
+# The names of threads that grow out of a question. Pure.
+
+FIRST_MAX = 60
+TITLE_MAX = 80
+"""UTF-16 units. Discord takes 100, and shows about 60 beside a channel's list."""
+
+_MENTION = re.compile(r"(?<!\w)[@#][\w.-]+")
+_MARKUP = re.compile(r"[*_`~|<>\[\]\\]+|^(?:#+|-#|>>>?|[-*])\s+", re.MULTILINE)
+_SPOILER = re.compile(r"\|\|.*?\|\|", re.DOTALL)
+_LINK = re.compile(r"https?://\S+")
+
+
+def unspoiled(text: str) -> str:
+    """A text without what its author hid as a spoiler: names are read by everybody."""
+    return _SPOILER.sub("…", text)
+
+
+def first_name(question: str, author: str) -> str:
+    """The name of a thread until it has a title: the beginning of the question's words.
+
+    Where there are none, it names who asked.
+    """
+    words = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(unspoiled(question))))))
+    if not shows_nothing(words):
+        return _at_word(words, FIRST_MAX)
+    return f"Question by {clip(collapse(scrub(author)), 40)}"
+
+
+def renamed(name: str, before: str, now: str, author: str) -> str | None:
+    """Another name for a thread whose question was edited; None if its name tells nothing that is gone."""
+    lost = terms_of(before) - terms_of(now)
+    return None if lost.isdisjoint(terms_of(name)) else first_name(now, author)
+
+
+def tidy_title(title: str) -> str:
+    """A model's title as a name: one line without markup, mentions, links and quotation marks around it."""
+    plain = collapse(_MARKUP.sub(" ", _MENTION.sub(" ", _LINK.sub(" ", scrub(title)))))
+    return _at_word(plain.strip(" \"'“”„«».:-"), TITLE_MAX)
+
+
+def _at_word(text: str, most: int) -> str:
+    """A text cut behind a word, as far as one ends in its second half."""
+    cut = clip(text, most)
+    if cut == text:
+        return text
+    words, _, _ = cut.rpartition(" ")
+    return f"{words.rstrip(',;:')}…" if len(words) > most // 2 else cut

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.branching import FIRST_MAX, TITLE_MAX, first_name, tidy_title
 from discoclaw.core.text import utf16_length
+from discoclaw.session.branching import FIRST_MAX, TITLE_MAX, first_name, tidy_title
 from tests.tables import each_row
 
 

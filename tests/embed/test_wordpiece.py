@@ -5,7 +5,7 @@ from importlib import resources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.embed.wordpiece import tokens, vocabulary
+from discoclaw.embed.local import tokens, vocabulary
 from tests.tables import each_row
 
 VOCABULARY = vocabulary((resources.files("discoclaw.embed") / "minilm" / "vocab.txt").read_text("utf-8"))

@@ -11,8 +11,7 @@ from discoclaw.core.model import (
     ToolTurn,
     UserTurn,
 )
-from discoclaw.models.offline.model import OfflineModel
-from discoclaw.models.offline.talk import INTRODUCTION
+from discoclaw.models.offline.model import INTRODUCTION, OfflineModel
 from tests.tables import each_row
 
 STORE = ToolSpec("memory_store", "Stores a memory.", {"type": "object"})

@@ -15,7 +15,6 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import naming
 from discoclaw.bot.texts.markup import plain, words
 from discoclaw.bot.texts.wording import for_people
-from discoclaw.core.clauses import halves, left_out
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
@@ -24,7 +23,7 @@ from discoclaw.core.presumed import presumed_private
 from discoclaw.core.privacy import stricter
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
-from discoclaw.core.yours import yours
+from discoclaw.core.yours import halves, left_out, yours
 from discoclaw.memory.subjects import verbs
 from discoclaw.show import text as shown
 from discoclaw.show.words import PRIVATE, count

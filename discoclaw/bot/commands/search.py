@@ -6,19 +6,24 @@ message only that is searched. Only the person who asks sees what is found.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import discord
 
 from discoclaw.bot.answers import Answer, Carded
-from discoclaw.bot.cards import search as cards
-from discoclaw.bot.cards.card import Turn
+from discoclaw.bot.cards.card import Card, Entry, Turn
 from discoclaw.bot.commands.call import Call
+from discoclaw.bot.links import message_address
 from discoclaw.bot.texts import search as texts
+from discoclaw.bot.texts.markup import ago, plain, said
 from discoclaw.bot.wire import can_read, may_read
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
+from discoclaw.core.text import speaker
 from discoclaw.search.archive_queries import Visible
+from discoclaw.session.archive_search import ArchiveHit
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.meaning import Asker
+from discoclaw.show.words import count
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +50,7 @@ async def search(call: Call, query: str) -> Answer:
     if not found:
         return texts.NOTHING
     turn = Turn(call.user_id, "search", (query,))
-    return Carded(cards.found(found, turn, query, page=call.page), texts.found(found))
+    return Carded(_card(found, turn, query, page=call.page), texts.found(found))
 
 
 async def _visible(call: Call, archiving: Archiving) -> Visible:
@@ -77,3 +82,29 @@ async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
         return await can_read(thread, person)
     except ChatError:
         return False
+
+
+# ----------------------------------------------------------------------
+# The card of what a search of messages found.
+
+LONGEST_SHOWN = 300
+"""UTF-16 units of a message that are shown."""
+
+
+def _card(hits: Sequence[ArchiveHit], turn: Turn, query: str, *, page: int) -> Card:
+    """The messages that were found: what matches, then what was said next to it. Each best first."""
+    matching = [_entry(hit) for hit in hits if not hit.beside]
+    beside = [_entry(hit) for hit in hits if hit.beside]
+    if beside:
+        beside[0] = Entry(f"{texts.BESIDE}\n{beside[0].text}", beside[0].small, apart=bool(matching))
+    small = [count(len(matching), "message")] if matching else ["nothing matches, but this was said near it"]
+    return Card(f"Found for {said(query, 80)}", [*matching, *beside], small=small, turn=turn, page=page)
+
+
+def _entry(hit: ArchiveHit) -> Entry:
+    """One message: nothing in it is markup, a mention, or a link but ours."""
+    entry = hit.entry
+    link = message_address(entry.guild_id, entry.channel_id, entry.id)
+    where = f"<#{entry.channel_id}>" if entry.guild_id is not None else "in our DMs"
+    text = f"**{plain(speaker(entry.name))}**: {texts.quoted(entry.text, LONGEST_SHOWN)}"
+    return Entry(text, f"{ago(entry.sent_at)} · {where} · [open it]({link})")

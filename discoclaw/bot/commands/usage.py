@@ -14,19 +14,92 @@ from typing import cast
 import discord
 
 from discoclaw.bot.answers import Answer, Carded, Page
-from discoclaw.bot.cards import usage as cards
-from discoclaw.bot.cards.card import Card, Turn
+from discoclaw.bot.cards.card import GREY, Card, Entry, Menu, Picture, Turn
+from discoclaw.bot.cards.turning import written
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.privately import in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage_report import By, Days, Report, Total, last_days, this_month
-from discoclaw.show.usage import cautions
+from discoclaw.core.usage_report import By, Days, Report, Total, last_days, money, this_month
+from discoclaw.show.usage import cautions, used
+
+# ----------------------------------------------------------------------
+# The cards of what models were used for, a person's own or everybody's, with a menu of views.
+
+OVERVIEW = "overview"
+_OWN: Sequence[By] = ("purpose", "model", "day", "channel")
+_ALL: Sequence[By] = ("person", "channel", "server", "purpose", "model", "day")
+_MOST_IN_TEXT = 12
+
+
+def overview(
+    sums: Sequence[tuple[str, Total]],
+    budgets: Sequence[Spent],
+    turn: Turn,
+    server: Callable[[str], str],
+    *,
+    page: int,
+) -> Card:
+    """A card of what was used in some periods, and what is left of budgets."""
+    own = not _everybodys(turn)
+    rows = [Entry(*texts.sum_line(when, total)) for when, total in sums]
+    left = [Entry(*texts.budget(one, own=own, server=server), apart=not n) for n, one in enumerate(budgets)]
+    return Card(title(_everybodys(turn)), [*rows, *left], turn=turn, page=page, most=10, colour=GREY)
+
+
+def groups(report: Report, kind: By, turn: Turn, server: Callable[[str], str], *, page: int) -> Card:
+    """The groups of one kind, dearest first, days newest first. Days without a call are left out."""
+    total = report.total
+    rows = [Entry(*texts.group(one, kind, total, server)) for one in report.by(kind)]
+    summed = f"{texts.RECENT}: {money(total.nano)} · {used(total)}"
+    return Card(
+        f"{title(_everybodys(turn))} {texts.KINDS[kind]}",
+        rows[::-1] if kind == "day" else rows,
+        small=[summed if total else texts.NO_CALLS],
+        turn=turn,
+        page=page,
+        most=10,
+        colour=GREY,
+    )
+
+
+def picture(data: bytes, total: Total) -> Picture:
+    """The picture of the last thirty days."""
+    about = f"A bar for each of the last 30 days; together {money(total.nano)}" if total else texts.NO_CALLS
+    return Picture("usage.png", data, about)
+
+
+def views(user_id: str, *, owner: bool) -> Menu:
+    """The menu of all views that somebody may see."""
+    options = [("Mine", "", written((OVERVIEW, False)))]
+    options += [(f"Mine {texts.KINDS[kind]}", "", written((kind, False))) for kind in _OWN]
+    if owner:
+        options.append(("Everybody's", "", written((OVERVIEW, True))))
+        options += [(f"Everybody's {texts.KINDS[kind]}", "", written((kind, True))) for kind in _ALL]
+    return Menu(f"usage:{user_id}", "Another view…", options)
+
+
+def short_text(card: Card) -> str:
+    """The card as a text that fits into one message: its first rows, and how many there are."""
+    left = len(card.entries) - _MOST_IN_TEXT
+    rows = [*card.entries[:_MOST_IN_TEXT], *([Entry(f"and {left} more: `/usage`")] if left > 0 else [])]
+    return Card(card.heading, rows, small=card.small, foot=card.foot).as_text()
+
+
+def title(everybody: bool) -> str:
+    """The title of the card and of its picture."""
+    return "Everybody's usage" if everybody else "Your usage"
+
+
+def _everybodys(turn: Turn) -> bool:
+    _, everybody = turn.values
+    return bool(everybody)
+
 
 log = logging.getLogger(__name__)
 
-VIEWS = (cards.OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
+VIEWS = (OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
 
 
 def _png(report: Report, days: Days, title: str) -> bytes:
@@ -50,23 +123,23 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
         raise Refused(texts.UNREADABLE) from fault
     report = await asyncio.to_thread(Report.of, calls, zone)
     turn = Turn(call.user_id, "data usage", (by, everybody))
-    if by == cards.OVERVIEW:
+    if by == OVERVIEW:
         today = Days(recent.last, recent.last)
         named = (("Today", today), ("This month", month), (texts.RECENT, recent))
         sums = [(title, report.within(days).total) for title, days in named]
-        card = cards.overview(sums, _budgets(call, everybody), turn, _server(call), page=call.page)
+        card = overview(sums, _budgets(call, everybody), turn, _server(call), page=call.page)
     else:
         kind = cast(By, by)
-        card = cards.groups(report.within(recent), kind, turn, _server(call), page=call.page)
-    drawn = await asyncio.to_thread(_png, report, recent, cards.title(everybody))
+        card = groups(report.within(recent), kind, turn, _server(call), page=call.page)
+    drawn = await asyncio.to_thread(_png, report, recent, title(everybody))
     total = report.within(recent).total
     return await _answered(
         call,
         replace(
             card,
             foot=tuple(_notes(call, total, everybody)),
-            pictures=[cards.picture(drawn, total)],
-            menus=[cards.views(call.user_id, owner=owner)],
+            pictures=[picture(drawn, total)],
+            menus=[views(call.user_id, owner=owner)],
         ),
     )
 
@@ -75,7 +148,7 @@ async def _answered(call: Call, card: Card) -> Answer:
     """The card where nobody else reads it; as a text otherwise, with the picture as a file."""
     (picture,) = card.pictures
     file = discord.File(BytesIO(picture.data), filename=picture.name, description=picture.description)
-    text = cards.short_text(card)
+    text = short_text(card)
     if call.in_private:
         return Carded(card, [Page(text, files=(file,))])
     try:
