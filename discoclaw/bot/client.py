@@ -127,7 +127,6 @@ class DiscoClaw(commands.Bot):
         self.elsewhere = Elsewhere(self, settings.allowlist, cursors)
         self.access = Access(settings.allowlist, self, live, self.elsewhere)
         self.connected = Connected()
-        self.anew = Anew(self)
         self.pairing = Pairing(settings.token.get_secret_value() if settings.token is not None else "")
 
     def open(self, door: Door) -> None:
@@ -135,6 +134,8 @@ class DiscoClaw(commands.Bot):
         self.door = door
         self.talk, self.delivery, self.retractions = door.talk, door.delivery, door.retractions
         self.presses, self.voices = door.presses, door.voices
+        parts = (door.talk, door.retractions, door.voices)
+        self.anew = Anew(self, *parts, self.heard, self.said, self.answer, self.redactor)
         self.sessions = Sessions((self.connected, self.elsewhere, *door.hearers))
         self.in_order = InOrder(self, door.missed)
 
@@ -269,7 +270,7 @@ class DiscoClaw(commands.Bot):
         recent = self.talk.listener.recent(heard.session_key)
         said = next((one for one in recent if one.id == str(voice_id)), None)
         try:
-            said = said or await meant.said(self, original)
+            said = said or await self.meant_by(original)
         except ChatError as error:
             log.info("a voice message that somebody replies to is not quoted: %s", error)
             return replace(heard, quoted=None)
@@ -353,6 +354,21 @@ class DiscoClaw(commands.Bot):
         """A message as a line of the talk; whether its author may talk to us is not asked."""
         owners, clean = self.settings.owners, self.redactor
         return wire.said(message, self.me(), owners=owners, guest=False, redactor=clean)
+
+    async def meant_by(self, message: discord.Message) -> Said:
+        """The message that somebody means who points at `message`, with its words. Raises ChatError."""
+        voice_id = meant.voice_id(message, self.user)
+        if voice_id not in (None, message.id):
+            with discord_errors():
+                message = await message.channel.fetch_message(voice_id)
+        return wire.said(
+            message,
+            self.me(),
+            owners=self.settings.owners,
+            guest=not await self.access.may_say(message),
+            redactor=self.redactor,
+            words=await meant.words_below(message, self.user),
+        )
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         known = [payload.cached_message] if payload.cached_message is not None else []

@@ -83,7 +83,7 @@ class Presses:
         self.pending_days = pending_days
         self._context = context
         self._telling = telling
-        self._owners = owners
+        self.owners = owners
         self.may_talk = may_talk
         self.commands = commands
 
@@ -213,7 +213,7 @@ class Presses:
     async def erase(self, press: Press, target: str) -> str:
         """All that is remembered about a person is destroyed: about oneself, or by an owner about anybody."""
         own = str(press.user.id) == target
-        if not own and str(press.user.id) not in self._owners:
+        if not own and str(press.user.id) not in self.owners:
             raise Refused("only the person themselves or one of my owners can do that")
         store, subject = self._context.store, user_subject(target)
         asked = int(press.message.created_at.timestamp() * 1000) if press.message is not None else 0

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import discord
 
-from discoclaw.bot.answer_buttons.controls import view_of
-from discoclaw.bot.answer_buttons.rows import NO_BUTTONS, Row
-from discoclaw.bot.cards.card import Card
+from discoclaw.bot.answer_buttons.rows import LABELS, NO_BUTTONS, Row
+from discoclaw.bot.cards.card import Button, Card
+from discoclaw.bot.cards.layout import below
 from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
@@ -152,7 +152,7 @@ class Sender:
         async def call() -> discord.Message:
             if file := file_of(piece):
                 options["file"] = file  # a new one for each try: sending closes it
-            view = {"view": view_of(row)} if row and self.buttons else {}
+            view = {"view": _view(row)} if row and self.buttons else {}
             message: discord.Message = await send(piece.text, **options, **view)
             return message
 
@@ -194,7 +194,7 @@ class Sender:
         if file := file_of(piece):
             options["attachments"] = [file]
         if row is not None and (self.buttons or not row):
-            options["view"] = view_of(row)
+            options["view"] = _view(row)
         if isinstance(message, discord.Message) and not isinstance(message, discord.WebhookMessage):
             options["suppress"] = has_links(piece.text)  # without it, discord.py brings previews back
         edit: Any = message.edit
@@ -254,3 +254,8 @@ class Sender:
             await asyncio.sleep(pause)
         with discord_errors():
             return await call()
+
+
+def _view(row: Row) -> discord.ui.View | None:
+    """The buttons below a message; None takes those away that are there."""
+    return below([Button(one, LABELS[one.partition(":")[0]]) for one in row]) if row else None

@@ -8,7 +8,6 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json, stores_of
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import Effective, Pseudonyms, Scope, SourcedOverrides
+from discoclaw.core.live import Effective, Scope, SourcedOverrides
 from discoclaw.core.live_fields import KINDS, Choice, Field, Value
 from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides
 from discoclaw.memory import upgrades
@@ -27,28 +26,20 @@ from discoclaw.show.words import line
 from discoclaw.store.port import Documents
 
 if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the local file does not need them
+    from discoclaw.cli.relays import RelayAccess
     from discoclaw.nostr.event import Event, Keys
-    from discoclaw.nostr.owner import Publish, PublishResult
+    from discoclaw.nostr.owner import PublishResult
 
 _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 
-@dataclass(frozen=True, slots=True)
-class RelayAccess:
-    """How to reach the bot over relays: its public key (hex), its pseudonyms, and a way to publish events."""
-
-    bot: str
-    names: Pseudonyms
-    publish: "Publish"
-
-
-def _relay_access(settings: Settings) -> RelayAccess | None:
+def _relay_access(settings: Settings) -> "RelayAccess | None":
     from discoclaw.cli.relays import relay_access  # slow imports, which `fields` doesn't need
 
     return relay_access(settings)
 
 
-def commands(relay_access: Callable[[Settings], RelayAccess | None] = _relay_access) -> typer.Typer:
+def commands(relay_access: Callable[[Settings], "RelayAccess | None"] = _relay_access) -> typer.Typer:
     """The commands. `relay_access` returns how the bot is reached over relays, None if it is not."""
     config = typer.Typer(no_args_is_help=True)
 
@@ -170,7 +161,7 @@ def _wrong(why: str, given: str = "", known: Iterable[str] = (), more: str = "")
 
 
 @contextmanager
-def _looking(settings: Settings, access: RelayAccess | None) -> Iterator[LiveConfig]:
+def _looking(settings: Settings, access: "RelayAccess | None") -> Iterator[LiveConfig]:
     """The configuration on disk, while the store is open."""
     with _documents(settings) as documents:
         yield _config(settings, documents, access)
@@ -182,7 +173,7 @@ def _documents(settings: Settings) -> Iterator[Documents]:
         yield stores.used.documents("")
 
 
-def _config(settings: Settings, documents: Documents, access: RelayAccess | None) -> LiveConfig:
+def _config(settings: Settings, documents: Documents, access: "RelayAccess | None") -> LiveConfig:
     names = access.names if access is not None else None
     config = LiveConfig(documents, clock=now_ms, settings=settings.overrides, names=names)
     with _notes():
@@ -238,7 +229,7 @@ def _json(
 
 
 def _write(
-    settings: Settings, access: RelayAccess | None, scope: Scope, requested: Mapping[str, Any]
+    settings: Settings, access: "RelayAccess | None", scope: Scope, requested: Mapping[str, Any]
 ) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
     upgrades.check(settings.memory_dir)
@@ -260,7 +251,7 @@ def _now_has(overrides: Overrides) -> str:
     return f"has {_spelled(overrides)}" if overrides != NO_OVERRIDES else "has no overrides any more"
 
 
-def _sign(settings: Settings, access: RelayAccess, scope: Scope, requested: Mapping[str, Any]) -> None:
+def _sign(settings: Settings, access: "RelayAccess", scope: Scope, requested: Mapping[str, Any]) -> None:
     """Sign the change as the owner and publish it. Raises RelayError if no relay accepted it."""
     from discoclaw.nostr.owner import config_event
 
@@ -284,7 +275,7 @@ def _sign(settings: Settings, access: RelayAccess, scope: Scope, requested: Mapp
     say(f"{scope} {_now_has(now)}, signed by {owner.npub}, on {accepted}; {_kept(settings, event, now)}.")
 
 
-async def _published(access: RelayAccess, event: "Event") -> "PublishResult":
+async def _published(access: "RelayAccess", event: "Event") -> "PublishResult":
     return await access.publish(event)
 
 

@@ -12,15 +12,14 @@ import typer
 from discoclaw import settings as settings_module
 from discoclaw.cli import env_file
 from discoclaw.cli.asking import Terminal, clean
-from discoclaw.cli.common import note, say
-from discoclaw.cli.setup import Setup, secret_in
-from discoclaw.core.errors import Refused, SettingsError
+from discoclaw.cli.common import say
+from discoclaw.cli.setup import FILE, Setup, note_others, secret_in
+from discoclaw.core.errors import Refused
 from discoclaw.program import program
 
 if TYPE_CHECKING:
     from discoclaw.bot.looking import Bot
 
-FILE = Path(".env")
 STOPPED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
@@ -129,15 +128,3 @@ def _say_what_is_next(bot: "Bot | None", *, again: bool) -> None:
         say(f"   {invite_link(bot.application_id)}")
     say(f"2. Check everything: {program()} doctor")
     say(f"3. Start the bot{' again' if again else ''}: {program()} run")
-
-
-def note_others(values: dict[str, str]) -> None:
-    """Note what keeps the settings from being used: the environment, and others that are wrong."""
-    for name, value in settings_module.given(in_file=False).items():
-        if name in values and values[name] != value:
-            note(f"{name} is set in the environment too, which wins over .env; unset it there")
-    try:
-        settings_module.load()
-    except SettingsError as error:
-        for text in str(error).splitlines():
-            note(text)

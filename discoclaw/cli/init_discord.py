@@ -19,8 +19,7 @@ from discoclaw.checkup import pasted
 from discoclaw.cli import env_file
 from discoclaw.cli.asking import WRONG, Terminal, clean, right, wrong
 from discoclaw.cli.common import say
-from discoclaw.cli.init import FILE, note_others
-from discoclaw.cli.setup import Setup
+from discoclaw.cli.setup import FILE, Setup, note_others
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.settings_types import ids_in
 

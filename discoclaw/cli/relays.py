@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from discoclaw.cli.common import locked_storage, now_ms, stores_of, uses
-from discoclaw.cli.config import RelayAccess
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
+from discoclaw.core.live import Pseudonyms
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_keys, nostr_config_with, redactor_for
 from discoclaw.nostr.adapter import NostrAdapter
@@ -26,7 +26,7 @@ from discoclaw.nostr.incoming.report import Progress as Reached
 from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxStatus
-from discoclaw.nostr.owner import PublishResult
+from discoclaw.nostr.owner import Publish, PublishResult
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
@@ -317,6 +317,15 @@ class ProgressBars:
 
 
 # ---------------------------------------------------------------------- the owner's events
+
+
+@dataclass(frozen=True, slots=True)
+class RelayAccess:
+    """How to reach the bot over relays: its public key (hex), its pseudonyms, and a way to publish events."""
+
+    bot: str
+    names: Pseudonyms
+    publish: Publish
 
 
 def relay_access(settings: Settings) -> RelayAccess | None:

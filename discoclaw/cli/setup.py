@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from discoclaw import settings as settings_module
 from discoclaw.cli.asking import Terminal
-from discoclaw.cli.common import say
-from discoclaw.core.errors import Refused
+from discoclaw.cli.common import note, say
+from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.model import VENDOR, split
+
+FILE = Path(".env")
 
 
 @dataclass(slots=True)
@@ -77,3 +80,15 @@ def secret_in(path: str | None, flag: str) -> str | None:
     if not text.strip():
         raise Refused(f"{flag} {path}: it is empty")
     return text
+
+
+def note_others(values: dict[str, str]) -> None:
+    """Note what keeps the settings from being used: the environment, and others that are wrong."""
+    for name, value in settings_module.given(in_file=False).items():
+        if name in values and values[name] != value:
+            note(f"{name} is set in the environment too, which wins over .env; unset it there")
+    try:
+        settings_module.load()
+    except SettingsError as error:
+        for text in str(error).splitlines():
+            note(text)

@@ -4,10 +4,10 @@ The question is read from Discord, as it is now, so this outlives a restart. Kno
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import discord
 
@@ -16,13 +16,13 @@ from discoclaw.bot.answer_buttons.rows import Below
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
 from discoclaw.bot.voice.meant import words_below
+from discoclaw.bot.voice.voices import Voices
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
-from discoclaw.core.message import Inbound
-from discoclaw.session.talk import NOT_HERE
-
-if TYPE_CHECKING:
-    from discoclaw.bot.client import DiscoClaw
+from discoclaw.core.message import Inbound, Said
+from discoclaw.core.redact import Redactor
+from discoclaw.session.deleted_messages import Retractions
+from discoclaw.session.talk import NOT_HERE, Talk
 
 log = logging.getLogger(__name__)
 
@@ -33,16 +33,32 @@ MOST_PRESSED: Final = 1_000
 
 
 class Anew:
-    """Answers again, and goes on with answers, for `client`."""
+    """Answers again, and goes on with answers.
 
-    def __init__(self, client: "DiscoClaw") -> None:
+    `hear` makes an Inbound of a message, `said` a line of the talk; `answer` begins an answer to one.
+    """
+
+    def __init__(
+        self,
+        client: discord.Client,
+        talk: Talk,
+        retractions: Retractions,
+        voices: Voices,
+        hear: Callable[..., Awaitable[Inbound | None]],
+        said: Callable[[discord.Message], Said],
+        answer: Callable[..., Any],
+        redactor: Redactor,
+    ) -> None:
         self._client = client
+        self._talk, self._retractions, self._voices = talk, retractions, voices
+        self._hear, self._said, self._answer = hear, said, answer
+        self._redactor = redactor
         self._pressed: dict[int, None] = {}
         """The messages whose buttons have done their work: a second press may come before they are gone."""
 
     async def stop(self, press: Press, turn_id: str) -> None:
         """The answer ends here. Raises Refused if it has ended, and this button was left behind."""
-        stopped = self._client.talk.stop(turn_id, str(press.user.id))
+        stopped = self._talk.stop(turn_id, str(press.user.id))
         if stopped != "unknown":
             return  # what its turn shows last has other buttons
         with discord_errors():
@@ -76,14 +92,13 @@ class Anew:
                 self._pressed.pop(key, None)
 
     async def _again(self, press: Press, asked_id: str, answer: Sequence[int]) -> bool:
-        client = self._client
         channel, asked, read = await self._question(press, asked_id)
         if (heard := await self._spoken(asked, read)) is None:
             return False
         ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
-        forget = partial(client.retractions.deleted, ids, str(channel.id), key)
-        make = partial(client.answer, asked, turn_id=str(press.id))
-        if not await client.talk.again(heard, make, ids[0], forget):
+        forget = partial(self._retractions.deleted, ids, str(channel.id), key)
+        make = partial(self._answer, asked, turn_id=str(press.id))
+        if not await self._talk.again(heard, make, ids[0], forget):
             return False
         for message_id in answer:
             try:
@@ -100,16 +115,15 @@ class Anew:
         """
         if not wire.is_voice(asked):
             return heard
-        client = self._client
-        known = await words_below(asked, client.user)
-        spoken = await client.voices.listen(asked, heard, known=known, show=not known)
+        known = await words_below(asked, self._client.user)
+        spoken = await self._voices.listen(asked, heard, known=known, show=not known)
         return None if spoken.told else spoken.message
 
     async def _more(self, press: Press, asked_id: str) -> bool:
-        client, answer = self._client, press.message
-        assert answer is not None and client.user is not None
+        answer = press.message
+        assert answer is not None
         channel, asked, heard = await self._question(press, asked_id)
-        place = wire.place_of(channel, client.redactor)
+        place = wire.place_of(channel, self._redactor)
         wanted = replace(
             heard,
             id=str(press.id),
@@ -117,15 +131,15 @@ class Anew:
             session_key=place.session_key(heard.author.id),
             text=GO_ON,
             sent_at=int(press.created_at.timestamp() * 1000),
-            quoted=client.said(answer),
+            quoted=self._said(answer),
             attachments=(),
             files=(),
             stands_for=(asked_id,),
         )
         below = Below(heard.author.id, asked_id, wanted.id)
         within = channel if channel.id != asked.channel.id else None
-        make = partial(client.answer, asked, below=below, within=within, turn_id=wanted.id)
-        if not await client.talk.go_on(wanted, make):
+        make = partial(self._answer, asked, below=below, within=within, turn_id=wanted.id)
+        if not await self._talk.go_on(wanted, make):
             return False
         try:
             with discord_errors():
@@ -149,7 +163,7 @@ class Anew:
             if asked.author.id != press.user.id:
                 raise Refused(NOT_HERE)  # only a forged button says so
             asked.author = press.user  # a message that was fetched lacks the name and the roles here
-            heard = await self._client.heard(asked, strict=True)
+            heard = await self._hear(asked, strict=True)
         except ChatGone as error:
             raise Refused(QUESTION_GONE) from error
         except ChatForbidden as error:

@@ -4,12 +4,10 @@ import logging
 from abc import abstractmethod
 from typing import ClassVar
 
-import discord
-
 from discoclaw.bot.answer_buttons.acts import Anew
-from discoclaw.bot.answer_buttons.rows import Row, above
+from discoclaw.bot.answer_buttons.rows import LABELS, above
 from discoclaw.bot.answers import sentence
-from discoclaw.bot.buttons import USER, Control, PersonalButton, lasting
+from discoclaw.bot.buttons import USER, Control, PersonalButton
 from discoclaw.bot.pressed import whisper
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.core.errors import ChatError, NotNow
@@ -52,7 +50,7 @@ class AnswerButton(PersonalButton, template=r"(?!)"):
 class StopButton(AnswerButton, template=rf"stop:{USER}:{ASKED}"):
     """Ends an answer that is being written."""
 
-    label = "Stop"
+    label = LABELS["stop"]
 
     async def act(self, anew: Anew, press: Press) -> None:
         await anew.stop(press, self.known["asked"])
@@ -61,7 +59,7 @@ class StopButton(AnswerButton, template=rf"stop:{USER}:{ASKED}"):
 class AgainButton(AnswerButton, template=rf"again:{USER}:{ASKED}:(?P<above>[0-9a-z.]*)"):
     """Has the same question answered once more."""
 
-    label = "Again"
+    label = LABELS["again"]
 
     async def act(self, anew: Anew, press: Press) -> None:
         asked = self.known["asked"]
@@ -71,7 +69,7 @@ class AgainButton(AnswerButton, template=rf"again:{USER}:{ASKED}:(?P<above>[0-9a
 class MoreButton(AnswerButton, template=rf"more:{USER}:{ASKED}"):
     """Has an answer continued."""
 
-    label = "Go on"
+    label = LABELS["more"]
 
     async def act(self, anew: Anew, press: Press) -> None:
         await anew.more(press, self.known["asked"])
@@ -79,12 +77,3 @@ class MoreButton(AnswerButton, template=rf"more:{USER}:{ASKED}"):
 
 ALL: tuple[type[Control], ...] = (StopButton, AgainButton, MoreButton)
 """The client registers these before it connects."""
-
-_BY_NAME: dict[str, type[AnswerButton]] = {"stop": StopButton, "again": AgainButton, "more": MoreButton}
-
-
-def view_of(row: Row) -> discord.ui.View | None:
-    """The buttons, as they are sent with a message; None takes those away that are there."""
-    if not row:
-        return None
-    return lasting(*(_BY_NAME[custom_id.partition(":")[0]](custom_id) for custom_id in row))

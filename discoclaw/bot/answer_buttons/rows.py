@@ -12,6 +12,8 @@ from discoclaw.core.values import dataclass
 Row: TypeAlias = tuple[str, ...]
 """The custom ids of the buttons below a message."""
 NO_BUTTONS: Final[Row] = ()
+LABELS: Final = {"stop": "Stop", "again": "Again", "more": "Go on"}
+"""What each button says, by the beginning of its custom id."""
 LONGEST: Final = 100
 """Discord's limit for a custom id."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"

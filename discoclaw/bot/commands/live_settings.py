@@ -33,4 +33,4 @@ async def model(call: Call, name: str | None) -> str:
 
 async def _admin(call: Call) -> Admin:
     await call.context.settings.refresh()
-    return Admin(cast(Interaction, call.source), call.context.settings)
+    return Admin(cast(Interaction, call.source), call.context.settings, call.client.settings.owners)

@@ -17,7 +17,6 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.past import channel_of
-from discoclaw.bot.voice import meant
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.attached import Unreadable
 from discoclaw.core.errors import ChatError, ChatUnavailable
@@ -89,7 +88,7 @@ class Links:
             await self._check(channel, guild_id, message)
         with discord_errors():
             found = await channel.fetch_message(int(message_id))
-        return await meant.said(self._client, found)
+        return await self._client.meant_by(found)
 
     async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
         """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""

@@ -216,7 +216,7 @@ async def _quoted(call: Call, message_id: str) -> Said:
     try:
         with discord_errors():
             message = await call.channel.fetch_message(int(message_id))
-        return await meant.said(call.client, message)
+        return await call.client.meant_by(message)
     except ChatError as error:
         raise Refused(texts.GONE) from error
 

@@ -5,7 +5,7 @@ again at each press: somebody may have lost a right since the card was shown.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import discord
 
@@ -14,9 +14,6 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.live import GLOBAL, Scope
 from discoclaw.core.message import Place
 from discoclaw.session.live_settings import By, LiveSettings
-
-if TYPE_CHECKING:  # the client registers what is pressed here
-    from discoclaw.bot.client import DiscoClaw
 
 ONLY_OWNERS = "only my owners can change what applies everywhere; use `/settings` in a channel of your server"
 NEEDS = "only my owners and people who can manage this server can change its settings"
@@ -30,11 +27,8 @@ class Admin:
 
     source: discord.Interaction[Any]
     settings: LiveSettings
-
-    @property
-    def client(self) -> "DiscoClaw":
-        client: DiscoClaw = self.source.client
-        return client
+    owners: frozenset[str]
+    """User ids."""
 
     @property
     def user_id(self) -> str:
@@ -47,7 +41,7 @@ class Admin:
     @property
     def owner(self) -> bool:
         """Whether this is one of the bot's owners."""
-        return self.user_id in self.client.settings.owners
+        return self.user_id in self.owners
 
     def check(self, scope: Scope) -> None:
         """Raise Refused unless they may see and change the settings of a scope."""
@@ -70,7 +64,7 @@ class Admin:
         return wire.place_of(self._channel(scope))  # type: ignore[arg-type]
 
     def _channel(self, scope: Scope) -> discord.abc.GuildChannel:
-        found = self.client.get_channel(int(scope.id))
+        found = self.source.client.get_channel(int(scope.id))
         if not isinstance(found, discord.abc.GuildChannel):
             raise Refused(UNKNOWN)
         return found

@@ -92,7 +92,7 @@ class TypeButton(PersonalButton, template=rf"setting-type:{USER}:{SCOPE}:{FIELD}
                 return
             scope, name = shown_scope(self.known["scope"]), self.known["field"]
             presses = cast(Presses, press.client.presses)
-            admin = Admin(press, presses.settings)
+            admin = Admin(press, presses.settings, presses.owners)
             try:
                 if not await presses.may_talk(press.user, press.guild):
                     raise Refused(NOT_ALLOWED)
@@ -124,7 +124,7 @@ class ValueModal(PersonalModal, template=rf"setting-typed:{USER}:{SCOPE}:{FIELD}
 
 async def _admin(presses: Presses, press: Press) -> Admin:
     await presses.settings.refresh()
-    return Admin(press, presses.settings)
+    return Admin(press, presses.settings, presses.owners)
 
 
 async def _change(presses: Presses, press: Press, known: Any, typed: str) -> Card:

@@ -4,17 +4,10 @@ A voice message has its words in our note below it. Whoever points at the note m
 words are its author's, so it is theirs to take them back.
 """
 
-from typing import TYPE_CHECKING
-
 import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.voice.shown import note_on, notes_behind, shows_words, words_in
-from discoclaw.bot.wire import discord_errors
-from discoclaw.core.message import Said
-
-if TYPE_CHECKING:
-    from discoclaw.bot.client import DiscoClaw
 
 
 def voice_id(message: discord.Message, me: discord.abc.Snowflake | None) -> int | None:
@@ -30,20 +23,3 @@ async def words_below(message: discord.Message, me: discord.ClientUser | None) -
     if not wire.is_voice(message):
         return ""
     return words_in(await notes_behind(message.channel, {message.id}, me), me).get(message.id, "")
-
-
-async def said(client: "DiscoClaw", message: discord.Message) -> Said:
-    """The message that is meant by `message`, with its words. Raises ChatError."""
-    meant = voice_id(message, client.user)
-    if meant not in (None, message.id):
-        with discord_errors():
-            message = await message.channel.fetch_message(meant)
-    guest = not await client.access.may_say(message)
-    return wire.said(
-        message,
-        client.me(),
-        owners=client.settings.owners,
-        guest=guest,
-        redactor=client.redactor,
-        words=await words_below(message, client.user),
-    )
