@@ -52,7 +52,7 @@ from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice.voices import Limits as VoiceLimits
 from discoclaw.bot.voice.voices import Voices
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.health import Check, Seen
 from discoclaw.core.message import Me
 from discoclaw.core.personal import PersonalData
@@ -90,8 +90,7 @@ from discoclaw.session.files.reading import Limits as FileLimits
 from discoclaw.session.files.reading import Reader
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.gather import Always, Gatherer, Source
-from discoclaw.session.hatch import Hatchery, HatchingRules
-from discoclaw.session.interviewer import Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.listen import Listener
 from discoclaw.session.live_settings import LiveSettings

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import discord
 
 from discoclaw.bot.cards.card import Card
-from discoclaw.bot.texts.wording import for_people
+from discoclaw.bot.texts.markup import for_people
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.session.desk import OWN_WAIT_S
 

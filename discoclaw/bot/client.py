@@ -26,7 +26,7 @@ from discoclaw.bot.cards import memory_menu
 from discoclaw.bot.deliver import Answer
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.gateway import Connected
-from discoclaw.bot.menus.forms import MenuForm
+from discoclaw.bot.modals import MenuForm
 from discoclaw.bot.pages import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses

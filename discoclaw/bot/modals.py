@@ -27,10 +27,11 @@ import discord
 
 from discoclaw.bot import words
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, sentence
-from discoclaw.bot.buttons import PersonalButton
+from discoclaw.bot.buttons import USER, PersonalButton
+from discoclaw.bot.commands.spec import Command
 from discoclaw.bot.pages import send_pieces
-from discoclaw.bot.pressed import Pressed
-from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.pressed import Opens, Pressed
+from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.refused import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
@@ -170,3 +171,24 @@ def _values(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         if "custom_id" in part:
             typed = part.get("value", part.get("values"))
             yield str(part["custom_id"]), typed if isinstance(typed, str) else ",".join(typed or ())
+
+
+# ----------------------------------------------------------------------
+# The form of a command in a message's menu: a field for each of its parameters.
+
+
+class MenuForm(Opens, PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
+    """Carries out a command with what was typed into its form. It answers as a slash command does."""
+
+    async def do(self, presses: Presses, press: Press) -> Outcome:
+        await presses.commands.filled(press, self.known["name"], self.known["message"], dict(self.values))
+        return ""
+
+
+async def asked_for(press: Press, command: Command, message_id: int) -> None:
+    """Open the form of a command, for the person who chose it. Raises ChatError."""
+    fields = [
+        Field(one.name, one.help, most=(one.bounds or (1, LONGEST))[1], required=one.required)
+        for one in command.params
+    ]
+    await opened(press, f"menu:{press.user.id}:{command.path}:{message_id}", command.path, fields)

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from discoclaw.bot.answers import Page
 from discoclaw.bot.buttons import BRANCH, USER, PersonalButton, PersonalMenu, lasting
 from discoclaw.bot.cards.card import YELLOW, Card, Entry, Menu, Turn
-from discoclaw.bot.cards.layout import select
-from discoclaw.bot.cards.sending import send_either
+from discoclaw.bot.cards.layout import select, send_either
 from discoclaw.bot.presses import Outcome, Press, Presses
 from discoclaw.bot.texts import pending as texts
 from discoclaw.core.pending import Pending

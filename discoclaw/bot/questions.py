@@ -16,10 +16,9 @@ import discord
 
 from discoclaw.bot.access import Access
 from discoclaw.bot.cards.card import GREY, Card, Entry
-from discoclaw.bot.cards.layout import rendered
+from discoclaw.bot.cards.layout import rendered, send_either
 from discoclaw.bot.cards.questions import contradiction
 from discoclaw.bot.cards.reading import can_be_pressed, closed, words_of
-from discoclaw.bot.cards.sending import send_either
 from discoclaw.bot.links import source_of_event, source_words
 from discoclaw.bot.texts.markup import NOTE, ago, said
 from discoclaw.bot.wire import discord_errors

@@ -17,7 +17,7 @@ import discord
 from discoclaw.bot import wire
 from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
-from discoclaw.bot.cards.sending import send_either
+from discoclaw.bot.cards.layout import send_either
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.past import channel_of
 from discoclaw.bot.texts.markup import NOTE

@@ -20,8 +20,7 @@ import discord
 
 from discoclaw.bot.answer_buttons.rows import LABELS, NO_BUTTONS, Row
 from discoclaw.bot.cards.card import Button, Card
-from discoclaw.bot.cards.layout import below
-from discoclaw.bot.cards.sending import send_either
+from discoclaw.bot.cards.layout import below, send_either
 from discoclaw.bot.pages import SILENT, file_of
 from discoclaw.bot.split import Piece
 from discoclaw.bot.wire import discord_errors, worth_retrying

@@ -32,7 +32,7 @@ from discoclaw.cli.usage import export_calls
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
-from discoclaw.core.presumed import kept_private
+from discoclaw.core.privacy import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
 from discoclaw.memory.backup import uniting

@@ -13,7 +13,7 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.bot.looking import Bot, invite_link, look
-from discoclaw.bot.looking_people import Person, described, people
+from discoclaw.bot.looking_around import Person, described, people
 from discoclaw.bot.pairing import listen, user_of
 from discoclaw.checkup import pasted
 from discoclaw.cli import env_file

@@ -4,9 +4,10 @@ A person's memory is used wherever they talk, except for what is personal or was
 shows an item to a model or to people calls `may_show` first. Knows nothing about prompts or commands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
+from discoclaw.core.event import Commit
 from discoclaw.core.item import Item, Kind, Sensitivity
 from discoclaw.core.matters import is_personal
 
@@ -61,3 +62,24 @@ def may_show(item: Item, *, in_dm: bool) -> bool:
     """
     allowed: tuple[Sensitivity, ...] = ("normal", "private") if in_dm else ("normal",)
     return item.facets.sensitivity in allowed
+
+
+# ----------------------------------------------------------------------
+# Which items are private only because the file they came in with doesn't say that they are open.
+
+PRESUMED = "presumed_private"
+"""Key in a commit's metadata: the ids of these items, sorted."""
+
+
+def presumed_private(commits: Iterable[Commit]) -> set[str]:
+    """The ids of these items, shared since or not."""
+    named = (commit.metadata.get(PRESUMED) for commit in commits)
+    return {one for ids in named if isinstance(ids, list) for one in ids if isinstance(one, str)}
+
+
+def kept_private(count: int) -> str:
+    """The note about them for an admin. Only the people themselves can share them."""
+    return (
+        f"{count} kept private and out of channels, because the file doesn't say where that was said "
+        "(in Discord, people share theirs with `!memory share imported`)"
+    )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound
 from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
-from discoclaw.evals import judge, reading, talk, updates
+from discoclaw.evals import judge, reading, talk
 from discoclaw.evals.case import Case
 from discoclaw.evals.chain import Chain
 from discoclaw.evals.judge import Verdict
@@ -58,7 +58,7 @@ async def summaries(
     filler = reading.filler()
 
     async def one(chain: Chain, run: int) -> tuple[Verdict, Sequence[Call]]:
-        outcome = await updates.run(chain, model_for(chain), filler, reads)
+        outcome = await judge.run(chain, model_for(chain), filler, reads)
         return judge.of_chain(chain, outcome, run), outcome.calls
 
     work = [(chain, run) for run in range(runs) for chain in chains]

@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import apply_proposal
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import ConsolidationReport, apply_proposal
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record

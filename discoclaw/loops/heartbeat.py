@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes

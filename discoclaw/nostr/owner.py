@@ -26,7 +26,7 @@ from discoclaw.nostr.encryption import NIP44, canonical
 from discoclaw.nostr.event import Event, Keys, verified
 from discoclaw.nostr.names import CONFIG, NPUB
 from discoclaw.nostr.owner_notes import OwnerNotes
-from discoclaw.nostr.relays.pages import FetchResult
+from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import APP
 

@@ -9,35 +9,87 @@ window, and the loops learn at once what the person said about themselves.
 Knows no chat adapter; `soul.hatching` defines the possible moves, `soul.soul` what a soul is.
 """
 
+import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, ModelError, Refused
 from discoclaw.core.item import Source
-from discoclaw.core.message import Place, Said, with_attachments
-from discoclaw.core.ports import Clock, HatchOffer, Reply
+from discoclaw.core.message import Me, Place, Said, with_attachments
+from discoclaw.core.model import Finished, ModelRequest, TextDelta
+from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
 from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import BOT, HUMAN
+from discoclaw.core.subject import BOT, HUMAN, user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.arrival import Arrival
+from discoclaw.session.compact import Transcript
 from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
-from discoclaw.session.interviewer import Interviewer
+from discoclaw.session.prepare import AnswerRules
 from discoclaw.session.window import Windows
+from discoclaw.soul import hatching
 from discoclaw.soul import interview as interviews
-from discoclaw.soul import messages
 from discoclaw.soul import soul as souls
 from discoclaw.soul.block import SoulBlock, read
 from discoclaw.soul.hatching import Event, State, step
 from discoclaw.soul.interview import Interview, Line
 from discoclaw.work import Worker
+
+# ----------------------------------------------------------------------
+# The model's part in an interview: it gets the transcript, shortened to fit its context, nothing else.
+
+
+class Interviewer:
+    """The model that asks the questions. `me` is the bot.
+
+    `rules` bound its answers and the transcript, which loses its middle when it gets too long; then it calls
+    `compacted(subject)`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        me: Callable[[], Me],
+        rules: AnswerRules,
+        compacted: Callable[[str], None] = lambda subject: None,
+    ) -> None:
+        self.me = me
+        self._model = model
+        self._rules = rules
+        self._compacted = compacted
+
+    async def ask(self, asked: Interview, model: str = "") -> str:
+        """The next answer of the model with this name, complete. Raises ModelError."""
+        request = ModelRequest(
+            interviews.system(asked, self.me().name),
+            interviews.turns(asked),
+            max_tokens=self._rules.answer(model),
+            model=model,
+        )
+        transcript = Transcript(request, self._rules.reads(model))
+        if transcript.compact():
+            asyncio.get_running_loop().call_soon(self._compacted, user_subject(asked.human))
+        text: list[str] = []
+        finished: Finished | None = None
+        async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text = [event.text] if event.instead else [*text, event.text]
+                else:
+                    finished = event
+        if finished is None:
+            raise ModelError("the model's stream ended without an end")
+        return "".join(text)
+
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +172,7 @@ class Hatchery:
         """
         self._memory(user_id)
         if self._consent.opted_out(user_id):
-            raise Refused(messages.OPTED_OUT)
+            raise Refused(hatching.OPTED_OUT)
         now = self._clock()
         if self._interview is not None and self._interview.idle(now):
             await self._end("idle")
@@ -135,7 +187,7 @@ class Hatchery:
         """End a person's own interview; the soul stays as it was. Raises Refused."""
         self._memory(user_id)
         if self._interview is not None and self._interview.human != user_id:
-            raise Refused(messages.NOT_YOURS)
+            raise Refused(hatching.NOT_YOURS)
         step(self._state, "cancel")
         await self._end("cancel")
         return "The interview is over, and nothing has changed. `/hatch start` begins anew."
@@ -169,9 +221,9 @@ class Hatchery:
     def _memory(self, user_id: str) -> AnyMemory:
         """The store, for an owner. Raises Refused."""
         if user_id not in self._rules.owners:
-            raise Refused(messages.ONLY_OWNERS)
+            raise Refused(hatching.ONLY_OWNERS)
         if not self._rules.memory:
-            raise Refused(messages.MEMORY_OFF)
+            raise Refused(hatching.MEMORY_OFF)
         return self._store
 
     # ------------------------------------------------------------------ the interview
@@ -183,7 +235,7 @@ class Hatchery:
         message = arrival.message
         if arrival.permission.opted_out:
             await self._end("cancel")
-            await reply.fail(messages.OPTED_OUT[:1].upper() + messages.OPTED_OUT[1:] + ".")
+            await reply.fail(hatching.OPTED_OUT[:1].upper() + hatching.OPTED_OUT[1:] + ".")
             return
         said = with_attachments(message.text, message.attachments)
         asked = self._interview.with_line(Line(message.id, said), self._clock())
@@ -191,7 +243,7 @@ class Hatchery:
         await self._save(asked.human)
         answer = asked.unsaved or await self._interviewer.ask(asked, arrival.policy.model)
         if not self._goes_on(asked):
-            await reply.fail(messages.OVER_MEANWHILE)
+            await reply.fail(hatching.OVER_MEANWHILE)
             return
         found = read(answer)
         if found.soul is not None:
@@ -199,15 +251,15 @@ class Hatchery:
         elif found.fault:
             log.warning("the soul of an interview cannot be used: %s", found.fault)
             await self._say(
-                f"{found.text}\n\n{messages.MALFORMED}", answer, arrival, reply, fault=found.fault
+                f"{found.text}\n\n{hatching.MALFORMED}", answer, arrival, reply, fault=found.fault
             )
         elif asked.answers() >= interviews.MOST_ANSWERS:
             await self._end("cancel")
-            await reply.fail(messages.ENDLESS)
+            await reply.fail(hatching.ENDLESS)
         elif found.text:
             await self._say(found.text, answer, arrival, reply)
         else:
-            await reply.fail(messages.NO_WORDS)
+            await reply.fail(hatching.NO_WORDS)
 
     async def let_go(self, arrival: Arrival) -> str:
         """End an idle interview when its owner writes there again. Returns a sentence about that."""
@@ -215,7 +267,7 @@ class Hatchery:
         if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
             return ""
         await self._end("idle")
-        return messages.IDLE
+        return hatching.IDLE
 
     async def _say(
         self,
@@ -250,14 +302,14 @@ class Hatchery:
             await in_time(self._keep(soul, arrival))
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{messages.NOT_STORED}", answer, arrival, reply, unsaved=answer)
+            await self._say(f"{text}\n\n{hatching.NOT_STORED}", answer, arrival, reply, unsaved=answer)
             return
         except Refused:
-            await reply.fail(messages.OVER_MEANWHILE)
+            await reply.fail(hatching.OVER_MEANWHILE)
             return
         if asked is not None and self._goes_on(asked):  # else cancelled after the soul was stored
             await self._end("soul")
-        await reply.push(f"{text}\n\n{messages.HATCHED}".strip())
+        await reply.push(f"{text}\n\n{hatching.HATCHED}".strip())
         await reply.finish()
         self._loops.nudge(arrival.session_key, arrival.message.author.id)
         self._loops.force(arrival.message.author.id)
@@ -278,9 +330,9 @@ class Hatchery:
 
         def wish(draft: Draft) -> None:
             if asked is None or not self._goes_on(asked):
-                raise Refused(messages.OVER_MEANWHILE)
+                raise Refused(hatching.OVER_MEANWHILE)
             if arrival.permission.erased or arrival.permission.opted_out:
-                raise Refused(messages.OVER_MEANWHILE)
+                raise Refused(hatching.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 
         at = f"{place.channel_id}/{message.id}"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.consolidate import MOST_QUESTIONS, apply_proposal, available
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import MOST_QUESTIONS, ConsolidationReport, apply_proposal, available
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History

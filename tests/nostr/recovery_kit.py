@@ -28,8 +28,7 @@ from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.views import Views
-from discoclaw.nostr.relays.pages import FetchResult
-from discoclaw.nostr.relays.paging import OnEvents
+from discoclaw.nostr.relays.paging import FetchResult, OnEvents
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import Codec
 from discoclaw.store.files import render_json, session_name

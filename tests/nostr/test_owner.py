@@ -28,7 +28,7 @@ from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import OwnerEvents, config_event
 from discoclaw.nostr.owner_notes import MAX_NOTES, OwnerNotes, person_finder
 from discoclaw.nostr.redactor import redactor_of
-from discoclaw.nostr.relays.pages import FetchResult
+from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.wire import Filter
 from tests.memory.kit import ANN, NOW, Clock, commits_of, heard, remember, texts
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from discoclaw.core.attached import Content as FileContent
 from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.consent import Consent
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatUnavailable, Refused
 from discoclaw.core.item import Item
@@ -69,8 +69,7 @@ from discoclaw.session.explained import Explained
 from discoclaw.session.files.attaching import Attachments, Bounds
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.gather import Gatherer
-from discoclaw.session.hatch import Hatchery, HatchingRules
-from discoclaw.session.interviewer import Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.listen import Listener

@@ -6,7 +6,7 @@ from discoclaw.bot.cards.card import GREY, Card, Entry, Turn
 from discoclaw.bot.cards.memories import Where, entry_of
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts import preview as previews
-from discoclaw.bot.texts.wording import for_people
+from discoclaw.bot.texts.markup import for_people
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.session.preview import Preview

@@ -14,14 +14,18 @@ from typing import Any, cast
 import discord
 
 from discoclaw.bot import wire, words
+from discoclaw.bot.answers import Page
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Command, Values
 from discoclaw.bot.links import source_words
+from discoclaw.bot.pages import SILENT
 from discoclaw.bot.texts import memory as texts
+from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.wire import discord_errors
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import Refused
+from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.matters import is_personal
@@ -209,3 +213,21 @@ class Call:
     def may_show(self, item: Item) -> bool:
         """Whether an item may be named in the answer."""
         return self.in_private or may_show(item, in_dm=False)
+
+
+# ----------------------------------------------------------------------
+# Answers that nobody else may read, to commands that others see: they go to the person's DMs.
+
+NOT_TAKEN = "Discord didn't take it just now; try again later"
+
+
+async def in_dm(call: Call, pages: Sequence[Page]) -> None:
+    """Send messages to the one who gave a command. Raises ChatForbidden if they take none, and Refused."""
+    for page in pages:
+        try:
+            with discord_errors():
+                await call.author.send(NOTE + page.text, files=list(page.files), allowed_mentions=SILENT)
+        except ChatForbidden:
+            raise
+        except ChatError as error:
+            raise Refused(NOT_TAKEN) from error

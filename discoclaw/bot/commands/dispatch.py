@@ -37,7 +37,7 @@ from discoclaw.bot.answers import (
 from discoclaw.bot.asked import Asked
 from discoclaw.bot.buttons import open_view
 from discoclaw.bot.cards.card import Card, Entry
-from discoclaw.bot.cards.sending import NO_CARD, NotAsCard, send_card
+from discoclaw.bot.cards.layout import NO_CARD, NotAsCard, send_card
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.choosing import as_shown
@@ -54,7 +54,7 @@ from discoclaw.bot.commands.parsing import (
 )
 from discoclaw.bot.commands.reading import DM
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
-from discoclaw.bot.menus.forms import asked_for
+from discoclaw.bot.modals import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere

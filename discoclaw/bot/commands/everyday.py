@@ -13,14 +13,12 @@ from discoclaw.bot.commands.choosing import still, the_one, those
 from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import naming
-from discoclaw.bot.texts.markup import plain, words
-from discoclaw.bot.texts.wording import for_people
+from discoclaw.bot.texts.markup import for_people, plain, words
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
 from discoclaw.core.matters import is_personal
-from discoclaw.core.presumed import presumed_private
-from discoclaw.core.privacy import stricter
+from discoclaw.core.privacy import presumed_private, stricter
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import halves, left_out, yours

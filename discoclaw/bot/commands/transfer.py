@@ -14,8 +14,7 @@ from typing import Literal
 import discord
 
 from discoclaw.bot.answers import Answer, Page
-from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.privately import in_dm
+from discoclaw.bot.commands.call import Call, in_dm
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.draft import Draft, Outcome
@@ -23,8 +22,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.matters import is_personal
-from discoclaw.core.presumed import PRESUMED
-from discoclaw.core.privacy import DmPrivacy, stricter
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, stricter
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.exchange import (
     Items,

@@ -16,8 +16,7 @@ import discord
 from discoclaw.bot.answers import Answer, Carded, Page
 from discoclaw.bot.cards.card import GREY, Card, Entry, Menu, Picture, Turn
 from discoclaw.bot.cards.turning import written
-from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.privately import in_dm
+from discoclaw.bot.commands.call import Call, in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC
 
+from discoclaw.core.yours import QUOTED
 from discoclaw.core.zones import minute
 from discoclaw.show.words import LONGEST, line, quoted, word
 
@@ -64,3 +65,37 @@ def clock(seconds: int) -> str:
 def without_times(text: str) -> str:
     """Text for a file, in which times are spelled out."""
     return _TIME.sub(lambda found: clock(int(found[1])), text)
+
+
+# ----------------------------------------------------------------------
+# The words of the core and of the command line in the words that people know: a branch is a persona.
+
+_QUOTED = re.compile(QUOTED)
+_ID = re.compile(r"\bdurable-(?=[0-9a-f]{8}\b)")
+_WORDS = {
+    "branch": "persona",
+    "branches": "personas",
+    "commit": "change",
+    "commits": "changes",
+    "deprecated": "forgotten",
+    "item": "memory",
+    "items": "memories",
+    "cannot": "can't",
+    "HEAD": "the current persona",
+}
+_KNOWN = re.compile(rf"\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b")
+_AN_ITEM = re.compile(r"\ban (?=item\b)")
+
+
+def for_people(text: str) -> str:
+    """A text about a memory, in the words that people know."""
+    parts, at = [], 0
+    for found in _QUOTED.finditer(text):
+        parts += [_translated(text[at : found.start()]), found[0]]
+        at = found.end()
+    parts.append(_translated(text[at:]))
+    return _ID.sub("", "".join(parts))
+
+
+def _translated(text: str) -> str:
+    return _KNOWN.sub(lambda found: _WORDS[found[0]], _AN_ITEM.sub("a ", text))

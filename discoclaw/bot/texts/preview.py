@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from discoclaw.bot.commands.context import OFF
 from discoclaw.bot.commands.spec import Need
-from discoclaw.bot.texts.markup import name, plain, said, words
+from discoclaw.bot.texts.markup import for_people, name, plain, said, words
 from discoclaw.bot.texts.memory import NOT_USED, line_of
-from discoclaw.bot.texts.wording import for_people
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE

@@ -17,8 +17,7 @@ from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.order import union
-from discoclaw.core.presumed import PRESUMED, presumed_private
-from discoclaw.core.privacy import DmPrivacy, stricter
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, presumed_private, stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
 from discoclaw.core.times import iso_ms, ms_of_iso

@@ -9,8 +9,7 @@ from typing import TypeGuard
 from discoclaw.core.event import Commit, Event, Record
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
-from discoclaw.core.presumed import PRESUMED, presumed_private
-from discoclaw.core.privacy import DmPrivacy, sensitivity
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, presumed_private, sensitivity
 from discoclaw.core.view import target_of
 from discoclaw.memory.exchange.layout import Items, Records
 

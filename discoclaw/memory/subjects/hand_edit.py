@@ -11,8 +11,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Record
 from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import Branches, History
-from discoclaw.core.presumed import PRESUMED
-from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.privacy import PRESUMED, DmPrivacy
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import durable_file

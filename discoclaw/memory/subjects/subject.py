@@ -20,8 +20,7 @@ from discoclaw.core.event import Record
 from discoclaw.core.idle import IdleMap
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
-from discoclaw.core.presumed import kept_private, presumed_private
-from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.privacy import DmPrivacy, kept_private, presumed_private
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View

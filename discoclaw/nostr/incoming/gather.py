@@ -31,8 +31,7 @@ from discoclaw.nostr.incoming.selection import (
 )
 from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, LENGTHS, NPUB, Names
 from discoclaw.nostr.outgoing.views import CHOSEN
-from discoclaw.nostr.relays.pages import FetchResult
-from discoclaw.nostr.relays.paging import OnEvents
+from discoclaw.nostr.relays.paging import FetchResult, OnEvents
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import (
     APP,

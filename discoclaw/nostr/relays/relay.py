@@ -34,8 +34,7 @@ from discoclaw.nostr.event import MAX_EVENT_BYTES, Event, Keys
 from discoclaw.nostr.relays import paging
 from discoclaw.nostr.relays.connection import Connection, Timing
 from discoclaw.nostr.relays.info import Limits
-from discoclaw.nostr.relays.pages import FetchResult
-from discoclaw.nostr.relays.paging import PAGE, OnEvents
+from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents
 from discoclaw.nostr.relays.requests import OpenRequests
 from discoclaw.nostr.relays.streams import End, Handler, Request, Subscription
 from discoclaw.nostr.relays.wire import (

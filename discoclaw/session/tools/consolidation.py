@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from discoclaw.core.consolidation_report import ConsolidationReport
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
 
 log = logging.getLogger(__name__)
