@@ -10,7 +10,6 @@ import os
 import sys
 import time
 
-from discoclaw.session.files.kinds import why_not
 from discoclaw.session.files.refused import Refusal
 
 PATIENCE = 3
@@ -59,6 +58,8 @@ def _text(kind: str, data: bytes) -> tuple[str, str]:
     if kind == "notebook":
         return office.notebook_text(data)
     if (found := detected(data)) is None:
+        from discoclaw.session.files.kinds import why_not
+
         raise Refusal(why_not(data))
     return found
 

@@ -6,15 +6,16 @@ at before anything is decoded: a few kilobytes can unpack to gigabytes. `process
 
 import struct
 import warnings
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PIL import Image, ImageFile
 
-from discoclaw.core.attached import PictureType
 from discoclaw.session.files.refused import Refusal
+
+if TYPE_CHECKING:  # this takes longer than a small picture does
+    from discoclaw.core.attached import PictureType
 
 LONGEST_SIDE: Final = 1568
 """Pixels. The models scale larger pictures down to this themselves."""
@@ -74,11 +75,10 @@ _UPRIGHT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """A picture written anew."""
 
-    type: PictureType
+    type: "PictureType"
     data: bytes
     width: int
     height: int
@@ -178,7 +178,7 @@ def _made(image: Image.Image, *, photo: bool) -> Made:
     return Made(type_, data, image.width, image.height)
 
 
-def _written(image: Image.Image, *, photo: bool) -> tuple[PictureType, bytes]:
+def _written(image: Image.Image, *, photo: bool) -> "tuple[PictureType, bytes]":
     """A picture as PNG or JPEG, and which of them."""
     if image.mode == "RGBA" or (not photo and image.getcolors(FEW_COLOURS) is not None):
         png = _saved(image, "PNG")
