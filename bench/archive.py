@@ -22,13 +22,10 @@ from bench.server import server
 from bench.world import fresh_folder
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.entry import Entry
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_postgres import PostgresArchive
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Put
-from discoclaw.search.archive_sqlite import SqliteArchive
-from discoclaw.search.archive_vectors import Provider
-from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.search.archive import Archive, Put, Visible
+from discoclaw.search.archive_file import ArchiveFile
+from discoclaw.search.archive_tables import ArchiveTables
+from discoclaw.search.talk_vectors import Provider, TalkVectors
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
 from discoclaw.store.postgres.connection import Database
@@ -95,14 +92,14 @@ def _both(folder: Path) -> Iterator[tuple[Archive, Archive, Callable[[], int]]]:
     """Both archives, and what tells the size of the database."""
     with server() as postgres:
         database = Database(postgres.new_database())
-        plain = SqliteArchive(folder / "archive.sqlite", clock=lambda: NOW)
+        plain = Archive(ArchiveFile(folder / "archive.sqlite", clock=lambda: NOW))
 
         def size() -> int:
             sql = "SELECT pg_database_size(current_database())"
             ((found,),) = database.read(lambda db: db.execute(sql).fetchall())
             return int(found)
 
-        yield PostgresArchive(Tables(database)), plain, size
+        yield Archive(ArchiveTables(Tables(database))), plain, size
         plain.close()
         database.close()
 

@@ -14,7 +14,7 @@ from bench.world import FIRST_MESSAGE, STATED, fresh_folder, sentence, settings_
 from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.entry import Entry
-from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive import Put
 from discoclaw.session.archive_rules import words_of
 from discoclaw.storage import Storage, build
 

@@ -44,7 +44,7 @@ from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.vectors import VectorCache
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
@@ -285,15 +285,16 @@ def _conversations(basis: _Basis, settings: Settings) -> Conversations:
         idle_ms=idle_ms,
         consent=basis.consent,
     )
-    in_file = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=clock)
+    in_file = Archive(ArchiveFile(settings.memory_dir / "archive.sqlite", clock=clock))
     if memory.disk.name != "postgresql":  # the only store that has tables for it
         return Conversations(rolling, clears, answers, responses, in_file)
-    from discoclaw.search.archive_postgres import PostgresArchive
+    from discoclaw.search.archive_tables import ArchiveTables
     from discoclaw.store.postgres.disk import PostgresDisk  # an extra, slow to import
 
     assert isinstance(memory.disk, PostgresDisk)
     in_file.name, in_file.local = "archive of another store", True
-    return Conversations(rolling, clears, answers, responses, PostgresArchive(memory.disk.tables), (in_file,))
+    archive = Archive(ArchiveTables(memory.disk.tables))
+    return Conversations(rolling, clears, answers, responses, archive, (in_file,))
 
 
 def _register(settings: Settings, storage: Storage) -> None:

@@ -30,13 +30,10 @@ from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
 from discoclaw.recall.talk import NOTHING_MEANT
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Put
-from discoclaw.search.archive_sqlite import SqliteArchive
-from discoclaw.search.archive_vectors import Provider
+from discoclaw.search.archive import Archive, Put, Visible
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.matrix import Matrix
-from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.search.talk_vectors import Provider, TalkVectors
 from discoclaw.session.archive_rules import words_of
 from discoclaw.session.archive_search import find
 
@@ -233,7 +230,7 @@ class OurArchive:
     def __init__(self, vectors: Vectors | None = None, archive: Archive | None = None) -> None:
         if archive is None:
             folder = Path(mkdtemp(prefix="discoclaw-bench-"))
-            archive = SqliteArchive(folder / "archive.sqlite", clock=lambda: NOW)
+            archive = Archive(ArchiveFile(folder / "archive.sqlite", clock=lambda: NOW))
             weakref.finalize(self, _remove, archive, folder)
         self._archive = archive
         self._ids: dict[str, str] = {}

@@ -27,8 +27,7 @@ from discoclaw.models.context import Contexts
 from discoclaw.models.offline import OfflineModel
 from discoclaw.models.providers import PROVIDERS, ByName, open_models
 from discoclaw.recall.talk import Meant
-from discoclaw.search.archive_vectors import Provider
-from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.search.talk_vectors import Provider, TalkVectors
 from discoclaw.session.caching import CachingModel
 from discoclaw.session.meaning import Meaning, TalkMeaning
 from discoclaw.settings import Settings

@@ -1,78 +1,478 @@
-"""The archive: what was said, as searchable entries. A port with two implementations; everything here blocks.
+"""The archive of talk: what was said, as entries that can be searched. Everything here blocks.
 
-    `archive_sqlite`    one file, beside a store of one process
-    `archive_postgres`  tables of the database that several processes share
+It lies in one of two engines, which find the same entries in the same order:
 
-What is not SQL is shared: the changes (`archive_rows`), the queries (`archive_queries`), what a person took
-back (`archive_withdrawing`), and the vectors (`archive_vectors`). Both find the same entries in the same
-order. Failures become `MemoryFault`. Independent of ranking, and of who decides what is archived.
+    archive_file     one SQLite file, beside a store of one process
+    archive_tables   tables of the database that several processes share
+
+An engine runs transactions, keeps an index of the terms, chooses by it, and removes the bytes of what is
+deleted. Everything else is here, once: the statements, the changes, the ranking, and what a person took back.
+
+- The place of an entry says who may find it: a channel with its open threads ("@g55"), a private thread, or
+  the direct messages of one person ("@d7"). Every query filters by places, so nothing else leaves a database.
+- A search costs the same however much there is: rare terms choose by BM25 among at most `MOST_SCORED`
+  entries, and common ones bring only their newest.
+- A message that is deleted, edited, or taken back loses its words and its vector in the same transaction.
+
+Failures become `MemoryFault`. Independent of how talk is ranked for an answer, and of who decides what is
+archived.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from discoclaw.core.audit import Readable
-from discoclaw.core.consent import Consent
+from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Withdrawal, terms_of
+from discoclaw.core.purge import Words as Spoken
 from discoclaw.core.subject import user_of
-from discoclaw.search.archive_queries import Looked, Reader, Visible, look
-from discoclaw.search.archive_rows import Change, Words
-from discoclaw.search.archive_vectors import StoredVectors
+from discoclaw.core.text import scrub
+from discoclaw.core.words import others_for
+from discoclaw.search.signatures import cosines
 from discoclaw.store.files import in_thread
+from discoclaw.store.sql import Sql
 
 T = TypeVar("T")
 
+AT_ONCE = 500
+"""The most entries that are stored together."""
+FEWEST_TERMS = 2
+"""A message of fewer terms gets no vector: "haha" and "me too" are near to everything that is as short."""
+CANDIDATES = 100
+WITH_NEIGHBOURS = 30
+"""For how many candidates, best first, the two messages before and after are fetched too."""
+NEAREST = 150
+"""How many of the nearest by their signs are compared by their vectors."""
+NEAR = 30
+"""How many of these are candidates."""
+NEAREST_WITH_NEIGHBOURS = 10
+"""For how many of the nearest by meaning the two messages before and after are fetched too."""
+USUAL = 64
+"""From how many messages the usual cosine of a question is taken."""
+LATELY = 500
+"""The messages from which the names of speakers are taken, the newest."""
+MOST_SCORED = 3_000
+"""The most entries scored for one query."""
+MOST_SEARCHED = 20_000
+"""The most entries, newest first, that a literal search goes through."""
+OFTEN = 20
+"""In how many messages of a person a word may be and still identify one."""
 
-class Archive(PersonalData, ABC):
-    """The archive of what was said. `vectors` are those of its messages."""
+_LARGEST = 2**63 - 1
+_ENDING = 3
+"""How much longer than the other a term may be: the stems of two languages end differently."""
+_K1, _B = 1.2, 0.75
+_LEAST = 1e-6
+"""The weight of a term that most entries have."""
+
+
+# ---------------------------------------------------------------------- values
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An entry's index data: its terms, and its length for scoring.
+
+    The first `own` terms are from its text, with repetitions; the next `marks` name it; the rest are dates.
+    """
+
+    terms: Sequence[str]
+    length: int
+    own: int
+    marks: int
+
+
+Words = Callable[[Entry], Indexed]
+"""Returns the index data of an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Insert an entry, or update one with its id by the same author; `fresh`: only insert.
+
+    Where a message is and who wrote it never change.
+    """
+
+    entry: Entry
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Amend:
+    """Replace the text of a person's message."""
+
+    id: str
+    author_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Delete a message."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Delete a conversation's other messages by people between the first and the last of these."""
+
+    session_key: str
+    ids: tuple[str, ...]
+
+
+Change = Put | Amend | Drop | Only
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The places somebody may see: channels with their open threads, single private threads, one person's DM.
+
+    All are Discord ids; invalid ones are ignored.
+    """
+
+    channel_ids: frozenset[str] = frozenset()
+    dm_of: str | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places of entries that may be seen."""
+        channels = [f"@g{one}" for one in sorted(self.channel_ids) if _is_id(one)]
+        return (*channels, *([f"@d{self.dm_of}"] if self.dm_of is not None and _is_id(self.dm_of) else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Entries that were found, with their neighbours, as they are searched too, and which are next to which.
+
+    `total` is the number of all entries, `average` their mean length; `frequencies` say how many have a term.
+    `cosines` are those of a question's vector with the entries that have one, `usual` is the mean one with
+    what may be seen.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    indexed: Mapping[str, Indexed] = field(default_factory=dict)
+    neighbours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    total: int = 0
+    average: float = 1.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    cosines: Mapping[str, float] = field(default_factory=dict)
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many entries there are, their lengths together, and how many tokens the index has of each."""
+
+    entries: int = 0
+    length: int = 0
+    tokens: float = 1.0
+
+
+Matches = Mapping[int, tuple[int, Mapping[str, int]]]
+"""Entries by their number in the order of storing: their tokens, and how often each term is in them."""
+
+
+# ---------------------------------------------------------------------- what an archive lies in
+
+
+class Engine(Protocol):
+    """The database of an archive. Statements name its tables `archive_entries` and so on.
+
+    Methods with an `Sql` run within a transaction, or within one read; they raise what the driver raises.
+    """
+
+    where: str
+    """Its entries, as an admin finds them."""
+    seq: str
+    """The column that numbers entries in the order of storing."""
+    about: str
+    """The table with one row about vectors: their model and dims, and how many texts were sent on a day."""
+    most: int
+    """The most entries that one transaction removes."""
+    few: int
+    """Of so many places its index finds the newest; among more, it is faster to go back through all."""
+
+    def read(self, work: Callable[[Sql], T], nothing: T) -> T:
+        """Return what queries find, or `nothing` if there is no archive. Raises MemoryFault."""
+        ...
+
+    def change(
+        self,
+        work: Callable[[Sql], T],
+        nothing: T,
+        *,
+        create: bool = False,
+        sure: bool = False,
+        anew: bool = False,
+    ) -> T:
+        """Return what work in one transaction returns; one at a time changes the archive.
+
+        `nothing` if there is no archive, unless it shall `create` one. Bytes of what was removed may be left
+        for the next call if a disk fails; where that must not be, `sure` raises. `anew` removes also those
+        that an older version left. Raises MemoryFault.
+        """
+        ...
+
+    def remove_copies(self, before_ms: int | None = None) -> None:
+        """Remove damaged archives that were kept; with a time (ms), older ones. Raises MemoryFault."""
+        ...
+
+    def listed(self, columns: str) -> Iterator[tuple[Any, ...]]:
+        """These columns of all entries, for an audit. Changes nothing. Raises OSError."""
+        ...
+
+    def orphans(self) -> Iterator[str]:
+        """The terms in the index that no entry has, for an audit. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Release what is open until its next use."""
+        ...
+
+    def places(self, places: Iterable[str]) -> list[Any]:
+        """Places as they stand in the column `place`; without those that can't."""
+        ...
+
+    def leave(
+        self, sql: Sql, ids: Sequence[int], *, edited: Sequence[int] = (), traces: Sequence[bytes] = ()
+    ) -> None:
+        """Take entries out of the index, before they are deleted or changed; `edited` get another text.
+
+        `traces` are bytes of them that must not be left either.
+        """
+        ...
+
+    def enter(self, sql: Sql, ids: Sequence[int]) -> None:
+        """Index entries that are new, or were changed."""
+        ...
+
+    def beginning(self, stumps: Sequence[str]) -> tuple[str, dict[str, object]]:
+        """The condition for entries with a term that begins with any of these, and its parameters."""
+        ...
+
+    def totals(self, sql: Sql) -> Totals: ...
+
+    def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
+        """How many entries have each of the terms, in their order; without those that none has."""
+        ...
+
+    def matches(self, sql: Sql, terms: Sequence[str], places: Sequence[str]) -> Matches:
+        """All entries at these places with any of the terms."""
+        ...
+
+    def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        """The ids of the entries at these places with any of the terms, those first that were stored last."""
+        ...
+
+    # Vectors: `talk_vectors` makes them, by these methods and the tables of vectors.
+
+    @property
+    def size(self) -> int:
+        """The bytes in RAM."""
+        ...
+
+    @property
+    def dims(self) -> int | None:
+        """The length of the vectors, 0 if there are none, None if that is not known. Never blocks."""
+        ...
+
+    def begin(self, sql: Sql, *, anew: bool) -> bool:
+        """Get ready to make vectors; `anew`: of another model. Returns whether to call it once more."""
+        ...
+
+    def start_over(self, sql: Sql) -> None:
+        """Remove all vectors, to make new ones."""
+        ...
+
+    def starts(self, sql: Sql) -> int:
+        """How often other processes started over: a number that only grows."""
+        ...
+
+    def store(self, sql: Sql, vectors: Sequence[tuple[int, Any, bytes]]) -> None:
+        """Store vectors: the id, the column `place`, and the vector as signed bytes."""
+        ...
+
+    def nearest(self, sql: Sql, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
+        """The ids of the vectors at these places whose signs differ least from a question's; ties by id."""
+        ...
+
+    def some(self, sql: Sql, places: Sequence[str], most: int) -> list[int]:
+        """At most so many ids of vectors at these places, spread over all; the same ones for the same ids."""
+        ...
+
+
+# ---------------------------------------------------------------------- statements
+
+COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, text, sent_at, by_us, to_id"
+"""The columns of an `Entry`, in the order of its fields."""
+_INDEXED = "terms, length, own, marks"
+_ALL = f"{COLUMNS}, place, {_INDEXED}"
+_INSERT = f"INSERT INTO archive_entries ({_ALL}) VALUES (:{_ALL.replace(', ', ', :')})"
+# Rows are updated in place: replacing one would bypass the triggers of a file, and leave its words.
+_UPDATE = """UPDATE archive_entries SET name = :name, text = :text,
+        terms = :terms, length = :length, own = :own, marks = :marks WHERE id = :id"""
+_OF_PERSON = """(author_id = :person OR (to_id = :person AND to_id <> '') OR place IN :places)
+    AND sent_at <= :until"""
+_THEIRS = """((author_id = :person AND NOT :alone) OR (to_id = :person AND to_id <> ''))
+    AND sent_at <= :until"""
+_OPEN = "group_id IS NOT NULL AND NOT (session_key LIKE :thread AND group_id = channel_id)"
+_THREAD = "discord:thread:%"
+_BETWEEN = "session_key = :key AND id BETWEEN :first AND :last AND NOT by_us AND id NOT IN :ids"
+# Each person once, without reading all entries: from one to the next along the index.
+_PEOPLE = """WITH RECURSIVE people (person) AS (
+        SELECT min({0}) FROM archive_entries WHERE {0} > :after AND {0} <> ''
+        UNION ALL
+        SELECT (SELECT min({0}) FROM archive_entries WHERE {0} > person AND {0} <> '')
+        FROM people WHERE person IS NOT NULL)
+    SELECT person FROM people WHERE person IS NOT NULL LIMIT :most"""
+_BESIDE = """SELECT id,
+        (SELECT id FROM archive_entries WHERE session_key = here.session_key AND id < here.id
+            ORDER BY id DESC LIMIT 1),
+        (SELECT id FROM archive_entries WHERE session_key = here.session_key AND id > here.id
+            ORDER BY id LIMIT 1)
+    FROM archive_entries AS here WHERE id IN :ids"""
+_VECTORS = "SELECT id, vector FROM archive_vectors WHERE id IN :ids AND length(vector) = :length ORDER BY id"
+
+
+class Archive(PersonalData):
+    """The archive of what was said, in an engine."""
 
     name = "archive"
-    vectors: StoredVectors
 
-    @abstractmethod
-    def readable(self) -> Iterator[Readable]: ...
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def readable(self) -> Iterator[Readable]:
+        columns = "id, session_key, author_id, text, sent_at, by_us, to_id"
+        for message, session, author, text, sent_at, by_us, to in self.engine.listed(columns):
+            who, whom = ("-", to) if by_us else (author, "")
+            yield Readable(self.engine.where, text, session, "", who, whom, str(message), sent_at)
+        yield from (Readable(self.engine.where, one) for one in self.engine.orphans())
+
+    def close(self) -> None:
+        """Release what is open until its next use."""
+        self.engine.close()
 
     # ------------------------------------------------------------------ writing
 
-    @abstractmethod
     def write(self, changes: Sequence[Change], *, words: Words, consent: Consent) -> None:
-        """Make all of these changes, or none. Raises MemoryFault.
+        """Make all of these changes, or none. An entry whose id does not fit a database is left out.
 
-        `consent` is checked at the last moment, because the author may have been erased meanwhile.
+        `consent` is checked at the last moment, because the author may have been erased meanwhile. Raises
+        MemoryFault.
         """
+        # A transaction that waits for us blocks all others, so the words are made before it.
+        made = {one.entry: words(one.entry) for one in changes if isinstance(one, Put)}
 
-    @abstractmethod
+        def indexed(entry: Entry) -> Indexed:
+            return made[entry] if entry in made else words(entry)
+
+        def work(sql: Sql) -> None:
+            puts: dict[int, Put] = {}
+            for change in changes:
+                if not isinstance(change, Put) or len(puts) >= AT_ONCE or _id_of(change) in puts:
+                    self._put(sql, puts, indexed)
+                    puts = {}
+                if isinstance(change, Only):  # the bot's own answers stay: the chat may lack some
+                    if ids := [number for one in change.ids if (number := _number_of(one)) is not None]:
+                        given = {"key": change.session_key, "first": min(ids), "last": max(ids), "ids": ids}
+                        self._remove(sql, _BETWEEN, given)
+                elif (number := _id_of(change)) is None:
+                    continue
+                elif isinstance(change, Drop):
+                    self._remove(sql, "id = :id", {"id": number})
+                elif (entry := self._entry(sql, number, change)) is not None and entry.allowed(consent):
+                    puts[number] = Put(entry, isinstance(change, Put) and change.fresh)
+            self._put(sql, puts, indexed)
+
+        self.engine.change(work, None, create=bool(made))
+
+    @staticmethod
+    def _entry(sql: Sql, number: int, change: Put | Amend) -> Entry | None:
+        """The entry that a change stores; None if there is no such message by its author."""
+        if isinstance(change, Put):
+            return change.entry
+        query = f"SELECT {COLUMNS} FROM archive_entries WHERE id = :id AND author_id = :author"
+        known = sql.one(query, id=number, author=change.author_id)
+        return replace(entry_of(known), text=scrub(change.text)) if known is not None else None
+
+    def _put(self, sql: Sql, puts: Mapping[int, Put], words: Words) -> None:
+        """Store entries by their ids."""
+        if not puts:
+            return
+        query = "SELECT id, author_id, name, text FROM archive_entries WHERE id IN :ids"
+        known = {row[0]: row[1:] for row in sql.rows(query, ids=list(puts))}
+        new = [number for number in puts if number not in known]
+        changed, edited = [], []
+        for number, (author, name, text) in known.items():
+            entry = puts[number].entry
+            if not puts[number].fresh and entry.author_id == author:
+                if scrub(entry.text) != text:
+                    edited.append(number)
+                if number in edited[-1:] or scrub(entry.name) != name:
+                    changed.append(number)
+        if changed:
+            self.engine.leave(sql, changed, edited=edited)
+        for statement, numbers in ((_UPDATE, changed), (_INSERT, new)):
+            if numbers:
+                sql.many(statement, [self._row(number, puts[number].entry, words) for number in numbers])
+                self.engine.enter(sql, numbers)
+
+    def _row(self, number: int, entry: Entry, words: Words) -> dict[str, object]:
+        """An entry as the values of all columns."""
+        indexed = words(entry)
+        return {name: getattr(entry, name) for name in COLUMNS.split(", ")} | {
+            "id": number,
+            "name": scrub(entry.name),
+            "text": scrub(entry.text),
+            "place": (self.engine.places([place_of(entry)]) or [0])[0],
+            "terms": scrub(" ".join(indexed.terms)),
+            "length": indexed.length,
+            "own": indexed.own,
+            "marks": indexed.marks,
+        }
+
+    # ------------------------------------------------------------------ removing
+
     def purge(self, before_ms: int) -> int:
         """Remove what was said before a time (ms). Returns how many entries. Raises MemoryFault."""
+        self.engine.remove_copies(before_ms)
+        return self._removed("sent_at < :before", {"before": before_ms})
 
-    @abstractmethod
     def drop_channel(self, channel_id: str) -> int:
         """Remove what was said in a channel, or a thread, that was deleted. Raises MemoryFault."""
+        places = self.engine.places([f"@g{channel_id}"])
+        where = "(channel_id = :channel OR place IN :places)"
+        return self._removed(where, {"channel": channel_id, "places": places})
 
-    @abstractmethod
     def sweep(self, consent: Consent) -> int:
         """Remove messages and answers that may no longer be stored.
 
         Returns how many entries. Raises MemoryFault.
         """
+        gone = 0
+        for person in self._people():
+            if (until := consent.cutoff(person)) > NEVER:
+                gone += self._remove_person(person, until)
+        return gone
 
-    @abstractmethod
     def erase_person(self, user_id: str) -> int:
         """Remove a person's messages, their direct messages, and the answers to them.
 
         Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
         """
-
-    @abstractmethod
-    def take_out(self, withdrawal: Withdrawal) -> int:
-        """Remove what a person took back.
-
-        Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
-        """
+        gone = self._remove_person(user_id, ALWAYS, anew=True)
+        self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
+        return gone
 
     def erase(self, erasure: Erasure) -> Removed:
         """Remove everything about a person; all of it counts as one entry."""
@@ -85,35 +485,315 @@ class Archive(PersonalData, ABC):
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         return Withdrawn(archived=await in_thread(self.take_out, withdrawal))
 
+    def take_out(self, withdrawal: Withdrawal) -> int:
+        """Remove what a person took back.
+
+        Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
+        """
+        if withdrawal.everything:
+            gone = self._remove_person(withdrawal.user_id, withdrawal.at)
+        else:
+            gone = self.engine.change(lambda sql: self._take_out(sql, withdrawal), 0, sure=True)
+        if not withdrawal.open_only:
+            self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
+        return gone
+
+    def _take_out(self, sql: Sql, withdrawal: Withdrawal) -> int:
+        """Delete the messages that it rested on, and those that have the words."""
+        rested = {number for one in withdrawal.messages if (number := _number_of(one)) is not None}
+        query = "SELECT id, text FROM archive_entries WHERE id IN :ids"
+        ids = sorted(rested.union(_having(sql, self.engine, withdrawal)))
+        given = {"thread": _THREAD} if withdrawal.open_only else {}
+        texts = dict(sql.rows(query + (f" AND {_OPEN}" if given else ""), ids=ids, **given))
+        self._delete(sql, list(texts), traces_of(texts.values(), withdrawal))
+        return len(texts)
+
+    def _people(self) -> Iterator[str]:
+        """Authors and addressees. Raises MemoryFault."""
+        nothing: list[str] = []
+        for column in ("author_id", "to_id"):
+            people = [""]
+            # Not by `read`: by a change, a damaged file is begun anew, and an older one gets its indexes.
+            while people := self.engine.change(partial(_people_after, column, people[-1]), nothing):
+                yield from people
+
+    def _remove_person(self, person: str, until_ms: int, *, anew: bool = False) -> int:
+        """Delete a person's messages, the answers to them, and everything in their direct messages."""
+        places = self.engine.places([f"@d{person}"])
+        given = {"person": person, "places": places, "until": until_ms}
+        return self._removed(_OF_PERSON, given, anew=anew) if person else 0
+
+    def _removed(self, where: str, given: Mapping[str, object], *, anew: bool = False) -> int:
+        """Delete entries, in parts if they are many. Returns how many. Raises MemoryFault."""
+        gone, most = 0, self.engine.most
+        while True:
+            part = self.engine.change(
+                lambda sql: self._remove(sql, where, given, most), 0, sure=True, anew=anew
+            )
+            gone += part
+            if part < most:
+                return gone
+
+    def _remove(self, sql: Sql, where: str, given: Mapping[str, object], most: int = _LARGEST) -> int:
+        """Delete entries, at most so many. Returns how many."""
+        rows = sql.rows(f"SELECT id FROM archive_entries WHERE {where} LIMIT :most", most=most, **given)
+        self._delete(sql, [number for (number,) in rows])
+        return len(rows)
+
+    def _delete(self, sql: Sql, ids: Sequence[int], traces: Sequence[bytes] = ()) -> None:
+        if ids:
+            self.engine.leave(sql, ids, traces=traces)
+            sql.run("DELETE FROM archive_entries WHERE id IN :ids", ids=ids)
+
     # ------------------------------------------------------------------ reading
 
-    @abstractmethod
-    def ask(self, work: Callable[[Reader], T], nothing: T) -> T:
-        """Return what queries find, or `nothing` if there is no archive. Raises MemoryFault."""
-
     def look(self, terms: Sequence[str], visible: Visible, asked: Sequence[float] | None = None) -> Looked:
-        """Return what matches terms, and what is near a question's vector. Raises MemoryFault."""
-        return self.ask(lambda reader: look(reader, terms, visible, asked), Looked())
+        """Return the entries that match a query's terms, with the messages around the best of them.
+
+        With the query's vector also the nearest by meaning, and the messages around the best of these. Raises
+        MemoryFault.
+        """
+        places = visible.places
+        if not terms or not places:
+            return Looked()
+        return self.engine.read(lambda sql: self._look(sql, terms, places, asked), Looked())
+
+    def _look(
+        self, sql: Sql, terms: Sequence[str], places: Sequence[str], asked: Sequence[float] | None
+    ) -> Looked:
+        known = self.engine.frequencies(sql, terms)
+        others = [other for term in terms if term not in known for other in others_for(term)]
+        known |= self.engine.frequencies(sql, others)
+        totals = self.engine.totals(sql)
+        found = self._candidates(sql, known, places, totals)
+        best = found[:WITH_NEIGHBOURS]
+        nearest: list[int] = []
+        if asked is not None:
+            near = _cosines(sql, asked, self.engine.nearest(sql, asked, places, NEAREST))
+            nearest = sorted(near, key=lambda number: (-near[number], -number))[:NEAR]
+            found = list(dict.fromkeys([*found, *nearest]))
+            best = list(dict.fromkeys([*best, *nearest[:NEAREST_WITH_NEIGHBOURS]]))
+        beside = _beside(sql, best)
+        beside += _beside(sql, {other for _, other in beside}.difference(best))
+        wanted = list(dict.fromkeys([*found, *(other for pair in beside for other in pair)]))
+        query = f"SELECT {COLUMNS}, {_INDEXED} FROM archive_entries WHERE id IN :ids AND +place IN :places"
+        there = {row[0]: row for row in sql.rows(query, ids=wanted, places=self.engine.places(places))}
+        rows = {one: there[one] for one in wanted if one in there}
+        return Looked(
+            tuple(map(entry_of, rows.values())),
+            {str(key): Indexed(row[11].split(" "), *row[12:]) for key, row in rows.items()},
+            _both_ways(beside, rows),
+            totals.entries,
+            max(1.0, totals.length / totals.entries) if totals.entries else 1.0,
+            known,
+            {str(key): one for key, one in _cosines(sql, asked, list(rows)).items()},
+            self._usual(sql, asked, places, nearest[:NEAREST_WITH_NEIGHBOURS]),
+        )
+
+    def _candidates(
+        self, sql: Sql, known: Mapping[str, int], places: Sequence[str], totals: Totals
+    ) -> list[int]:
+        """Ids, best first: matches of rare terms by BM25, then the newest of common ones."""
+        rare: list[str] = []
+        common: list[str] = []
+        left = MOST_SCORED
+        for term in sorted(known, key=lambda term: known[term]):
+            left -= known[term]
+            (rare if left >= 0 else common).append(term)
+        found: list[int] = []
+        if rare:
+            weights = {term: _weight(totals.entries, known[term]) for term in rare}
+            best = ranked(self.engine.matches(sql, rare, places), weights, totals.tokens, CANDIDATES)
+            seq = self.engine.seq
+            rows = sql.rows(f"SELECT {seq}, id FROM archive_entries WHERE {seq} IN :seqs", seqs=best)
+            ids = dict(rows)
+            found = [ids[one] for one in best if one in ids]
+        if common and len(found) < CANDIDATES:
+            newest = self.engine.newest(sql, common, places, CANDIDATES)
+            found = list(dict.fromkeys([*found, *newest]))
+        return found[:CANDIDATES]
+
+    def _usual(
+        self, sql: Sql, asked: Sequence[float] | None, places: Sequence[str], without: Collection[int]
+    ) -> float:
+        """The mean cosine of a question with what was said at these places, but for the nearest messages."""
+        if asked is None:
+            return 0.0
+        some = set(self.engine.some(sql, places, USUAL)).difference(without)
+        found = _cosines(sql, asked, sorted(some))
+        return math.fsum(found.values()) / len(found) if found else 0.0
 
     def holding(self, text: str, visible: Visible, *, limit: int) -> list[Entry]:
-        """Return the newest entries that contain a literal text, among the newest that may be seen.
+        """Return the newest entries that contain a text, among the newest `MOST_SEARCHED` that may be seen.
 
-        Raises MemoryFault.
+        ASCII letters are the same in both cases. Raises MemoryFault.
         """
         if not text or not visible.places:
             return []
-        nothing: list[Entry] = []
-        return self.ask(lambda reader: reader.holding(text, visible.places, limit), nothing)
+        like = "".join(f"\\{char}" if char in "\\%_" else char for char in text)
+        newest = self._newest_of(visible.places, COLUMNS)
+        query = rf"""SELECT * FROM ({newest}) AS newest
+            WHERE lower(text COLLATE "C") LIKE lower(:like::text COLLATE "C") ESCAPE '\'
+            ORDER BY id DESC LIMIT :limit"""
+        places = self.engine.places(visible.places)
+        given = {"places": places, "most": MOST_SEARCHED, "like": f"%{like}%", "limit": limit}
+        return [entry_of(row) for row in self._rows(query, **given)]
 
     def speakers(self, visible: Visible) -> set[str]:
         """Return the names of those who spoke lately, where that may be seen. Raises MemoryFault."""
-        return self.ask(lambda reader: reader.speakers(visible.places), set[str]())
+        query = self._newest_of(visible.places, "name")
+        rows = self._rows(query, places=self.engine.places(visible.places), most=LATELY)
+        return {name for (name,) in rows}
 
     def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
         """Return those of the channels that have any entries. Raises MemoryFault."""
-        wanted = frozenset(channel_ids)
-        return self.ask(lambda reader: reader.present(wanted), frozenset[str]())
+        query = "SELECT 1 FROM archive_entries WHERE place IN :places LIMIT 1"
+        places = {one: self.engine.places([f"@g{one}"]) for one in channel_ids if _is_id(one)}
+        nothing = frozenset[str]()
+        return self.engine.read(
+            lambda sql: frozenset(one for one in places if sql.one(query, places=places[one])), nothing
+        )
 
-    @abstractmethod
-    def close(self) -> None:
-        """Release what is open until its next use."""
+    def _newest_of(self, places: Sequence[str], columns: str) -> str:
+        """The query for the newest entries of `:places`, at most `:most`."""
+        column = "place" if len(places) <= self.engine.few else "+place"
+        return f"""SELECT {columns} FROM archive_entries WHERE {column} IN :places
+            ORDER BY id DESC LIMIT :most"""
+
+    def _rows(self, query: str, **given: object) -> list[tuple[Any, ...]]:
+        nothing: list[tuple[Any, ...]] = []
+        return self.engine.read(lambda sql: sql.rows(query, **given), nothing)
+
+
+def _people_after(column: str, after: str, sql: Sql) -> list[str]:
+    rows = sql.rows(_PEOPLE.format(column), after=after, most=AT_ONCE)
+    return [person for (person,) in rows]
+
+
+# ---------------------------------------------------------------------- ranking
+
+
+def ranked(found: Matches, weights: Mapping[str, float], average: float, most: int) -> list[int]:
+    """The best entries by BM25 over the terms with weights, best first; ties by what was stored later.
+
+    Scores are the ones that FTS5 gives, which counts the place as a token.
+    """
+    scores = {}
+    for seq, (tokens, times) in found.items():
+        damping = _K1 * (1 - _B + _B * (tokens + 1) / average)
+        score = 0.0
+        for term, weight in weights.items():
+            if (count := times.get(term)) is not None:
+                score += weight * ((count * (_K1 + 1.0)) / (count + damping))
+        scores[seq] = score
+    return heapq.nlargest(most, scores, key=lambda seq: (scores[seq], seq))
+
+
+def _weight(entries: int, count: int) -> float:
+    """The weight of a term that so many of all entries have."""
+    count = min(count, entries)  # another process may have removed some in between
+    weight = math.log((entries - count + 0.5) / (count + 0.5))
+    return weight if weight > 0 else _LEAST
+
+
+def _beside(sql: Sql, ids: Collection[int]) -> list[tuple[int, int]]:
+    """Pairs of ids: these entries and the ones directly before and after them in their conversation."""
+    rows = sql.rows(_BESIDE, ids=list(ids)) if ids else []
+    return sorted((row[0], other) for row in rows for other in row[1:] if other is not None)
+
+
+def _both_ways(pairs: Iterable[tuple[int, int]], seen: Collection[int]) -> dict[str, tuple[str, ...]]:
+    """For each id that may be seen, its neighbours."""
+    beside: dict[str, dict[str, None]] = {}
+    for one, other in pairs:
+        if one in seen and other in seen:
+            beside.setdefault(str(one), {})[str(other)] = None
+            beside.setdefault(str(other), {})[str(one)] = None
+    return {key: tuple(others) for key, others in beside.items()}
+
+
+def _cosines(sql: Sql, question: Sequence[float] | None, ids: Sequence[int]) -> dict[int, float]:
+    """The cosines of a question with those of the messages that have a vector of its length."""
+    if question is None or not ids:
+        return {}
+    rows = sql.rows(_VECTORS, ids=ids, length=len(question))
+    return dict(zip((row[0] for row in rows), cosines(question, [row[1] for row in rows]), strict=True))
+
+
+# ---------------------------------------------------------------------- what was taken back
+
+
+def _having(sql: Sql, engine: Engine, withdrawal: Withdrawal) -> Iterator[int]:
+    """The ids of what a person wrote, or was answered, until then, and that has the words.
+
+    A word that the person uses all the time identifies little: it counts only in a message that has at least
+    half of the words. The index names the messages that may have a word; their text decides, since it is
+    compared in more forms than the index has.
+    """
+    terms, texts = withdrawal.words.terms, withdrawal.words.texts
+    theirs = {"person": withdrawal.user_id, "until": withdrawal.at, "alone": withdrawal.alone}
+    if not withdrawal.user_id:
+        return
+    if terms:
+        condition, given = engine.beginning([_stump(term) for term in sorted(terms)])
+        query = f"SELECT id, terms, text FROM archive_entries WHERE {_THEIRS} AND {condition}"
+        rows = sql.rows(query, **theirs, **given)
+        have = {number: terms.intersection(indexed.split(" ")) for number, indexed, _ in rows}
+        counted = Counter(term for some in have.values() for term in some)
+        telling = {term for term in terms if counted[term] <= OFTEN}
+        begins = tuple(map(_stump, telling))
+        for number, indexed, text in rows:
+            may = any(term.startswith(begins) for term in indexed.split(" "))
+            if len(have[number]) >= (len(terms) + 1) // 2 or (may and telling & terms_of(text)):
+                yield number
+    if texts:
+        whole = Spoken(texts=texts)
+        for number, text in sql.rows(f"SELECT id, text FROM archive_entries WHERE {_THEIRS}", **theirs):
+            if whole.hold(text):
+                yield number
+
+
+def _stump(term: str) -> str:
+    """How every form of a term in the index begins; of a number, what stands before its first separator."""
+    if term.isdigit() and len(term) > _ENDING:
+        return term[: (len(term) - 1) % _ENDING + 1]
+    return term[: max(_ENDING, len(term) - _ENDING)]
+
+
+def traces_of(texts: Iterable[str], withdrawal: Withdrawal) -> list[bytes]:
+    """Possible traces of deleted texts in a file: the words as they were written, or else a whole text."""
+    found = set[str]()
+    for text in texts:
+        words = {word for word in text.split() if not terms_of(word).isdisjoint(withdrawal.words.terms)}
+        found |= words or {text}
+    return [one.encode() for one in found if one]
+
+
+# ---------------------------------------------------------------------- ids, places, rows
+
+
+def place_of(entry: Entry) -> str:
+    """The place that decides who may find an entry: a channel, or one person's direct messages."""
+    if entry.group_id is None:
+        return f"@d{entry.session_key.removeprefix('discord:dm:')}"
+    return f"@g{entry.group_id}"
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """A row that begins with `COLUMNS`."""
+    return Entry(str(row[0]), *row[1:9], bool(row[9]), row[10])
+
+
+def _is_id(text: str) -> bool:
+    """Whether a text can be a Discord id."""
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
+def _number_of(message_id: str) -> int | None:
+    """A Discord id as a number that fits the database; None if it does not."""
+    number = int(message_id) if _is_id(message_id) else _LARGEST + 1
+    return number if number <= _LARGEST else None
+
+
+def _id_of(change: Put | Amend | Drop) -> int | None:
+    return _number_of(change.entry.id if isinstance(change, Put) else change.id)

@@ -148,6 +148,21 @@ class Signatures:
         self._ids = self._where = self._bits = None
 
 
+def bits_of(vector: Sequence[float]) -> str:
+    """The signature of a vector as a text of 0 and 1."""
+    import numpy as np
+
+    return "".join(np.where(np.asarray(vector, np.float32)[:MOST_BITS] > 0, "1", "0").tolist())
+
+
+def numbers_of(vector: bytes) -> Sequence[float]:
+    """The numbers of a vector in the form of `quantised`."""
+    import numpy as np
+
+    numbers: Sequence[float] = np.frombuffer(vector, np.int8).tolist()
+    return numbers
+
+
 def quantised(vector: Sequence[float]) -> bytes | None:
     """A vector as one signed byte for each number; None if it has no direction (zeros, NaN, infinite).
 

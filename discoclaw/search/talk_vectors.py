@@ -1,25 +1,56 @@
-"""The vectors of talk: made in batches, and compared with questions. Blocking; raises MemoryFault.
+"""The vectors of talk: which messages need one, and what is stored of a batch. Blocking; raises MemoryFault.
 
-They lie with the archive (`archive_vectors`). Independent of who makes the vectors, and when.
+They lie in the archive, in three tables:
+
+    archive_vectors     one row for each message that has one: its vector, with a byte for each number
+    archive_unembedded  the messages that still need one
+    `Engine.about`      one row: the model that made them, their length, how many texts were sent on which day
+
+A message that is deleted, edited, or taken back leaves the first two with its words; the engine sees to that.
+`Archive.look` compares vectors with questions. Independent of who makes the vectors, and when.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.entry import Entry
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_vectors import Batch, Provider, VectorWriter, keep, take
+from discoclaw.search.archive import COLUMNS, Archive, entry_of
 from discoclaw.search.signatures import quantised
+from discoclaw.store.sql import Sql
 
 DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The provider of vectors: `model`, and `most` texts a day, None for any number.
+
+    `here`: it runs on this machine, so that it may see private talk.
+    """
+
+    model: str
+    here: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages to embed, the newest first. `spent`: more are waiting, but not for today.
+
+    `token` tells whether the model was replaced since.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    spent: bool = False
+    token: int = 0
 
 
 class TalkVectors:
     """The vectors that a provider made of an archive's messages."""
 
     def __init__(self, archive: Archive, provider: Provider, *, consent: Consent) -> None:
-        self._stored = archive.vectors
+        self._engine = archive.engine
         self._provider = provider
         self._consent = consent
         self._outdated = 0
@@ -28,16 +59,16 @@ class TalkVectors:
     @property
     def size(self) -> int:
         """The bytes in RAM."""
-        return self._stored.size
+        return self._engine.size
 
     @property
     def dims(self) -> int:
         """The length of the vectors, 0 if there are none, or if that is not known yet."""
-        return self._stored.dims
+        return self._engine.dims or 0
 
     def asked(self, vector: Sequence[float]) -> Sequence[float] | None:
         """The vector to search the archive with for a question; None if nothing can be compared with it."""
-        return tuple(vector) if self._stored.compares(len(vector)) else None
+        return tuple(vector) if self._engine.dims in (None, len(vector)) else None
 
     def saw(self, place: str, *, open_: bool, still: Callable[[], bool] = lambda: True) -> None:
         """Note whether talk of a place may go to a provider elsewhere; it may not until that is known.
@@ -50,40 +81,67 @@ class TalkVectors:
             self._open.pop(place, None)
 
     def take(self, most: int, now_ms: int, without: Collection[int] = ()) -> Batch:
-        """Up to `most` messages that need a vector, the newest first, but for those with these ids."""
-        outdated, day = self._outdated, now_ms // DAY_MS
+        """Up to `most` messages that need a vector, the newest first, but for those with these ids.
+
+        Vectors of another model are removed first. A provider elsewhere gets only messages of open places.
+        """
+        outdated, day, model = self._outdated, now_ms // DAY_MS, self._provider.model
         places = sorted(place for place, still in list(self._open.items()) if still())
 
-        def work(writer: VectorWriter) -> Batch:
-            while True:
-                batch = take(writer, self._provider, most=most, day=day, without=without, open_places=places)
-                never = [one.id for one in batch.entries if not one.allowed(self._consent)]
-                if not never:
-                    if batch.entries and self._provider.most is not None:
-                        writer.spend(len(batch.entries), day)
-                    # Both only grow, so that the sum tells whether either did.
-                    return replace(batch, token=outdated + writer.starts())
-                writer.leave_out(never)
+        def begun(sql: Sql) -> bool:
+            other = self._state(sql)[0] != model
+            if other:
+                sql.run(f"UPDATE {self._engine.about} SET model = :model, dims = 0", model=model)
+            return self._engine.begin(sql, anew=other)
 
-        return self._stored.change(work, Batch(), model=self._provider.model)
+        def work(sql: Sql) -> Batch:
+            left = (
+                most if self._provider.most is None else min(most, self._provider.most - self._sent(sql, day))
+            )
+            while True:
+                entries, spent = self._waiting(sql, left, places, without)
+                never = [int(one.id) for one in entries if not one.allowed(self._consent)]
+                if not never:
+                    break
+                self._leave_out(sql, never)
+            if entries and self._provider.most is not None:  # it may charge for what fails, too
+                sql.run(
+                    f"""UPDATE {self._engine.about} SET day = :day,
+                        sent = :texts + CASE WHEN day = :day THEN sent ELSE 0 END""",
+                    day=day,
+                    texts=len(entries),
+                )
+            # Both only grow, so that the sum tells whether either did.
+            return Batch(entries, spent, outdated + self._engine.starts(sql))
+
+        while self._engine.change(begun, False):
+            pass
+        return self._engine.change(work, Batch())
 
     def keep(self, made: Mapping[Entry, Sequence[float]], token: int) -> None:
         """Store the vectors of a batch with this token; none if the model was replaced since.
 
-        One without a direction, or of another length, is left out.
+        One without a direction, or of another length, is left out. Vectors of another length than before
+        replace those, which are made again.
         """
         packed = {entry: quantised(vector) for entry, vector in made.items()}
         length = max((len(vector) for vector in made.values()), default=0)
         good = {entry: one for entry, one in packed.items() if one is not None and len(one) == length}
 
-        def work(writer: VectorWriter) -> None:
-            if token != self._outdated + writer.starts():
+        def work(sql: Sql) -> None:
+            if token != self._outdated + self._engine.starts(sql):
                 return
+            model, dims = self._state(sql)
             allowed = {entry: one for entry, one in good.items() if entry.allowed(self._consent)}
-            keep(writer, self._provider, allowed)
-            writer.leave_out(entry.id for entry in made.keys() - good.keys())
+            if allowed and model == self._provider.model:
+                if dims not in (0, length):
+                    self._engine.start_over(sql)
+                if dims != length:
+                    sql.run(f"UPDATE {self._engine.about} SET dims = :dims", dims=length)
+                self._store(sql, allowed)
+            self._leave_out(sql, [int(entry.id) for entry in made.keys() - good.keys()])
 
-        self._stored.change(work, None)
+        self._engine.change(work, None)
 
     def outdate(self) -> None:
         """Make `keep` ignore what was taken before; `start_over` follows. Never blocks."""
@@ -91,4 +149,50 @@ class TalkVectors:
 
     def start_over(self) -> None:
         """Remove all vectors, to make new ones."""
-        self._stored.change(lambda writer: writer.start_over(0), None)
+
+        def work(sql: Sql) -> None:
+            if self._state(sql)[0]:
+                self._engine.start_over(sql)
+                sql.run(f"UPDATE {self._engine.about} SET dims = 0")
+
+        self._engine.change(work, None)
+
+    # ------------------------------------------------------------------ inside: in a transaction
+
+    def _state(self, sql: Sql) -> tuple[str, int]:
+        """The model that made the vectors, and their length, 0 if that is not known yet."""
+        ((model, dims),) = sql.rows(f"SELECT model, dims FROM {self._engine.about}")
+        return model, dims
+
+    def _sent(self, sql: Sql, day: int) -> int:
+        """How many texts were sent on a day."""
+        ((known, sent),) = sql.rows(f"SELECT day, sent FROM {self._engine.about}")
+        return int(sent) if known == day else 0
+
+    def _waiting(
+        self, sql: Sql, most: int, places: Sequence[str], without: Collection[int]
+    ) -> tuple[tuple[Entry, ...], bool]:
+        """The newest messages that need a vector, and whether there are some, but none may be sent."""
+        query = f"""SELECT id FROM archive_unembedded WHERE id NOT IN :without
+            {"" if self._provider.here else "AND place IN :places"} ORDER BY id DESC LIMIT :most"""
+        given = {} if self._provider.here else {"places": self._engine.places(places)}
+        found = sql.rows(query, without=list(without), most=max(1, most), **given)
+        if most <= 0:
+            return (), bool(found)
+        query = f"SELECT {COLUMNS} FROM archive_entries WHERE id IN :ids ORDER BY id DESC"
+        return tuple(map(entry_of, sql.rows(query, ids=[number for (number,) in found]))), False
+
+    def _store(self, sql: Sql, made: Mapping[Entry, bytes]) -> None:
+        """Store the vectors of messages that are still there with the same text."""
+        vectors = {int(entry.id): (entry.text, vector) for entry, vector in made.items()}
+        rows = sql.rows("SELECT id, place, text FROM archive_entries WHERE id IN :ids", ids=list(vectors))
+        kept = [
+            (number, place, vectors[number][1]) for number, place, text in rows if text == vectors[number][0]
+        ]
+        self._engine.store(sql, kept)
+        self._leave_out(sql, [number for number, *_ in kept])
+
+    def _leave_out(self, sql: Sql, ids: Sequence[int]) -> None:
+        """Remove messages from those that need a vector."""
+        if ids:
+            sql.run("DELETE FROM archive_unembedded WHERE id IN :ids", ids=ids)

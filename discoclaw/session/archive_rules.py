@@ -11,8 +11,7 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
 from discoclaw.recall.document import of_entry
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Only, Put
+from discoclaw.search.archive import Amend, Change, Drop, Indexed, Only, Put, Visible
 
 
 class Saved(Protocol):

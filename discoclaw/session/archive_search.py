@@ -22,9 +22,7 @@ from discoclaw.recall.document import Document
 from discoclaw.recall.query import parse
 from discoclaw.recall.score import Counted
 from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Indexed
+from discoclaw.search.archive import Archive, Indexed, Visible
 from discoclaw.show.words import quoted
 
 LONGEST_LITERAL = 200

@@ -22,9 +22,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
+from discoclaw.search.archive import Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archive_rules import (
     Rules,
     cleaned,

@@ -6,9 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_postgres import PostgresArchive
-from discoclaw.search.archive_postgres_rows import key_of
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive_file import ArchiveFile
+from discoclaw.search.archive_tables import ArchiveTables, key_of
 from discoclaw.store.postgres.connection import Database
 from discoclaw.store.postgres.tables import Tables
 from tests.memory.kit import Clock
@@ -16,13 +15,23 @@ from tests.memory.kit import Clock
 TABLES = ("entries", "terms", "words", "vectors", "signs", "unembedded")
 
 
-class Kept(PostgresArchive):
+class InFile(Archive):
+    """An archive in a file."""
+
+    engine: ArchiveFile
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(ArchiveFile(path, clock=Clock()))
+        self.path = path
+
+
+class Kept(Archive):
     """An archive in PostgreSQL that closes its connections too."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.database = Database(url)
-        super().__init__(Tables(self.database))
+        super().__init__(ArchiveTables(Tables(self.database)))
 
     def close(self) -> None:
         self.database.close()
@@ -30,12 +39,12 @@ class Kept(PostgresArchive):
 
 def archive_at(where: Path | str) -> Archive:
     """The archive in a file, or at the URL of a database; made if there is none."""
-    return SqliteArchive(where, clock=Clock()) if isinstance(where, Path) else Kept(where)
+    return InFile(where) if isinstance(where, Path) else Kept(where)
 
 
 def again(archive: Archive) -> Archive:
     """The same archive as another process has it."""
-    assert isinstance(archive, Kept | SqliteArchive)
+    assert isinstance(archive, Kept | InFile)
     return archive_at(archive.url if isinstance(archive, Kept) else archive.path)
 
 
@@ -46,27 +55,26 @@ def emptied(archive: Archive) -> Archive:
             for table in (*TABLES, "state"):  # to truncate them takes ten times as long
                 db.execute(f"DELETE FROM archive_{table}")
             db.execute("INSERT INTO archive_state DEFAULT VALUES")
-        archive.vectors.dims = 0
-    elif isinstance(archive, SqliteArchive):
+        archive.engine.dims = None
+    elif isinstance(archive, InFile):
         archive.close()
         for path in archive.path.parent.glob(f"{archive.path.name}*"):
             path.unlink()
     return archive
 
 
-def database_of(archive: PostgresArchive) -> Database:
+def database_of(archive: Archive) -> Database:
     """The database that an archive lies in."""
-    return archive._tables.database
+    assert isinstance(archive.engine, ArchiveTables)
+    return archive.engine.tables.database
 
 
 def rows(archive: Archive, sql: str) -> list[tuple[object, ...]]:
     """The rows of a query; a table is named as in SQLite."""
-    if isinstance(archive, PostgresArchive):
+    if isinstance(archive.engine, ArchiveTables):
         for table in TABLES:
             sql = sql.replace(f" {table}", f" archive_{table}")
-        return database_of(archive).read(lambda db: db.execute(sql).fetchall())
-    assert isinstance(archive, SqliteArchive)
-    return archive.read(lambda db: db.execute(sql).fetchall(), [])
+    return archive.engine.read(lambda db: db.rows(sql), [])
 
 
 def texts(archive: Archive) -> list[str]:
@@ -76,13 +84,13 @@ def texts(archive: Archive) -> list[str]:
 
 def sound(archive: Archive) -> tuple[int, int]:
     """Check the index against the rows; returns the totals as they are kept, checked against the rows too."""
-    if isinstance(archive, PostgresArchive):
+    if isinstance(archive.engine, ArchiveTables):
         return _sound_in_postgres(database_of(archive))
-    assert isinstance(archive, SqliteArchive)
+    assert isinstance(archive.engine, ArchiveFile)
     archive.close()
-    if not archive.path.exists():
+    if not archive.engine.path.exists():
         return 0, 0
-    with closing(sqlite3.connect(archive.path, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(archive.engine.path, isolation_level=None)) as connection:
         connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
         totals = connection.execute("SELECT entries, terms FROM totals").fetchone()
         counted = connection.execute("SELECT count(*), coalesce(sum(length), 0) FROM entries").fetchone()
@@ -125,7 +133,6 @@ def _sound_in_postgres(database: Database) -> tuple[int, int]:
 
 def holding(archive: Archive, words: Iterable[str]) -> list[str]:
     """The tables of an archive in PostgreSQL that show any of these words, in whatever case."""
-    assert isinstance(archive, PostgresArchive)
     found = []
     for table in TABLES:
         sql = f"SELECT string_agg(lower(t::text), ' ') FROM archive_{table} AS t"

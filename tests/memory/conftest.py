@@ -11,8 +11,7 @@ import pytest
 from discoclaw.memory.stores import POSTGRES, Disks, Store, disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import Archive
-from discoclaw.search.archive_sqlite import SqliteArchive
-from tests.memory.archives import archive_at, emptied
+from tests.memory.archives import InFile, archive_at, emptied
 from tests.memory.kit import Clock
 from tests.memory.leftovers import Shelves, fill, shelves, templates_of
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
@@ -127,9 +126,9 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]
 
 
 @pytest.fixture
-def in_file(tmp_path: Path) -> Iterator[SqliteArchive]:
+def in_file(tmp_path: Path) -> Iterator[InFile]:
     """An archive that has nothing in it, in a file."""
-    made = SqliteArchive(tmp_path / "archive.sqlite", clock=Clock())
+    made = InFile(tmp_path / "archive.sqlite")
     yield made
     made.close()
 

@@ -16,13 +16,20 @@ from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.personal import Erasure
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import CANDIDATES, MOST_SCORED, Visible
-from discoclaw.search.archive_rows import Amend, Change, Drop, Indexed, Put
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive import (
+    CANDIDATES,
+    MOST_SCORED,
+    Amend,
+    Archive,
+    Change,
+    Drop,
+    Indexed,
+    Put,
+    Visible,
+)
 from discoclaw.session.archive_rules import words_of
 from discoclaw.store import database
-from tests.memory.archives import emptied, rows, sound
+from tests.memory.archives import InFile, emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
 from tests.tables import naming
 
@@ -71,10 +78,10 @@ def files_with(folder: Path, word: str) -> list[str]:
     ]
 
 
-def with_archive(folder: Path) -> tuple[Memory, SqliteArchive]:
+def with_archive(folder: Path) -> tuple[Memory, InFile]:
     """An open memory, and the archive that goes with an erasing."""
     memory = Memory(folder / "memory", clock=Clock())
-    archive = SqliteArchive(folder / "memory" / "archive.sqlite", clock=Clock())
+    archive = InFile(folder / "memory" / "archive.sqlite")
     memory.join(archive)
     memory.open()
     return memory, archive
@@ -85,7 +92,7 @@ class TestRowsAndIndex:
         assert found(archive, "tea") == []
         assert archive.purge(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
         assert archive.sweep(Consent(lambda user: NOW)) == 0
-        assert not isinstance(archive, SqliteArchive) or not archive.path.exists()
+        assert not isinstance(archive, InFile) or not archive.path.exists()
 
     def test_what_is_written_is_found_edited_and_gone(self, archive: Archive) -> None:
         write(archive, Put(said(1, "I like zebras")))
@@ -292,7 +299,7 @@ class TestWhoSeesWhat:
 class TestBytes:
     """What is erased is in no file any more, however it got there."""
 
-    def full(self, in_file: SqliteArchive) -> None:
+    def full(self, in_file: InFile) -> None:
         for begin in range(0, 600, 100):  # many parts of the index, and pages that are split
             write(
                 in_file,
@@ -309,14 +316,14 @@ class TestBytes:
         write(in_file, *[Drop(str(number)) for number in range(1, 300, 5)])
 
     @pytest.mark.parametrize("reopened", [False, True], ids=["while it is used", "by another process later"])
-    def test_erasing_leaves_no_byte_of_a_person(self, in_file: SqliteArchive, reopened: bool) -> None:
+    def test_erasing_leaves_no_byte_of_a_person(self, in_file: InFile, reopened: bool) -> None:
         self.full(in_file)
         folder = in_file.path.parent
         assert found(in_file, CANARY.lower())  # a reader is open too
         assert files_with(folder, CANARY) and files_with(folder, ANN)
         if reopened:
             in_file.close()
-            in_file = SqliteArchive(in_file.path, clock=Clock())
+            in_file = InFile(in_file.path)
         assert in_file.erase_person(ANN) > 300
         assert files_with(folder, CANARY) == []
         assert files_with(folder, ANN) == []
@@ -326,14 +333,14 @@ class TestBytes:
         in_file.close()
         sound(in_file)
 
-    def test_again_is_fine_and_nothing_more(self, in_file: SqliteArchive) -> None:
+    def test_again_is_fine_and_nothing_more(self, in_file: InFile) -> None:
         self.full(in_file)
         in_file.erase_person(ANN)
         before = sound(in_file)
         assert in_file.erase_person(ANN) == 0
         assert sound(in_file) == before
 
-    def test_one_cut_off_behind_its_deleting_is_completed(self, in_file: SqliteArchive) -> None:
+    def test_one_cut_off_behind_its_deleting_is_completed(self, in_file: InFile) -> None:
         self.full(in_file)
         in_file.close()
         with closing(sqlite3.connect(in_file.path)) as connection:  # a process that is killed right here
@@ -345,7 +352,7 @@ class TestBytes:
         in_file.erase_person(ANN)
         assert files_with(in_file.path.parent, CANARY) == []
 
-    def test_purging_takes_words_out_of_the_index_too(self, in_file: SqliteArchive) -> None:
+    def test_purging_takes_words_out_of_the_index_too(self, in_file: InFile) -> None:
         write(in_file, Put(said(1, f"old {CANARY}")), Put(said(100, "new words")))
         assert in_file.purge(NOW + 100) == 1
         assert files_with(in_file.path.parent, CANARY) == []
@@ -380,7 +387,7 @@ class TestBytes:
             one.close()
         assert files_with(tmp_path, CANARY) == []
 
-    def test_sweeping_removes_what_was_said_until_then(self, in_file: SqliteArchive) -> None:
+    def test_sweeping_removes_what_was_said_until_then(self, in_file: InFile) -> None:
         write(
             in_file,
             Put(said(1, "zebra old")),
@@ -399,7 +406,7 @@ class TestFaults:
     ) -> None:
         path = tmp_path / "archive.sqlite"
         path.write_bytes(b"no database at all. " * size)
-        archive = SqliteArchive(path, clock=Clock())
+        archive = InFile(path)
         write(archive, Put(said(1, "zebra")))
         assert found(archive, "zebra") == ["zebra"]
         copies = [one.name for one in tmp_path.glob("*.corrupt-*")]
@@ -409,7 +416,7 @@ class TestFaults:
         archive.close()
 
     def test_one_that_is_damaged_meanwhile_is_a_fault_to_who_reads_and_then_new(
-        self, in_file: SqliteArchive, caplog: pytest.LogCaptureFixture
+        self, in_file: InFile, caplog: pytest.LogCaptureFixture
     ) -> None:
         write(in_file, *[Put(said(number, f"zebra {number}")) for number in range(1, 400)])
         in_file.purge(0)
@@ -425,7 +432,7 @@ class TestFaults:
         assert caplog.text.count("is damaged") == 1
 
     def test_one_of_which_even_the_names_of_its_tables_are_damaged_is_damaged(
-        self, in_file: SqliteArchive, caplog: pytest.LogCaptureFixture
+        self, in_file: InFile, caplog: pytest.LogCaptureFixture
     ) -> None:
         write(in_file, Put(said(1, "zebra")))
         in_file.close()
@@ -442,7 +449,7 @@ class TestFaults:
         assert caplog.text.count("is damaged") == 3
 
     def test_damaged_copies_go_with_an_erasing_and_with_age(self, tmp_path: Path) -> None:
-        archive = SqliteArchive(tmp_path / "archive.sqlite", clock=Clock())
+        archive = InFile(tmp_path / "archive.sqlite")
         copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
         for act in (lambda: archive.erase_person(ANN), lambda: archive.purge(2**45)):
             copy.write_text(f"damaged {CANARY}")
@@ -454,7 +461,7 @@ class TestFaults:
         assert copy.exists()
         archive.close()
 
-    def test_a_newer_file_is_left_as_it_is(self, in_file: SqliteArchive) -> None:
+    def test_a_newer_file_is_left_as_it_is(self, in_file: InFile) -> None:
         write(in_file, Put(said(1, "zebra")))
         in_file.close()
         with closing(sqlite3.connect(in_file.path)) as connection:
@@ -469,13 +476,13 @@ class TestFaults:
 
     def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        archive = SqliteArchive(tmp_path / "file" / "archive.sqlite", clock=Clock())
+        archive = InFile(tmp_path / "file" / "archive.sqlite")
         with pytest.raises(MemoryFault):
             write(archive, Put(said(1, "zebra")))
 
-    def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, in_file: SqliteArchive) -> None:
+    def test_a_full_disk_is_a_fault_and_what_was_there_stays(self, in_file: InFile) -> None:
         write(in_file, Put(said(1, "zebra")))
-        connection = in_file._writer.open()  # the limit is a setting of this very connection
+        connection = in_file.engine._writer.open()  # the limit is a setting of this very connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(MemoryFault, match="full"):

@@ -13,8 +13,7 @@ from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.purge import Withdrawal, Words, terms_of
-from discoclaw.search.archive_queries import Visible
-from discoclaw.search.archive_rows import Amend, Put
+from discoclaw.search.archive import Amend, Put, Visible
 from discoclaw.session.archive_rules import Rules, words_of
 from discoclaw.session.archiving import Archiving
 from tests.memory.archives import Kept, again, holding, rows, sound, texts
@@ -149,7 +148,7 @@ class TestVectors:
     def test_of_many_older_messages_are_made_too(
         self, archive: Kept, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("discoclaw.search.archive_postgres_vectors.AT_ONCE", 10)
+        monkeypatch.setattr("discoclaw.search.archive_tables.LISTED_AT_ONCE", 10)
         write(archive, *(Put(said(number, f"words of number {number}")) for number in range(1, 46)))
         assert len(Desk(archive).embed()) == 45
 

@@ -4,12 +4,10 @@ from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.purge import Withdrawal, Words, terms_of
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_rows import Put
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive import Archive, Put
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
-from tests.memory.archives import sound, texts
+from tests.memory.archives import InFile, sound, texts
 from tests.memory.kit import NOW, Clock
 from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, said, write
 
@@ -77,7 +75,7 @@ class TestWhatGoes:
 
 
 class TestTheBytes:
-    def test_not_one_is_left_among_many_rows(self, in_file: SqliteArchive) -> None:
+    def test_not_one_is_left_among_many_rows(self, in_file: InFile) -> None:
         noise = "lorem ipsum dolor sit amet consetetur sadipscing elitr sed diam nonumy eirmod"
         for start in range(0, 1000, 100):
             rows = (
@@ -90,7 +88,7 @@ class TestTheBytes:
         assert found(in_file, "zanzibarkanari") == []
         sound(in_file)
 
-    def test_nor_in_a_damaged_file_that_was_kept(self, in_file: SqliteArchive) -> None:
+    def test_nor_in_a_damaged_file_that_was_kept(self, in_file: InFile) -> None:
         aside = in_file.path.with_name("archive.sqlite.corrupt-20260101T000000Z")
         aside.write_bytes(b"espresso")
         in_file.take_out(taken_back("espresso", open_only=True))

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.recall.query import parse
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import MOST_SCORED, Visible
-from discoclaw.search.archive_rows import Amend, Change, Drop, Only, Put
+from discoclaw.search.archive import MOST_SCORED, Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archive_search import find
 from tests.memory.archives import archive_at, emptied, sound, texts
 from tests.memory.kit import NOW

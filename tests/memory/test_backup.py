@@ -20,7 +20,7 @@ from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import POSTGRES, Store, disks
 from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive import Put
 from discoclaw.store.port import LEDGERS, NO_LOG, Disk
 from tests.memory.archives import archive_at, sound
 from tests.memory.archives import texts as archived

@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import Withdrawal, Words, terms_of
-from discoclaw.search.archive import Archive
-from discoclaw.search.archive_queries import Looked, Visible
-from discoclaw.search.archive_rows import Amend, Drop, Put
-from discoclaw.search.archive_sqlite import SqliteArchive
-from discoclaw.search.archive_vectors import NEAR, Batch, Provider
+from discoclaw.search.archive import NEAR, Amend, Archive, Drop, Looked, Put, Visible
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.signatures import Signatures, cosines, quantised
-from discoclaw.search.talk_vectors import TalkVectors
+from discoclaw.search.talk_vectors import Batch, Provider, TalkVectors
 from discoclaw.store import database
 from discoclaw.store.database import checkpoint
-from tests.memory.archives import again, emptied, rows, sound
+from tests.memory.archives import InFile, again, emptied, rows, sound
 from tests.memory.kit import NOW
 from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, write
 
@@ -99,19 +96,22 @@ def desk(archive: Archive) -> Desk:
 
 
 @pytest.fixture
-def file(in_file: SqliteArchive) -> Desk:
+def file(in_file: InFile) -> Desk:
     """The same with an archive in a file."""
     return Desk(in_file)
 
 
 def path_of(desk: Desk) -> Path:
-    assert isinstance(desk.archive, SqliteArchive)
-    return desk.archive.path
+    return engine_of(desk).path
+
+
+def engine_of(desk: Desk) -> ArchiveFile:
+    assert isinstance(desk.archive.engine, ArchiveFile)
+    return desk.archive.engine
 
 
 def signatures_of(desk: Desk) -> Signatures:
-    assert isinstance(desk.archive, SqliteArchive)
-    return desk.archive.vectors.signatures
+    return engine_of(desk).signatures
 
 
 def crowd(count: int = 60, author: str = BOB) -> list[Put]:
@@ -147,7 +147,7 @@ class TestWhatLeaves:
         desk.embed()
         visible = Visible(frozenset({"55", "77"}))
         assert TEXT in desk.found(near_to(TEXT), visible)
-        in_file = isinstance(desk.archive, SqliteArchive)
+        in_file = isinstance(desk.archive, InFile)
         size = desk.vectors.size if in_file else 0
         GOES[why](desk.archive)
         assert (desk.count(), len(desk.rows())) == (60, 60)
@@ -162,7 +162,7 @@ class TestWhatLeaves:
         gone = file.rows()[TEXT]
         assert gone in file.content()
         GOES[why](file.archive)
-        file.archive.change(checkpoint, False)  # of what is erased or taken back the log is empty already
+        engine_of(file)._writer.run(checkpoint)  # of who is erased the log is empty already
         content = file.content()
         assert not [at for at in range(0, dims, 16) if gone[at : at + 16] in content]
         assert all(one in content for one in file.rows().values())
@@ -371,7 +371,7 @@ class TestMaking:
     def test_a_full_disk_is_a_fault_and_loses_nothing(self, file: Desk) -> None:
         write(file.archive, *crowd(9))
         taken = file.vectors.take(5, NOW)
-        connection = file.archive._writer.open()  # the limit is a setting of this very connection
+        connection = engine_of(file)._writer.open()  # the limit is a setting of this very connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(MemoryFault, match="full"):

@@ -25,7 +25,7 @@ from discoclaw.memory.people.tool_calls import Call
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
-from discoclaw.search.archive_rows import Put
+from discoclaw.search.archive import Put
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.session.archive_rules import words_of as archived_words
 from discoclaw.settings import Settings

@@ -18,8 +18,8 @@ from typing import Any
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.draft import Origin
 from discoclaw.core.subject import user_subject
-from discoclaw.search.archive_rows import Amend
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive import Amend, Archive
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.session.archive_rules import words_of
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage, build, disks_of
@@ -117,7 +117,7 @@ def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session
     settings = Settings(_env_file=None, **given)
     doom = Doom(step, settings.data_dir)
     if what == "edit":
-        archive = SqliteArchive(settings.memory_dir / "archive.sqlite", clock=lambda: now)
+        archive = Archive(ArchiveFile(settings.memory_dir / "archive.sqlite", clock=lambda: now))
         doom.begin()
         archive.write([Amend("1", ann, "a cat")], words=words_of, consent=UNLIMITED)
         return doom.kinds

@@ -21,8 +21,8 @@ from discoclaw.core.policy import AutoSave
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import clears
 from discoclaw.models.offline.model import OfflineModel
-from discoclaw.search.archive_rows import Put
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive import Archive, Put
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.store.port import (
     ANSWERS,
     CURSORS,
@@ -182,7 +182,7 @@ class TestKilledBetweenTwoWrites:
 
     def test_an_edited_messages_old_word_is_not_in_the_archive(self, tmp_path: Path) -> None:
         data, whole = tmp_path / "data", tmp_path / "whole"
-        archive = SqliteArchive(whole / "memory" / "archive.sqlite", clock=Clock())
+        archive = Archive(ArchiveFile(whole / "memory" / "archive.sqlite", clock=Clock()))
         write(archive, Put(said(1, "I saw a quokkaedit")), Put(said(2, "I saw a quokka")))
         archive.close()
         assert files_with(whole, "quokkaedit") != []
@@ -196,7 +196,7 @@ class TestKilledBetweenTwoWrites:
         with forge() as ask:
             for step in range(1, len(after(0)) + 2):
                 after(step)
-                again = SqliteArchive(data / "memory" / "archive.sqlite", clock=Clock())
+                again = Archive(ArchiveFile(data / "memory" / "archive.sqlite", clock=Clock()))
                 again.sweep(UNLIMITED)  # as each start does
                 last = texts(again)
                 if "a cat" in last:

@@ -55,7 +55,8 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
-from discoclaw.search.archive_sqlite import SqliteArchive
+from discoclaw.search.archive import Archive
+from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.session import tools
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
@@ -443,7 +444,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     use_memory = given.pop("use_memory", memory)
     use_rolling = given.pop("use_rolling", rolling)
     archive = given.pop("archive", None) or Archiving(
-        SqliteArchive(root / "archive.sqlite", clock=clock), Rules(AutoSave(), 0, consent), clock=clock
+        Archive(ArchiveFile(root / "archive.sqlite", clock=clock)), Rules(AutoSave(), 0, consent), clock=clock
     )
     tool_log = given.pop("tool_log", None) or ToolLog(memory.disk, clock=clock)
     last_used = given.pop("last_used", None) or LastUsed(memory, cursors, clock=clock)

@@ -1,4 +1,4 @@
-"""The tables of the archive of talk (`search/archive_postgres`), as a part of the schema.
+"""The tables of the archive of talk (`search/archive_tables`), as a part of the schema.
 
     archive_state    one row: how many entries there are, how many terms they have together, and about their
                      vectors: the model that made them, their length, how often all of them were removed, how
