@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
@@ -36,16 +36,14 @@ from discoclaw.core.purge import Words as Spoken
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.words import others_for
+from discoclaw.search.archive_file import ArchiveFile
+from discoclaw.search.archive_tables import ArchiveTables
 from discoclaw.search.signatures import cosines
 from discoclaw.store.files import in_thread
 from discoclaw.store.sql import Sql
 
-T = TypeVar("T")
-
 AT_ONCE = 500
 """The most entries that are stored together."""
-FEWEST_TERMS = 2
-"""A message of fewer terms gets no vector: "haha" and "me too" are near to everything that is as short."""
 CANDIDATES = 100
 WITH_NEIGHBOURS = 30
 """For how many candidates, best first, the two messages before and after are fetched too."""
@@ -168,146 +166,7 @@ class Looked:
     usual: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How many entries there are, their lengths together, and how many tokens the index has of each."""
-
-    entries: int = 0
-    length: int = 0
-    tokens: float = 1.0
-
-
-Matches = Mapping[int, tuple[int, Mapping[str, int]]]
-"""Entries by their number in the order of storing: their tokens, and how often each term is in them."""
-
-
-# ---------------------------------------------------------------------- what an archive lies in
-
-
-class Engine(Protocol):
-    """The database of an archive. Statements name its tables `archive_entries` and so on.
-
-    Methods with an `Sql` run within a transaction, or within one read; they raise what the driver raises.
-    """
-
-    where: str
-    """Its entries, as an admin finds them."""
-    seq: str
-    """The column that numbers entries in the order of storing."""
-    about: str
-    """The table with one row about vectors: their model and dims, and how many texts were sent on a day."""
-    most: int
-    """The most entries that one transaction removes."""
-    few: int
-    """Of so many places its index finds the newest; among more, it is faster to go back through all."""
-
-    def read(self, work: Callable[[Sql], T], nothing: T) -> T:
-        """Return what queries find, or `nothing` if there is no archive. Raises MemoryFault."""
-        ...
-
-    def change(
-        self,
-        work: Callable[[Sql], T],
-        nothing: T,
-        *,
-        create: bool = False,
-        sure: bool = False,
-        anew: bool = False,
-    ) -> T:
-        """Return what work in one transaction returns; one at a time changes the archive.
-
-        `nothing` if there is no archive, unless it shall `create` one. Bytes of what was removed may be left
-        for the next call if a disk fails; where that must not be, `sure` raises. `anew` removes also those
-        that an older version left. Raises MemoryFault.
-        """
-        ...
-
-    def remove_copies(self, before_ms: int | None = None) -> None:
-        """Remove damaged archives that were kept; with a time (ms), older ones. Raises MemoryFault."""
-        ...
-
-    def listed(self, columns: str) -> Iterator[tuple[Any, ...]]:
-        """These columns of all entries, for an audit. Changes nothing. Raises OSError."""
-        ...
-
-    def orphans(self) -> Iterator[str]:
-        """The terms in the index that no entry has, for an audit. Raises OSError."""
-        ...
-
-    def close(self) -> None:
-        """Release what is open until its next use."""
-        ...
-
-    def places(self, places: Iterable[str]) -> list[Any]:
-        """Places as they stand in the column `place`; without those that can't."""
-        ...
-
-    def leave(
-        self, sql: Sql, ids: Sequence[int], *, edited: Sequence[int] = (), traces: Sequence[bytes] = ()
-    ) -> None:
-        """Take entries out of the index, before they are deleted or changed; `edited` get another text.
-
-        `traces` are bytes of them that must not be left either.
-        """
-        ...
-
-    def enter(self, sql: Sql, ids: Sequence[int]) -> None:
-        """Index entries that are new, or were changed."""
-        ...
-
-    def beginning(self, stumps: Sequence[str]) -> tuple[str, dict[str, object]]:
-        """The condition for entries with a term that begins with any of these, and its parameters."""
-        ...
-
-    def totals(self, sql: Sql) -> Totals: ...
-
-    def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
-        """How many entries have each of the terms, in their order; without those that none has."""
-        ...
-
-    def matches(self, sql: Sql, terms: Sequence[str], places: Sequence[str]) -> Matches:
-        """All entries at these places with any of the terms."""
-        ...
-
-    def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
-        """The ids of the entries at these places with any of the terms, those first that were stored last."""
-        ...
-
-    # Vectors: `talk_vectors` makes them, by these methods and the tables of vectors.
-
-    @property
-    def size(self) -> int:
-        """The bytes in RAM."""
-        ...
-
-    @property
-    def dims(self) -> int | None:
-        """The length of the vectors, 0 if there are none, None if that is not known. Never blocks."""
-        ...
-
-    def begin(self, sql: Sql, *, anew: bool) -> bool:
-        """Get ready to make vectors; `anew`: of another model. Returns whether to call it once more."""
-        ...
-
-    def start_over(self, sql: Sql) -> None:
-        """Remove all vectors, to make new ones."""
-        ...
-
-    def starts(self, sql: Sql) -> int:
-        """How often other processes started over: a number that only grows."""
-        ...
-
-    def store(self, sql: Sql, vectors: Sequence[tuple[int, Any, bytes]]) -> None:
-        """Store vectors: the id, the column `place`, and the vector as signed bytes."""
-        ...
-
-    def nearest(self, sql: Sql, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
-        """The ids of the vectors at these places whose signs differ least from a question's; ties by id."""
-        ...
-
-    def some(self, sql: Sql, places: Sequence[str], most: int) -> list[int]:
-        """At most so many ids of vectors at these places, spread over all; the same ones for the same ids."""
-        ...
+Engine = ArchiveFile | ArchiveTables
 
 
 # ---------------------------------------------------------------------- statements
@@ -412,17 +271,18 @@ class Archive(PersonalData):
         query = "SELECT id, author_id, name, text FROM archive_entries WHERE id IN :ids"
         known = {row[0]: row[1:] for row in sql.rows(query, ids=list(puts))}
         new = [number for number in puts if number not in known]
-        changed, edited = [], []
+        edited, renamed = [], []
         for number, (author, name, text) in known.items():
             entry = puts[number].entry
-            if not puts[number].fresh and entry.author_id == author:
-                if scrub(entry.text) != text:
-                    edited.append(number)
-                if number in edited[-1:] or scrub(entry.name) != name:
-                    changed.append(number)
-        if changed:
-            self.engine.leave(sql, changed, edited=edited)
-        for statement, numbers in ((_UPDATE, changed), (_INSERT, new)):
+            if puts[number].fresh or entry.author_id != author:
+                continue
+            if scrub(entry.text) != text:
+                edited.append(number)
+            elif scrub(entry.name) != name:
+                renamed.append(number)
+        if edited or renamed:
+            self.engine.leave(sql, [*edited, *renamed], edited=edited)
+        for statement, numbers in ((_UPDATE, [*edited, *renamed]), (_INSERT, new)):
             if numbers:
                 sql.many(statement, [self._row(number, puts[number].entry, words) for number in numbers])
                 self.engine.enter(sql, numbers)
@@ -564,15 +424,17 @@ class Archive(PersonalData):
         known = self.engine.frequencies(sql, terms)
         others = [other for term in terms if term not in known for other in others_for(term)]
         known |= self.engine.frequencies(sql, others)
-        totals = self.engine.totals(sql)
-        found = self._candidates(sql, known, places, totals)
+        entries, length, tokens = self.engine.totals(sql)
+        found = self._candidates(sql, known, places, entries, tokens)
         best = found[:WITH_NEIGHBOURS]
-        nearest: list[int] = []
+        usual = dict[int, float]()
         if asked is not None:
             near = _cosines(sql, asked, self.engine.nearest(sql, asked, places, NEAREST))
             nearest = sorted(near, key=lambda number: (-near[number], -number))[:NEAR]
             found = list(dict.fromkeys([*found, *nearest]))
-            best = list(dict.fromkeys([*best, *nearest[:NEAREST_WITH_NEIGHBOURS]]))
+            closest = nearest[:NEAREST_WITH_NEIGHBOURS]
+            best = list(dict.fromkeys([*best, *closest]))
+            usual = _cosines(sql, asked, [*set(self.engine.some(sql, places, USUAL)).difference(closest)])
         beside = _beside(sql, best)
         beside += _beside(sql, {other for _, other in beside}.difference(best))
         wanted = list(dict.fromkeys([*found, *(other for pair in beside for other in pair)]))
@@ -583,15 +445,15 @@ class Archive(PersonalData):
             tuple(map(entry_of, rows.values())),
             {str(key): Indexed(row[11].split(" "), *row[12:]) for key, row in rows.items()},
             _both_ways(beside, rows),
-            totals.entries,
-            max(1.0, totals.length / totals.entries) if totals.entries else 1.0,
+            entries,
+            max(1.0, length / entries) if entries else 1.0,
             known,
             {str(key): one for key, one in _cosines(sql, asked, list(rows)).items()},
-            self._usual(sql, asked, places, nearest[:NEAREST_WITH_NEIGHBOURS]),
+            math.fsum(usual.values()) / len(usual) if usual else 0.0,
         )
 
     def _candidates(
-        self, sql: Sql, known: Mapping[str, int], places: Sequence[str], totals: Totals
+        self, sql: Sql, known: Mapping[str, int], places: Sequence[str], entries: int, tokens: float
     ) -> list[int]:
         """Ids, best first: matches of rare terms by BM25, then the newest of common ones."""
         rare: list[str] = []
@@ -602,26 +464,15 @@ class Archive(PersonalData):
             (rare if left >= 0 else common).append(term)
         found: list[int] = []
         if rare:
-            weights = {term: _weight(totals.entries, known[term]) for term in rare}
-            best = ranked(self.engine.matches(sql, rare, places), weights, totals.tokens, CANDIDATES)
-            seq = self.engine.seq
-            rows = sql.rows(f"SELECT {seq}, id FROM archive_entries WHERE {seq} IN :seqs", seqs=best)
-            ids = dict(rows)
+            matches, seq = self.engine.matches(sql, rare, places), self.engine.seq
+            best = ranked(matches, {term: known[term] for term in rare}, entries, tokens)
+            query = f"SELECT {seq}, id FROM archive_entries WHERE {seq} IN :seqs"
+            ids = dict(sql.rows(query, seqs=best))
             found = [ids[one] for one in best if one in ids]
         if common and len(found) < CANDIDATES:
             newest = self.engine.newest(sql, common, places, CANDIDATES)
             found = list(dict.fromkeys([*found, *newest]))
         return found[:CANDIDATES]
-
-    def _usual(
-        self, sql: Sql, asked: Sequence[float] | None, places: Sequence[str], without: Collection[int]
-    ) -> float:
-        """The mean cosine of a question with what was said at these places, but for the nearest messages."""
-        if asked is None:
-            return 0.0
-        some = set(self.engine.some(sql, places, USUAL)).difference(without)
-        found = _cosines(sql, asked, sorted(some))
-        return math.fsum(found.values()) / len(found) if found else 0.0
 
     def holding(self, text: str, visible: Visible, *, limit: int) -> list[Entry]:
         """Return the newest entries that contain a text, among the newest `MOST_SEARCHED` that may be seen.
@@ -647,12 +498,10 @@ class Archive(PersonalData):
 
     def present(self, channel_ids: Iterable[str]) -> frozenset[str]:
         """Return those of the channels that have any entries. Raises MemoryFault."""
-        query = "SELECT 1 FROM archive_entries WHERE place IN :places LIMIT 1"
-        places = {one: self.engine.places([f"@g{one}"]) for one in channel_ids if _is_id(one)}
-        nothing = frozenset[str]()
-        return self.engine.read(
-            lambda sql: frozenset(one for one in places if sql.one(query, places=places[one])), nothing
-        )
+        query = """SELECT value FROM EACH :places::bigint[]
+            WHERE EXISTS (SELECT 1 FROM archive_entries WHERE place = value)"""
+        ids = {place: one for one in channel_ids if _is_id(one) for place in self.engine.places([f"@g{one}"])}
+        return frozenset(ids[place] for (place,) in self._rows(query, places=list(ids)))
 
     def _newest_of(self, places: Sequence[str], columns: str) -> str:
         """The query for the newest entries of `:places`, at most `:most`."""
@@ -673,27 +522,26 @@ def _people_after(column: str, after: str, sql: Sql) -> list[str]:
 # ---------------------------------------------------------------------- ranking
 
 
-def ranked(found: Matches, weights: Mapping[str, float], average: float, most: int) -> list[int]:
-    """The best entries by BM25 over the terms with weights, best first; ties by what was stored later.
+def ranked(
+    found: Mapping[int, tuple[int, Mapping[str, int]]], known: Mapping[str, int], entries: int, average: float
+) -> list[int]:
+    """The best `CANDIDATES` by BM25, best first; ties by what was stored later.
 
-    Scores are the ones that FTS5 gives, which counts the place as a token.
+    `found` has tokens and counts of terms for each, `known` says how many of all `entries` have a term, and
+    `average` is their mean number of tokens. Scores are those of FTS5, which counts the place as a token.
     """
-    scores = {}
+    scores, weights = {}, dict[str, float]()
+    for term, count in known.items():
+        count = min(count, entries)  # another process may have removed some in between
+        weights[term] = max(_LEAST, math.log((entries - count + 0.5) / (count + 0.5)))
     for seq, (tokens, times) in found.items():
         damping = _K1 * (1 - _B + _B * (tokens + 1) / average)
         score = 0.0
-        for term, weight in weights.items():
-            if (count := times.get(term)) is not None:
-                score += weight * ((count * (_K1 + 1.0)) / (count + damping))
+        for term, weight in weights.items():  # in the order of the query, as FTS5 adds them
+            if term in times:
+                score += weight * ((times[term] * (_K1 + 1.0)) / (times[term] + damping))
         scores[seq] = score
-    return heapq.nlargest(most, scores, key=lambda seq: (scores[seq], seq))
-
-
-def _weight(entries: int, count: int) -> float:
-    """The weight of a term that so many of all entries have."""
-    count = min(count, entries)  # another process may have removed some in between
-    weight = math.log((entries - count + 0.5) / (count + 0.5))
-    return weight if weight > 0 else _LEAST
+    return heapq.nlargest(CANDIDATES, scores, key=lambda seq: (scores[seq], seq))
 
 
 def _beside(sql: Sql, ids: Collection[int]) -> list[tuple[int, int]]:

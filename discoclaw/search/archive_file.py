@@ -23,8 +23,7 @@ from typing import Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock
-from discoclaw.search.archive import FEWEST_TERMS, Matches, Totals
-from discoclaw.search.signatures import Signatures
+from discoclaw.search.signatures import FEWEST_TERMS, Signatures
 from discoclaw.store.database import (
     FAULTS,
     Database,
@@ -120,9 +119,19 @@ _MERGE = "INSERT INTO words (words) VALUES ('optimize')"
 
 
 class ArchiveFile:
-    """The engine for the file at `path`. Opened at its first use; there is no file before the first entry."""
+    """The engine for the file at `path`. Opened at its first use; there is no file before the first entry.
 
-    seq, about, most, few = "rowid", "vectors_of", sys.maxsize, 4
+    Methods with an `Sql` run within a transaction, or within one read; they raise what the driver raises.
+    """
+
+    seq = "rowid"
+    """The column that numbers entries in the order of storing."""
+    about = "vectors_of"
+    """The table with one row about vectors: their model and dims, and how many texts were sent on a day."""
+    most = sys.maxsize
+    """The most entries that one transaction removes."""
+    few = 4
+    """Of so many places the index finds the newest entries; of more, it is faster to go back through all."""
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
@@ -145,6 +154,7 @@ class ArchiveFile:
     # ------------------------------------------------------------------ transactions
 
     def read(self, work: Callable[[Sql], T], nothing: T) -> T:
+        """Return what queries find, or `nothing` if there is no archive. Raises MemoryFault."""
         seen = self._files
         try:
             return self._reader.run(lambda connection: work(_sql(connection)))
@@ -166,6 +176,13 @@ class ArchiveFile:
         sure: bool = False,
         anew: bool = False,
     ) -> T:
+        """Return what work in one transaction returns; one at a time changes the archive.
+
+        `nothing` if there is no archive, unless it shall `create` one. Bytes of what was removed may be left
+        for the next call if a disk fails; where that must not be, `sure` raises. `anew` removes also those
+        that an older version left. Raises MemoryFault.
+        """
+
         def changed(connection: sqlite3.Connection) -> T:
             # By this mark, the bytes that a run left which was killed are removed by a later one.
             (left,) = connection.execute("PRAGMA application_id").fetchone()
@@ -188,6 +205,7 @@ class ArchiveFile:
             raise MemoryFault(f"{self.path.name} cannot be used: {error}") from error
 
     def close(self) -> None:
+        """Release what is open until its next use."""
         if not self._writer.close(CLOSE_S):
             log.warning("%s is still being written; it is left open", self.path.name)
             return
@@ -253,6 +271,7 @@ class ArchiveFile:
             return any(content.find(one) >= 0 for one in self._traces)
 
     def remove_copies(self, before_ms: int | None = None) -> None:
+        """Remove damaged archives that were kept; with a time (ms), older ones. Raises MemoryFault."""
         try:
             for path in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
                 if before_ms is None or path.stat().st_mtime_ns < before_ms * 1_000_000:
@@ -263,9 +282,11 @@ class ArchiveFile:
     # ------------------------------------------------------------------ the audit
 
     def listed(self, columns: str) -> Iterator[tuple[Any, ...]]:
+        """These columns of all entries. Changes nothing. Raises OSError."""
         yield from rows_of(self.path, f"SELECT {columns} FROM entries")
 
     def orphans(self) -> Iterator[str]:
+        """The terms in the index that no entry has. Raises OSError."""
         # FTS5 keeps a deleted row's terms until it merges the index, and its vocabulary doesn't show them.
         pages = rows_of(self.path, "SELECT block FROM words_data WHERE id > 10")
         rows = rows_of(self.path, "SELECT place || ' ' || terms FROM entries")
@@ -276,11 +297,16 @@ class ArchiveFile:
     # ------------------------------------------------------------------ the index
 
     def places(self, places: Iterable[str]) -> list[Any]:
+        """Places as they stand in the column `place`; without those that can't."""
         return list(places)
 
     def leave(
         self, sql: Sql, ids: Sequence[int], *, edited: Sequence[int] = (), traces: Sequence[bytes] = ()
     ) -> None:
+        """Take entries out of the index, before they are deleted or changed; `edited` get another text.
+
+        `traces` are bytes of them that must not be left either.
+        """
         # What rows look like in the file: these columns stand there in this order.
         query = "SELECT author_id || name || text, sent_at FROM entries WHERE id IN :ids"
         rows = sql.rows(query, ids=ids)
@@ -289,28 +315,34 @@ class ArchiveFile:
         self._gone = True
 
     def enter(self, sql: Sql, ids: Sequence[int]) -> None:
-        """The triggers have done it."""
+        """Index entries that are new, or were changed. Here the triggers have done it."""
 
     def beginning(self, stumps: Sequence[str]) -> tuple[str, dict[str, object]]:
+        """The condition for entries with a term that begins with any of these, and its parameters."""
         pattern = " OR ".join(f"{_any_of([stump])} *" for stump in stumps)
         return (
             "rowid IN (SELECT rowid FROM words WHERE words MATCH :pattern)",
             {"pattern": f"terms : ({pattern})"},
         )
 
-    def totals(self, sql: Sql) -> Totals:
+    def totals(self, sql: Sql) -> tuple[int, int, float]:
+        """How many entries there are, their lengths together, and the mean tokens of one in the index."""
         (found,) = sql.rows("SELECT entries, terms FROM totals")
         block = sql.one("SELECT block FROM words_data WHERE id = 1")
         numbers = list(_numbers_in(block[0])) if block is not None else []
         tokens = sum(numbers[1:]) / numbers[0] if numbers and numbers[0] else 1.0
-        return Totals(found[0], found[1], tokens)
+        return found[0], found[1], tokens
 
     def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
+        """How many entries have each of the terms, in their order; without those that none has."""
         query = "SELECT doc FROM vocabulary WHERE term = :term AND col = 'terms'"
         found = {term: sql.one(query, term=term) for term in terms}
         return {term: row[0] for term, row in found.items() if row is not None and row[0]}
 
-    def matches(self, sql: Sql, terms: Sequence[str], places: Sequence[str]) -> Matches:
+    def matches(
+        self, sql: Sql, terms: Sequence[str], places: Sequence[str]
+    ) -> dict[int, tuple[int, dict[str, int]]]:
+        """All entries at these places with any of the terms, by `seq`: tokens, and how often each is in."""
         # The place is asked of the rows, which costs less than in the pattern.
         query = """SELECT words.rowid, entries.terms FROM words JOIN entries ON entries.rowid = words.rowid
             WHERE words MATCH :pattern AND +entries.place IN :places"""
@@ -322,6 +354,7 @@ class ArchiveFile:
         return found
 
     def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        """The ids of the entries at these places with any of the terms, those first that were stored last."""
         query = """SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid
             WHERE words MATCH :pattern AND +entries.place IN :places ORDER BY words.rowid DESC LIMIT :most"""
         pattern = f"terms : ({_any_of(terms)})"
@@ -336,13 +369,16 @@ class ArchiveFile:
 
     @property
     def size(self) -> int:
+        """The bytes in RAM."""
         return self.signatures.size
 
     @property
-    def dims(self) -> int:
+    def dims(self) -> int | None:
+        """The length of the vectors, 0 if there are none, None if that is not known. Never blocks."""
         return self.signatures.dims
 
     def begin(self, sql: Sql, *, anew: bool) -> bool:
+        """Get ready to make vectors; `anew`: of another model. Returns whether to call it once more."""
         if anew:
             self.start_over(sql)
         if not self._embeds:
@@ -351,22 +387,27 @@ class ArchiveFile:
         return False
 
     def start_over(self, sql: Sql) -> None:
+        """Remove all vectors, to make new ones."""
         sql.run("DELETE FROM vectors")
         sql.run(_PENDING)
 
     def starts(self, sql: Sql) -> int:
-        return 0  # there is no other process
+        """How often other processes started over, a number that only grows. Here there are none."""
+        return 0
 
     def store(self, sql: Sql, vectors: Sequence[tuple[int, Any, bytes]]) -> None:
+        """Store vectors: the id, the column `place`, and the vector as signed bytes."""
         statement = """INSERT INTO vectors VALUES (:id, :place, :vector)
             ON CONFLICT (id) DO UPDATE SET vector = excluded.vector"""
         sql.many(statement, [{"id": one[0], "place": one[1], "vector": one[2]} for one in vectors])
         self._stored += vectors
 
     def nearest(self, sql: Sql, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
+        """The ids of the vectors at these places whose signs differ least from a question's; ties by id."""
         return self.signatures.nearest(question, places, most)
 
     def some(self, sql: Sql, places: Sequence[str], most: int) -> list[int]:
+        """At most so many ids of vectors at these places, spread over all; the same ones for the same ids."""
         return self.signatures.some(places, most)
 
     def _follow(self, connection: sqlite3.Connection) -> None:

@@ -18,8 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.search.archive import FEWEST_TERMS, Matches, Totals
-from discoclaw.search.signatures import MIXING, bits_of, numbers_of
+from discoclaw.search.signatures import FEWEST_TERMS, MIXING, bits_of
 from discoclaw.store.sql import Sql
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ _NEWEST = """SELECT e.id FROM (SELECT DISTINCT seq FROM {0} ORDER BY seq DESC LI
 
 
 class ArchiveTables:
-    """The engine for the tables of a store's database."""
+    """The engine for the tables of a store's database, with the methods of `ArchiveFile`."""
 
     seq, about, most, few = "seq", "archive_state", AT_ONCE, FEW_PLACES
     size = 0
@@ -167,10 +166,10 @@ class ArchiveTables:
         condition = "EXISTS (SELECT FROM EACH :stumps::text[] WHERE strpos(' ' || terms, ' ' || value) > 0)"
         return condition, {"stumps": stumps}
 
-    def totals(self, sql: Sql) -> Totals:
+    def totals(self, sql: Sql) -> tuple[int, int, float]:
         (found,) = sql.rows("SELECT entries, length, tokens, dims FROM archive_state")
         self.dims = found[3] or None
-        return Totals(found[0], found[1], found[2] / found[0] if found[0] else 1.0)
+        return found[0], found[1], found[2] / found[0] if found[0] else 1.0
 
     def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
         keys = {term: key_of(term) for term in terms}
@@ -178,7 +177,9 @@ class ArchiveTables:
         found = dict(sql.rows(query, keys=list(keys.values()))) if keys else {}
         return {term: found[key] for term, key in keys.items() if key in found}
 
-    def matches(self, sql: Sql, terms: Sequence[str], places: Sequence[str]) -> Matches:
+    def matches(
+        self, sql: Sql, terms: Sequence[str], places: Sequence[str]
+    ) -> dict[int, tuple[int, dict[str, int]]]:
         keys = {key_of(term): term for term in terms}
         query = "SELECT id, term FROM archive_terms WHERE term IN :keys"
         names = {number: keys[key] for number, key in sql.rows(query, keys=list(keys))}
@@ -223,7 +224,7 @@ class ArchiveTables:
                 "place": place,
                 "vector": vector,
                 "mixed": (number * MIXING) % 2**64 - 2**63,  # the same order as in `signatures`
-                "signs": bits_of(numbers_of(vector)),
+                "signs": bits_of(vector),
             }
             for number, place, vector in vectors
         ]

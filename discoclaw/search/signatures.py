@@ -12,9 +12,11 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from numpy import bool_, float32, int32, int64, uint64
+    from numpy import float32, uint64
     from numpy.typing import NDArray
 
+FEWEST_TERMS = 2
+"""A message of fewer terms gets no vector: "haha" and "me too" are near to everything that is as short."""
 MOST_BITS = 1_024
 """The bits of a signature; of longer vectors only the first numbers count, enough to choose candidates."""
 FURTHEST = 2 * MOST_BITS
@@ -27,24 +29,25 @@ Row = tuple[int, str, bytes]
 
 
 class Signatures:
-    """Signatures by id. Safe to use from several threads."""
+    """Signatures by id. Safe to use from several threads. `dims` is the vectors' length, 0 without any."""
 
     def __init__(self) -> None:
-        self.dims = 0
         self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.dims = 0
         self._places: dict[str, int] = {}
-        self._ids: NDArray[int64] | None = None
-        self._where: NDArray[int32] | None = None
-        self._bits: NDArray[uint64] | None = None
+        self._rows: tuple[NDArray[Any], ...] | None = None
+        """Ids, the numbers of their places, and a column of bits for each."""
 
     def __len__(self) -> int:
-        return 0 if self._ids is None else len(self._ids)
+        return 0 if self._rows is None else len(self._rows[0])
 
     @property
     def size(self) -> int:
         """The bytes in RAM."""
-        arrays = [one for one in (self._ids, self._where, self._bits) if one is not None]
-        return sum(one.nbytes for one in arrays)
+        return sum(one.nbytes for one in self._rows or ())
 
     def clear(self) -> None:
         """Remove everything."""
@@ -62,18 +65,33 @@ class Signatures:
             if dims != self.dims:
                 self._clear()
                 self.dims = dims
-            ids = np.array([row[0] for row in rows], np.int64)
             places = [self._places.setdefault(row[1], len(self._places)) for row in rows]
             vectors = np.frombuffer(b"".join(row[2] for row in rows), np.int8).reshape(-1, dims)
-            self._append(ids, np.array(places, np.int32), _bits(vectors))
+            new = np.array([row[0] for row in rows], np.int64), np.array(places, np.int32), _bits(vectors)
+            if self._rows is not None:
+                kept = ~np.isin(self._rows[0], new[0])
+                both = zip(self._rows, new, strict=True)
+                self._rows = tuple(np.concatenate([old[..., kept], one], axis=-1) for old, one in both)
+            else:
+                self._rows = new
 
     def keep_only(self, ids: Collection[int]) -> None:
-        """Remove all others."""
+        """Remove all others; with the last one also their length, which the next ones need not have."""
         import numpy as np
 
         with self._lock:
-            if self._ids is not None:
-                self._shrink(np.isin(self._ids, np.fromiter(ids, np.int64, len(ids))))
+            if self._rows is None:
+                return
+            kept = np.isin(self._rows[0], np.fromiter(ids, np.int64, len(ids)))
+            if not kept.any():
+                self._clear()
+                return
+            numbers, where, bits = (one[..., kept] for one in self._rows)
+            # A place that is left behind may be the direct messages of somebody who was erased.
+            used, where = np.unique(where, return_inverse=True)
+            self._rows = numbers, where.astype(np.int32), bits
+            names = list(self._places)
+            self._places = {names[number]: position for position, number in enumerate(used)}
 
     def nearest(self, question: Sequence[float], places: Sequence[str], most: int) -> list[int]:
         """The ids of the signatures at these places that differ least from a question's; ties by id."""
@@ -81,10 +99,11 @@ class Signatures:
 
         asked = np.asarray(question, np.float32)
         with self._lock:
-            if self._ids is None or self._bits is None or asked.shape != (self.dims,):
+            if self._rows is None or asked.shape != (self.dims,):
                 return []
-            apart = np.zeros(len(self._ids), np.uint16)
-            for word, own in zip(self._bits, _bits(asked[None, :]), strict=True):
+            ids, _, bits = self._rows
+            apart = np.zeros(len(ids), np.uint16)
+            for word, own in zip(bits, _bits(asked[None, :]), strict=True):
                 apart += np.bitwise_count(word ^ own)
             seen = self._seen(places)
             apart[~seen] = FURTHEST
@@ -92,7 +111,7 @@ class Signatures:
             if not most:
                 return []
             near = np.flatnonzero(apart <= np.partition(apart, most - 1)[most - 1])
-            ids, apart = self._ids[near], apart[near]
+            ids, apart = ids[near], apart[near]
         found: list[int] = ids[np.lexsort((-ids, apart))][:most].tolist()
         return found
 
@@ -101,66 +120,31 @@ class Signatures:
         import numpy as np
 
         with self._lock:
-            if self._ids is None:
+            if self._rows is None:
                 return []
-            ids = self._ids[self._seen(places)]
+            ids = self._rows[0][self._seen(places)]
         if len(ids) > most:  # those that come first in an order that has nothing to do with time
             ids = ids[np.argpartition(ids.astype(np.uint64) * np.uint64(MIXING), most)[:most]]
         chosen: list[int] = ids.tolist()
         return sorted(chosen)
 
-    # ------------------------------------------------------------------ inside: the caller holds the lock
-
-    def _seen(self, places: Sequence[str]) -> "NDArray[bool_]":
+    def _seen(self, places: Sequence[str]) -> "NDArray[Any]":
+        """Which rows are at these places. The caller holds the lock."""
         import numpy as np
 
+        assert self._rows is not None
         allowed = np.zeros(len(self._places), np.bool_)
         allowed[[self._places[place] for place in places if place in self._places]] = True
-        seen: NDArray[bool_] = allowed[self._where]
+        seen: NDArray[Any] = allowed[self._rows[1]]
         return seen
 
-    def _append(self, ids: "NDArray[int64]", where: "NDArray[int32]", bits: "NDArray[uint64]") -> None:
-        import numpy as np
 
-        if self._ids is None or self._where is None or self._bits is None:
-            self._ids, self._where, self._bits = ids, where, bits
-        else:
-            known = ~np.isin(self._ids, ids)
-            self._ids = np.concatenate([self._ids[known], ids])
-            self._where = np.concatenate([self._where[known], where])
-            self._bits = np.concatenate([self._bits[:, known], bits], axis=1)
-
-    def _shrink(self, kept: "NDArray[bool_]") -> None:
-        import numpy as np
-
-        if not kept.any():
-            self._clear()  # also their length, which the next ones need not have
-        elif self._ids is not None and self._where is not None and self._bits is not None:
-            self._ids, self._where, self._bits = self._ids[kept], self._where[kept], self._bits[:, kept]
-            # A place that is left behind may be the direct messages of somebody who was erased.
-            used, where = np.unique(self._where, return_inverse=True)
-            self._where = where.astype(np.int32)
-            names = list(self._places)
-            self._places = {names[number]: position for position, number in enumerate(used)}
-
-    def _clear(self) -> None:
-        self.dims, self._places = 0, {}
-        self._ids = self._where = self._bits = None
-
-
-def bits_of(vector: Sequence[float]) -> str:
-    """The signature of a vector as a text of 0 and 1."""
+def bits_of(vector: Sequence[float] | bytes) -> str:
+    """The signature of a vector, or of one in the form of `quantised`, as a text of 0 and 1."""
     import numpy as np
 
-    return "".join(np.where(np.asarray(vector, np.float32)[:MOST_BITS] > 0, "1", "0").tolist())
-
-
-def numbers_of(vector: bytes) -> Sequence[float]:
-    """The numbers of a vector in the form of `quantised`."""
-    import numpy as np
-
-    numbers: Sequence[float] = np.frombuffer(vector, np.int8).tolist()
-    return numbers
+    numbers = np.frombuffer(vector, np.int8) if isinstance(vector, bytes) else np.asarray(vector, np.float32)
+    return "".join(np.where(numbers[:MOST_BITS] > 0, "1", "0").tolist())
 
 
 def quantised(vector: Sequence[float]) -> bytes | None:

@@ -85,34 +85,29 @@ class TalkVectors:
 
         Vectors of another model are removed first. A provider elsewhere gets only messages of open places.
         """
-        outdated, day, model = self._outdated, now_ms // DAY_MS, self._provider.model
+        outdated, day = self._outdated, now_ms // DAY_MS
+        model, limit = self._provider.model, self._provider.most
         places = sorted(place for place, still in list(self._open.items()) if still())
 
         def begun(sql: Sql) -> bool:
-            other = self._state(sql)[0] != model
+            other = self._about(sql)[0] != model
             if other:
-                sql.run(f"UPDATE {self._engine.about} SET model = :model, dims = 0", model=model)
+                self._set(sql, model=model, dims=0)
             return self._engine.begin(sql, anew=other)
 
         def work(sql: Sql) -> Batch:
-            left = (
-                most if self._provider.most is None else min(most, self._provider.most - self._sent(sql, day))
-            )
-            while True:
-                entries, spent = self._waiting(sql, left, places, without)
-                never = [int(one.id) for one in entries if not one.allowed(self._consent)]
-                if not never:
-                    break
+            _, _, counted, sent = self._about(sql)
+            sent = sent if counted == day else 0
+            left = most if limit is None else min(most, limit - sent)
+            waiting = self._waiting(sql, max(1, left), places, without)
+            while never := [int(one.id) for one in waiting if not one.allowed(self._consent)]:
                 self._leave_out(sql, never)
-            if entries and self._provider.most is not None:  # it may charge for what fails, too
-                sql.run(
-                    f"""UPDATE {self._engine.about} SET day = :day,
-                        sent = :texts + CASE WHEN day = :day THEN sent ELSE 0 END""",
-                    day=day,
-                    texts=len(entries),
-                )
+                waiting = self._waiting(sql, max(1, left), places, without)
+            entries = tuple(waiting) if left > 0 else ()
+            if entries and limit is not None:  # before they are sent: it may charge for what fails, too
+                self._set(sql, day=day, sent=sent + len(entries))
             # Both only grow, so that the sum tells whether either did.
-            return Batch(entries, spent, outdated + self._engine.starts(sql))
+            return Batch(entries, bool(waiting) and left <= 0, outdated + self._engine.starts(sql))
 
         while self._engine.change(begun, False):
             pass
@@ -131,13 +126,12 @@ class TalkVectors:
         def work(sql: Sql) -> None:
             if token != self._outdated + self._engine.starts(sql):
                 return
-            model, dims = self._state(sql)
+            model, dims, *_ = self._about(sql)
             allowed = {entry: one for entry, one in good.items() if entry.allowed(self._consent)}
             if allowed and model == self._provider.model:
                 if dims not in (0, length):
                     self._engine.start_over(sql)
-                if dims != length:
-                    sql.run(f"UPDATE {self._engine.about} SET dims = :dims", dims=length)
+                self._set(sql, dims=length)
                 self._store(sql, allowed)
             self._leave_out(sql, [int(entry.id) for entry in made.keys() - good.keys()])
 
@@ -151,36 +145,31 @@ class TalkVectors:
         """Remove all vectors, to make new ones."""
 
         def work(sql: Sql) -> None:
-            if self._state(sql)[0]:
+            if self._about(sql)[0]:
                 self._engine.start_over(sql)
-                sql.run(f"UPDATE {self._engine.about} SET dims = 0")
+                self._set(sql, dims=0)
 
         self._engine.change(work, None)
 
     # ------------------------------------------------------------------ inside: in a transaction
 
-    def _state(self, sql: Sql) -> tuple[str, int]:
-        """The model that made the vectors, and their length, 0 if that is not known yet."""
-        ((model, dims),) = sql.rows(f"SELECT model, dims FROM {self._engine.about}")
-        return model, dims
+    def _about(self, sql: Sql) -> tuple[str, int, int, int]:
+        """Model and length of the vectors, "" and 0 if not known yet; a day, and how many texts were sent."""
+        ((model, dims, day, sent),) = sql.rows(f"SELECT model, dims, day, sent FROM {self._engine.about}")
+        return model, dims, day, sent
 
-    def _sent(self, sql: Sql, day: int) -> int:
-        """How many texts were sent on a day."""
-        ((known, sent),) = sql.rows(f"SELECT day, sent FROM {self._engine.about}")
-        return int(sent) if known == day else 0
+    def _set(self, sql: Sql, **columns: object) -> None:
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
+        sql.run(f"UPDATE {self._engine.about} SET {changes}", **columns)
 
-    def _waiting(
-        self, sql: Sql, most: int, places: Sequence[str], without: Collection[int]
-    ) -> tuple[tuple[Entry, ...], bool]:
-        """The newest messages that need a vector, and whether there are some, but none may be sent."""
-        query = f"""SELECT id FROM archive_unembedded WHERE id NOT IN :without
-            {"" if self._provider.here else "AND place IN :places"} ORDER BY id DESC LIMIT :most"""
+    def _waiting(self, sql: Sql, most: int, places: Sequence[str], without: Collection[int]) -> list[Entry]:
+        """The newest messages that need a vector, of those that the provider may see."""
         given = {} if self._provider.here else {"places": self._engine.places(places)}
-        found = sql.rows(query, without=list(without), most=max(1, most), **given)
-        if most <= 0:
-            return (), bool(found)
-        query = f"SELECT {COLUMNS} FROM archive_entries WHERE id IN :ids ORDER BY id DESC"
-        return tuple(map(entry_of, sql.rows(query, ids=[number for (number,) in found]))), False
+        query = f"""SELECT {COLUMNS} FROM archive_entries WHERE id IN (
+                SELECT id FROM archive_unembedded WHERE id NOT IN :without
+                    {"AND place IN :places" if given else ""} ORDER BY id DESC LIMIT :most)
+            ORDER BY id DESC"""
+        return list(map(entry_of, sql.rows(query, without=list(without), most=most, **given)))
 
     def _store(self, sql: Sql, made: Mapping[Entry, bytes]) -> None:
         """Store the vectors of messages that are still there with the same text."""
