@@ -145,7 +145,7 @@ class Embedding(PersonalData, Listener):
         """Replace a subject's vectors, because the provider's have another length now."""
         self._known.pop(subject, None)
         try:
-            await in_thread(self.cache.drop, subject)
+            await in_thread(self.cache.keep_only, subject, ())
         except MemoryFault as fault:
             log.warning("%s: %s", subject, fault)
         self.touch(subject)

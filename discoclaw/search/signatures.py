@@ -144,7 +144,7 @@ def bits_of(vector: Sequence[float] | bytes) -> str:
     import numpy as np
 
     numbers = np.frombuffer(vector, np.int8) if isinstance(vector, bytes) else np.asarray(vector, np.float32)
-    return "".join(np.where(numbers[:MOST_BITS] > 0, "1", "0").tolist())
+    return ((numbers[:MOST_BITS] > 0) + np.uint8(ord("0"))).tobytes().decode("ascii")
 
 
 def quantised(vector: Sequence[float]) -> bytes | None:

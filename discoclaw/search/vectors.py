@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
@@ -88,12 +88,8 @@ class VectorCache(PersonalData):
 
     def load(self, owner: str, model: str) -> dict[bytes, bytes]:
         """Return an owner's vectors, all of the newest one's length. Raises MemoryFault."""
-        rows = self._do(
-            lambda db: db.execute(
-                "SELECT hash, vector, dims FROM vectors WHERE owner = ? AND model = ? ORDER BY rowid",
-                (owner, model),
-            ).fetchall()
-        )
+        sql = "SELECT hash, vector, dims FROM vectors WHERE owner = ? AND model = ? ORDER BY rowid"
+        rows = self._rows(sql, owner, model)
         dims = rows[-1][2] if rows else 0
         return {
             key: vector
@@ -120,21 +116,14 @@ class VectorCache(PersonalData):
         What is only private now stays: who may see an item is asked before its vector is used.
         """
         if not withdrawal.open_only:
-            await in_thread(self._withdraw, withdrawal)
+            gone = set(map(hash_of, withdrawal.texts))
+            everything = withdrawal.everything
+            await in_thread(self._remove, withdrawal.subject, lambda key: everything or key in gone)
         return NOTHING_WITHDRAWN
 
     def keep_only(self, owner: str, hashes: Collection[bytes]) -> None:
         """Remove an owner's vectors of all other texts. Raises MemoryFault."""
-        if not self._is_there():
-            return
-
-        def work(db: sqlite3.Connection) -> None:
-            known = db.execute("SELECT DISTINCT hash FROM vectors WHERE owner = ?", (owner,)).fetchall()
-            gone = [(owner, key) for (key,) in known if key not in hashes]
-            db.executemany("DELETE FROM vectors WHERE owner = ? AND hash = ?", gone)
-            checkpoint(db, wait=False)
-
-        self._do(work)
+        self._remove(owner, lambda key: key not in hashes)
 
     def put(self, owner: str, model: str, vectors: Mapping[bytes, bytes], *, erasings: int) -> bool:
         """Store vectors, all of one length. Those of other models, or of another length, are removed.
@@ -164,28 +153,21 @@ class VectorCache(PersonalData):
 
         return self._do(work)
 
-    def drop(self, owner: str) -> None:
-        """Remove an owner's vectors, to be made again. Raises MemoryFault."""
-        self._do(lambda db: db.execute("DELETE FROM vectors WHERE owner = ?", (owner,)).rowcount)
-
     def measured(self, model: str) -> Measured | None:
         """Return what was measured of a model, None if nothing was. Raises MemoryFault."""
-        row = self._do(
-            lambda db: db.execute(
-                "SELECT sample, probe, floor FROM models WHERE model = ?", (model,)
-            ).fetchone()
-        )
-        whole = row is not None and all(map(isinstance, row, (bytes, bytes, float)))
-        return Measured(*row) if whole and len(row[1]) % 4 == 0 else None
+        for row in self._rows("SELECT sample, probe, floor FROM models WHERE model = ?", model):
+            if all(map(isinstance, row, (bytes, bytes, float))) and len(row[1]) % 4 == 0:
+                return Measured(*row)
+        return None
 
     def keep_measured(self, model: str, measured: Measured) -> None:
         """Store what was measured of a model. Raises MemoryFault."""
         row = (model, measured.sample, measured.probe, measured.floor)
-        self._do(lambda db: db.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", row).rowcount)
+        self._rows("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", *row)
 
     def drop_model(self, model: str) -> None:
         """Remove everybody's vectors by a model, to be made again. Raises MemoryFault."""
-        self._do(lambda db: db.execute("DELETE FROM vectors WHERE model = ?", (model,)).rowcount)
+        self._rows("DELETE FROM vectors WHERE model = ?", model)
 
     def erase(self, erasure: Erasure) -> Removed:
         """Destroy an owner's vectors, byte for byte.
@@ -208,14 +190,17 @@ class VectorCache(PersonalData):
     def _outdate(self, owner: str) -> None:
         self._erasings[owner] = self.erasings(owner) + 1
 
-    def _withdraw(self, withdrawal: Withdrawal) -> None:
-        """Destroy the vectors of texts that were taken back. Raises MemoryFault."""
-        if withdrawal.everything:
-            self.keep_only(withdrawal.subject, ())
-        elif self._is_there():
-            rows = [(withdrawal.subject, hash_of(text)) for text in withdrawal.texts]
-            sql = "DELETE FROM vectors WHERE owner = ? AND hash = ?"
-            self._do(lambda db: (db.executemany(sql, rows), checkpoint(db, wait=False)))
+    def _remove(self, owner: str, goes: Callable[[bytes], bool]) -> None:
+        """Destroy those of an owner's vectors whose text's hash `goes`. Raises MemoryFault."""
+
+        def work(db: sqlite3.Connection) -> None:
+            known = db.execute("SELECT DISTINCT hash FROM vectors WHERE owner = ?", (owner,)).fetchall()
+            gone = [(owner, key) for (key,) in known if goes(key)]
+            db.executemany("DELETE FROM vectors WHERE owner = ? AND hash = ?", gone)
+            checkpoint(db, wait=False)
+
+        if self._is_there():
+            self._do(work)
 
     def _is_there(self) -> bool:
         return self._database.is_open or (self._path is not None and self._path.exists())
@@ -242,6 +227,9 @@ class VectorCache(PersonalData):
             return self._database.run(work)
         except (*FAULTS, OSError) as error:
             raise MemoryFault(f"the cache of vectors cannot be used: {error}") from error
+
+    def _rows(self, sql: str, *given: object) -> list[tuple[Any, ...]]:
+        return self._do(lambda db: db.execute(sql, given).fetchall())
 
     def _opened(self) -> sqlite3.Connection:
         return connect(self._path, prepare=_make)
