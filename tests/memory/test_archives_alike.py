@@ -147,6 +147,26 @@ class TestBoth:
             assert archive.erase_person(ANN) > 2_000
         alike(both, queries[:10])
 
+    def test_rank_rare_words_as_fts5_does(self, both: tuple[Archive, Archive]) -> None:
+        dice = random.Random(5)
+        vocabulary = [f"word{number}" for number in range(40)]
+        spoken = [" ".join(dice.choices(vocabulary, k=dice.randint(1, 12))) for _ in range(90)]
+        for archive in both:
+            write(archive, *(Put(said(number, text)) for number, text in enumerate(spoken, start=1)))
+            write(archive, Amend("7", ANN, "word1 word1 word2"), Drop("9"))
+        bm25 = """SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid
+            WHERE words MATCH :pattern ORDER BY bm25(words, 0.0, 1.0), words.rowid DESC"""
+        for _ in range(20):
+            terms = dice.sample(vocabulary, k=dice.randint(1, 5))
+            pattern = f"terms : ({' OR '.join(terms)})"
+            best = [
+                str(number)
+                for (number,) in both[0].engine.read(lambda sql, p=pattern: sql.rows(bm25, pattern=p), [])
+            ]  # type: ignore[misc]
+            for archive in both:
+                found = [one.id for one in archive.look(terms, SEEN[0]).entries]
+                assert found[: len(best)] == best
+
     def test_hold_a_term_that_no_index_takes(self, both: tuple[Archive, Archive]) -> None:
         endless = "".join(random.Random(3).choices("abcdefghij", k=3_900))
         for archive in both:
