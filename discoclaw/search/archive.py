@@ -373,8 +373,9 @@ class Archive(PersonalData):
         nothing: list[str] = []
         for column in ("author_id", "to_id"):
             people = [""]
-            # Not by `read`: by a change, a damaged file is begun anew, and an older one gets its indexes.
-            while people := self.engine.change(partial(_people_after, column, people[-1]), nothing):
+            some = partial(_people_after, column)
+            # Not by `read`: by a change, a damaged file is begun anew, and bytes that a killed run left go.
+            while people := self.engine.change(partial(some, people[-1]), nothing, sure=True):
                 yield from people
 
     def _remove_person(self, person: str, until_ms: int, *, anew: bool = False) -> int:
