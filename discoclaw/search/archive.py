@@ -531,18 +531,18 @@ def ranked(
     `found` has tokens and counts of terms for each, `known` says how many of all `entries` have a term, and
     `average` is their mean number of tokens. Scores are those of FTS5, which counts the place as a token.
     """
-    scores, weights = {}, dict[str, float]()
+    scores, weights = list[tuple[float, int]](), dict[str, float]()
     for term, count in known.items():
         count = min(count, entries)  # another process may have removed some in between
         weights[term] = max(_LEAST, math.log((entries - count + 0.5) / (count + 0.5)))
     for seq, (tokens, times) in found.items():
         damping = _K1 * (1 - _B + _B * (tokens + 1) / average)
         score = 0.0
-        for term, weight in weights.items():  # in the order of the query, as FTS5 adds them
-            if term in times:
-                score += weight * ((times[term] * (_K1 + 1.0)) / (times[term] + damping))
-        scores[seq] = score
-    return heapq.nlargest(CANDIDATES, scores, key=lambda seq: (scores[seq], seq))
+        # In the order of the query, as FTS5 adds them.
+        for term in times if len(times) == 1 else filter(times.__contains__, weights):
+            score += weights[term] * ((times[term] * (_K1 + 1.0)) / (times[term] + damping))
+        scores.append((score, seq))
+    return [seq for _, seq in heapq.nlargest(CANDIDATES, scores)]
 
 
 def _beside(sql: Sql, ids: Collection[int]) -> list[tuple[int, int]]:

@@ -348,9 +348,11 @@ class ArchiveFile:
             WHERE words MATCH :pattern AND +entries.place IN :places"""
         rows = sql.rows(query, pattern=f"terms : ({_any_of(terms)})", places=places)
         found = {}
-        for seq, column in rows:
-            spoken = column.split(" ")
-            found[seq] = len(spoken), {term: times for term in terms if (times := spoken.count(term))}
+        for seq, column in rows:  # mostly one of the terms is there, and to look for it in a text is fast
+            times = {
+                term: count for term in terms if term in column and (count := column.split(" ").count(term))
+            }
+            found[seq] = column.count(" ") + 1, times
         return found
 
     def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
