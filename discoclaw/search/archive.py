@@ -167,6 +167,7 @@ class Looked:
 
 
 Engine = ArchiveFile | ArchiveTables
+"""What an archive lies in. `ArchiveFile` says what each method does."""
 
 
 # ---------------------------------------------------------------------- statements

@@ -370,11 +370,6 @@ class ArchiveFile:
     # ------------------------------------------------------------------ vectors
 
     @property
-    def size(self) -> int:
-        """The bytes in RAM."""
-        return self.signatures.size
-
-    @property
     def dims(self) -> int | None:
         """The length of the vectors, 0 if there are none, None if that is not known. Never blocks."""
         return self.signatures.dims

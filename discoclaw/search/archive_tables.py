@@ -90,7 +90,6 @@ class ArchiveTables:
     """The engine for the tables of a store's database, with the methods of `ArchiveFile`."""
 
     seq, about, most, few = "seq", "archive_state", AT_ONCE, FEW_PLACES
-    size = 0
 
     def __init__(self, tables: "Tables") -> None:
         self.tables = tables

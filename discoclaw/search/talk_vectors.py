@@ -57,11 +57,6 @@ class TalkVectors:
         self._open: dict[str, Callable[[], bool]] = {}
 
     @property
-    def size(self) -> int:
-        """The bytes in RAM."""
-        return self._engine.size
-
-    @property
     def dims(self) -> int:
         """The length of the vectors, 0 if there are none, or if that is not known yet."""
         return self._engine.dims or 0
