@@ -631,7 +631,8 @@ def place_of(entry: Entry) -> str:
 
 def entry_of(row: Sequence[Any]) -> Entry:
     """A row that begins with `COLUMNS`."""
-    return Entry(str(row[0]), *row[1:9], bool(row[9]), row[10])
+    values: list[Any] = [str(row[0]), *row[1:9], bool(row[9]), row[10]]
+    return Entry(*values)
 
 
 def _is_id(text: str) -> bool:
