@@ -585,8 +585,8 @@ def _having(sql: Sql, engine: Engine, withdrawal: Withdrawal) -> Iterator[int]:
     if not withdrawal.user_id:
         return
     if terms:
-        condition, given = engine.beginning([_stump(term) for term in sorted(terms)])
-        query = f"SELECT id, terms, text FROM archive_entries WHERE {_THEIRS} AND {condition}"
+        found, given = engine.beginning([_stump(term) for term in sorted(terms)])
+        query = f"SELECT id, terms, text FROM ({found}) AS found WHERE {_THEIRS}"
         rows = sql.rows(query, **theirs, **given)
         have = {number: terms.intersection(indexed.split(" ")) for number, indexed, _ in rows}
         counted = Counter(term for some in have.values() for term in some)

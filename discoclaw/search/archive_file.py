@@ -318,12 +318,12 @@ class ArchiveFile:
         """Index entries that are new, or were changed. Here the triggers have done it."""
 
     def beginning(self, stumps: Sequence[str]) -> tuple[str, dict[str, object]]:
-        """The condition for entries with a term that begins with any of these, and its parameters."""
+        """The query for entries with a term that begins with any of these, and its parameters."""
         pattern = " OR ".join(f"{_any_of([stump])} *" for stump in stumps)
-        return (
-            "rowid IN (SELECT rowid FROM words WHERE words MATCH :pattern)",
-            {"pattern": f"terms : ({pattern})"},
-        )
+        # A cross join, by which the index of words comes before that of authors.
+        query = """SELECT entries.* FROM words CROSS JOIN entries ON entries.rowid = words.rowid
+            WHERE words MATCH :pattern"""
+        return query, {"pattern": f"terms : ({pattern})"}
 
     def totals(self, sql: Sql) -> tuple[int, int, float]:
         """How many entries there are, their lengths together, and the mean tokens of one in the index."""

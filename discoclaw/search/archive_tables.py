@@ -162,8 +162,9 @@ class ArchiveTables:
         sql.run(_WANTED, ids=ids)
 
     def beginning(self, stumps: Sequence[str]) -> tuple[str, dict[str, object]]:
-        condition = "EXISTS (SELECT FROM EACH :stumps::text[] WHERE strpos(' ' || terms, ' ' || value) > 0)"
-        return condition, {"stumps": stumps}
+        query = """SELECT * FROM archive_entries
+            WHERE EXISTS (SELECT FROM EACH :stumps::text[] WHERE strpos(' ' || terms, ' ' || value) > 0)"""
+        return query, {"stumps": stumps}
 
     def totals(self, sql: Sql) -> tuple[int, int, float]:
         (found,) = sql.rows("SELECT entries, length, tokens, dims FROM archive_state")

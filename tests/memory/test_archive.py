@@ -265,12 +265,15 @@ class TestWhoSeesWhat:
 
     def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive) -> None:
         """What is said everywhere must not fill all places of what may be seen."""
-        elsewhere = {"channel_id": "58", "group_id": "58", "session_key": "discord:channel:58"}
+        both = [{"channel_id": one, "group_id": one, "session_key": f"discord:{one}"} for one in ("58", "59")]
         many = MOST_SCORED + 50
         write(archive, Put(said(1, "zebra here")))
-        write(archive, *[Put(said(number, "zebra there", **elsewhere)) for number in range(2, many)])
+        write(archive, *[Put(said(number, "zebra there", **both[number % 2])) for number in range(2, many)])
         assert found(archive, "zebra") == ["zebra here"]
         assert len(found(archive, "zebra", visible=Visible(frozenset({"58"})))) == CANDIDATES
+        looked = archive.look(["zebra"], Visible(frozenset({"58", "59"})))
+        newest = [str(number) for number in reversed(range(many - CANDIDATES, many))]
+        assert [one.id for one in looked.entries][:CANDIDATES] == newest
 
     def test_rare_terms_choose_and_common_ones_fill_up(self, archive: Archive) -> None:
         crowd = [Put(said(number, f"zebra {number}")) for number in range(1, MOST_SCORED + 50)]
