@@ -256,6 +256,11 @@ class TestWhoSeesWhat:
             held = archive.holding("zebra", visible, limit=9)
             assert sorted(entry.text for entry in held) == wanted
 
+    def test_a_literal_text_is_found_whatever_the_case_of_its_ascii_letters(self, archive: Archive) -> None:
+        write(archive, Put(said(1, "Zebra 100% \\ É")))
+        for text, count in (("zEBRA 1", 1), ("100%", 1), ("% \\ É", 1), ("100_", 0), ("é", 0), ("%", 1)):
+            assert len(archive.holding(text, GENERAL, limit=9)) == count
+
     def test_a_hostile_id_opens_nothing(self, archive: Archive) -> None:
         for hostile in ('55" OR "@g58', "*", "", "@g55", "55 OR 58", "%", "55') OR ('1'='1", "٥٥", "9" * 40):
             with naming(hostile):
