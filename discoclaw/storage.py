@@ -49,8 +49,8 @@ from discoclaw.search.vectors import VectorCache
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
 from discoclaw.show.words import count
-from discoclaw.store.members import Member
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.store.sharing import Member
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.log import UsageLog
 

@@ -12,7 +12,7 @@ from discoclaw.core.errors import LeaseLost, MemoryFault, SettingsError
 from discoclaw.core.processes import Processes
 from discoclaw.core.shards import AUTO, EVERY, Shards, every
 from discoclaw.memory.conversations.inboxes import Inboxes
-from discoclaw.store.members import SHARDS
+from discoclaw.store.sharing import SHARDS
 
 log = logging.getLogger(__name__)
 

@@ -41,6 +41,7 @@ from discoclaw.core.health import Finding, State
 from discoclaw.embed.providers import open_embedder
 from discoclaw.evals import reading, run
 from discoclaw.evals.judge import Verdict
+from discoclaw.memory.folder import locked
 from discoclaw.memory.stores import POSTGRES
 from discoclaw.mirroring import find_keys, nostr_config_with
 from discoclaw.models.providers import open_models
@@ -54,7 +55,6 @@ from discoclaw.session.floor import floor_from
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import count, line
-from discoclaw.store import lock_holder
 from discoclaw.store.files import read_in_thread
 
 NAMES = (
@@ -121,7 +121,7 @@ def without_settings(settings: Settings | None, faults: tuple[str, ...]) -> list
 
 async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
     """The running bot's findings about itself, if it can be asked."""
-    runs = await read_in_thread(lock_holder.locked, settings.memory_dir)
+    runs = await read_in_thread(locked, settings.memory_dir)
     if settings.metrics is None or not settings.metrics.port:
         text = "it can't be asked how it is, because DISCOCLAW_METRICS is not set"
         way_out = "set an address and a port, for example 127.0.0.1:9464" if runs else ""

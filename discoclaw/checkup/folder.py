@@ -12,12 +12,12 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Finding
 from discoclaw.core.times import iso_ms
 from discoclaw.memory import upgrades
+from discoclaw.memory.folder import holder_of, locked, recorded
 from discoclaw.memory.status import status_of
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 from discoclaw.storage import disks_of, other_folders
-from discoclaw.store import lock_holder, temporary
-from discoclaw.store.files import read_in_thread
+from discoclaw.store.files import leftovers, read_in_thread
 
 FULL, TIGHT = 20_000_000, 500_000_000
 """Free bytes: with fewer than the first the bot can hardly write, with fewer than the second soon."""
@@ -156,7 +156,7 @@ def _version(root: Path) -> Finding:
 
 def _lock(root: Path) -> Iterator[Finding]:
     """The process that has the folder. That it is in use is good news: the bot runs."""
-    holder, held = lock_holder.recorded(root), lock_holder.locked(root)
+    holder, held = recorded(root), locked(root)
     if holder is None:
         if held:
             text = "another process has it, and its record is missing"
@@ -166,7 +166,7 @@ def _lock(root: Path) -> Iterator[Finding]:
     who = (
         f"process {holder.pid}{'' if here else ' on ' + line(holder.host)} since {iso_ms(holder.since)[:16]}Z"
     )
-    living = lock_holder.read(root) is not None
+    living = holder_of(root) is not None
     if not here and not held:
         text = f"it was taken by {who}, on another machine or in another container"
         way_out = "only one may use a folder: make sure that one has ended before you start another"
@@ -183,9 +183,9 @@ def _lock(root: Path) -> Iterator[Finding]:
 
 def _leftovers(settings: Settings) -> Iterator[Finding]:
     with disks_of(settings) as stores:
-        found = temporary.leftovers(stores.listed())
-        if found and not lock_holder.locked(settings.memory_dir):
-            text = f"{count(found, 'temporary file')} of killed writes"
+        found = leftovers(stores.listed())
+        if found and not locked(settings.memory_dir):
+            text = f"{count(len(found), 'temporary file')} of killed writes"
             yield Finding("leftovers", "warning", text, "start the bot, which removes them")
         if stores.used.shared:
             return  # the store's own topic says that

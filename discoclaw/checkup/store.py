@@ -28,7 +28,7 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
     if not in_database(settings):
         yield Finding("PostgreSQL", "off", "not used; the memory is in files")
         return
-    from discoclaw.store.postgres.looking import look  # an extra, slow to import
+    from discoclaw.store.postgres.schema import look  # an extra, slow to import
 
     try:
         seen = await read_in_thread(look, settings.store.get_secret_value())
@@ -115,7 +115,7 @@ async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncI
 
 async def has_tables(settings: Settings) -> bool:
     """Whether the database has the tables of this version, so that reading it makes none."""
-    from discoclaw.store.postgres.looking import look  # as above
+    from discoclaw.store.postgres.schema import look  # as above
 
     try:
         seen = await read_in_thread(look, settings.store.get_secret_value())

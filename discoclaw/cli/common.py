@@ -41,8 +41,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import Times, line
 from discoclaw.storage import Storage, build, disks_of, other_folders
-from discoclaw.store.files import read_in_thread
-from discoclaw.store.new_file import new_file
+from discoclaw.store.files import new_file, read_in_thread
 from discoclaw.store.port import Disk
 
 T = TypeVar("T")

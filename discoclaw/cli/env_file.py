@@ -16,7 +16,7 @@ from dotenv import dotenv_values
 from dotenv.parser import Binding, parse_stream
 
 from discoclaw.core.errors import MemoryFault, SettingsError
-from discoclaw.store.new_file import check_place, new_file
+from discoclaw.store.files import check_place, new_file
 
 HEADER = """\
 # The settings of DiscoClaw, written by `discoclaw init`. The token and the key in here are secret.

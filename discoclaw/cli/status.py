@@ -26,7 +26,7 @@ from discoclaw.core.times import iso_ms
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.status import Status, status_of
 from discoclaw.show.words import count, line
-from discoclaw.store.members import Together
+from discoclaw.store.sharing import Together
 
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
 _UNUSED = "Nothing uses it now: the bot isn't running."

@@ -2,7 +2,7 @@
 
 Leases keep processes apart, not the tasks of one process: these share the lease until the last of them
 leaves. A lease that another process took meanwhile is lost: the store refuses what is written under it
-(`store/fence`), and the tasks inside are cancelled, because no store can refuse what they send to Discord.
+(`store/sharing`), and the tasks inside are cancelled, because no store can refuse what they send to Discord.
 """
 
 import asyncio
@@ -13,12 +13,15 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import LeaseLost
-from discoclaw.store.fence import FENCES, Fence, Presence, seconds
 from discoclaw.store.files import in_thread, to_its_end
-from discoclaw.store.members import Entered, Member, Page, Rows, State
+from discoclaw.store.sharing import FENCES, Entered, Fence, Member, Page, Presence, State, seconds
+
+if TYPE_CHECKING:
+    from discoclaw.store.postgres.processes import ProcessRows
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class _Lease:
 class Leases:
     """All leases of one process. `back` is set while the store can be asked."""
 
-    def __init__(self, rows: Rows, presence: Presence, back: asyncio.Event) -> None:
+    def __init__(self, rows: "ProcessRows", presence: Presence, back: asyncio.Event) -> None:
         self._rows = rows
         self._presence = presence
         self._back = back
@@ -305,7 +308,9 @@ class _Progress:
 class Renewing:
     """The thread. `quick_s` is how fast the store has to answer for us to be in touch again."""
 
-    def __init__(self, rows: Rows, presence: Presence, member: Member, told: Told, *, quick_s: float) -> None:
+    def __init__(
+        self, rows: "ProcessRows", presence: Presence, member: Member, told: Told, *, quick_s: float
+    ) -> None:
         self._rows = rows
         self._presence = presence
         self._member = member

@@ -30,8 +30,16 @@ from discoclaw.core.policy import FIELDS, NO_OVERRIDES, AutoSave, Overrides, Per
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.memory.changes import Listener
-from discoclaw.store import private
-from discoclaw.store.files import Stamp, in_thread, read_in_thread, render_json, stamp_now, stamp_of
+from discoclaw.store.files import (
+    FILE_MODE,
+    Stamp,
+    in_thread,
+    make_folder,
+    read_in_thread,
+    render_json,
+    stamp_now,
+    stamp_of,
+)
 from discoclaw.store.plain import FileDocuments, documents_at
 from discoclaw.store.port import Documents
 
@@ -284,8 +292,8 @@ def _alone(lock: Path | None) -> Iterator[None]:
     if lock is None:
         yield
         return
-    private.make_folder(lock.parent)
-    with FileLock(lock, timeout=LOCK_WAIT_S, mode=private.FILE):
+    make_folder(lock.parent)
+    with FileLock(lock, timeout=LOCK_WAIT_S, mode=FILE_MODE):
         yield
 
 

@@ -10,17 +10,21 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.leases import Heard, Leases, Renewing, Told
-from discoclaw.store.fence import Presence, seconds
+from discoclaw.memory.stores import shared
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.members import Claimed, Entered, Member, Rows, Together
 from discoclaw.store.port import Disk
+from discoclaw.store.sharing import Claimed, Entered, Member, Presence, seconds
 from discoclaw.store.threads import Threads
+
+if TYPE_CHECKING:
+    from discoclaw.store.postgres.processes import ProcessRows
+    from discoclaw.store.postgres.tables import Seen
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -37,52 +41,11 @@ WARN_S = 10.0
 MISSED = "cut off for too long to know who was erased meanwhile: no lease is kept"
 
 
-class Texts(Protocol):
-    """Which versions of the store's texts this process has seen; 0 is that of a text that does not exist."""
-
-    def differing(self, versions: Mapping[str, int]) -> set[str]:
-        """The texts, of these, that were seen in another version, or that exist and were never seen."""
-        ...
-
-    def unseen(self, versions: Mapping[str, int]) -> set[str]:
-        """The texts, of these, that were not seen in just this version."""
-        ...
-
-    def take_stale(self) -> set[str]:
-        """The texts that a read found in another version than was seen before, once each."""
-        ...
-
-    def names(self) -> set[str]:
-        """All that were seen."""
-        ...
-
-
-@runtime_checkable
-class SharedStore(Protocol):
-    """A store that several processes may use at the same time."""
-
-    @property
-    def presence(self) -> Presence:
-        """The presence of this process in it."""
-        ...
-
-    @property
-    def seen(self) -> Texts: ...
-
-    def rows(self, lease_s: float) -> Rows:
-        """The rows by which its processes know about each other."""
-        ...
-
-    def together(self) -> Together:
-        """The processes that use it now. Blocking. Raises OSError."""
-        ...
-
-
 def processes_of(disk: Disk, changes: Listener, member: Member) -> Processes:
     """The processes that use a store, of which this one is a `member`. `changes` hears what others change."""
-    if not isinstance(disk, SharedStore):
+    if (database := shared(disk)) is None:
         return ALONE
-    return SharedProcesses(disk.rows(LEASE_S), disk.presence, disk.seen, changes, member)
+    return SharedProcesses(database.rows(LEASE_S), database.presence, database.seen, changes, member)
 
 
 class SharedProcesses:
@@ -91,7 +54,7 @@ class SharedProcesses:
     shared = True
 
     def __init__(
-        self, rows: Rows, presence: Presence, texts: Texts, changes: Listener, member: Member
+        self, rows: "ProcessRows", presence: Presence, texts: "Seen", changes: Listener, member: Member
     ) -> None:
         self._rows = rows
         self._presence = presence

@@ -10,13 +10,12 @@ from pathlib import Path
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory import cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
-from discoclaw.memory.processes import SharedStore
-from discoclaw.memory.stores import Disks
+from discoclaw.memory.folder import Holder, holder_of
+from discoclaw.memory.stores import Disks, shared
 from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.inspect import unfinished
-from discoclaw.store import lock_holder
-from discoclaw.store.members import Together
 from discoclaw.store.port import CURSORS, Disk
+from discoclaw.store.sharing import Together
 
 MOST_LAG_S = 60.0
 """The oldest that what a process knows of the others may be: with a poll each 0.3 s, it hangs."""
@@ -34,7 +33,7 @@ class Status:
     """
 
     together: Together | None
-    holder: lock_holder.Holder | None
+    holder: Holder | None
     size: int
     erasings: tuple[str, ...]
     behind: Mapping[str, int]
@@ -81,9 +80,10 @@ def status_of(stores: Disks) -> Status:
     """The status of the store that is used. Raises MemoryFault."""
     disk = stores.used
     try:
-        together = disk.together() if isinstance(disk, SharedStore) else None
+        database = shared(disk)
+        together = database.together() if database is not None else None
         size = together.size if together is not None else _size(stores.root)
-        holder = lock_holder.read(stores.root) if together is None else None
+        holder = holder_of(stores.root) if together is None else None
         erasings = tuple(sorted(unfinished(disk)))
         return Status(together, holder, size, erasings, _behind(disk))
     except OSError as error:

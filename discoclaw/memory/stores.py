@@ -12,26 +12,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
-from discoclaw.store.plain import FilesDisk
-from discoclaw.store.port import (
-    LEDGERS,
-    NO_LOG,
-    ROLLING,
-    Change,
-    Disk,
-    Documents,
-    Head,
-    Held,
-    Log,
-    Mark,
-    drop,
-)
+from discoclaw.store.plain import FileDocuments, FileLedgers, FileLog, FilesDisk
+from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Log, Mark, drop
 from discoclaw.store.sqlite import SqliteDisk
+
+if TYPE_CHECKING:
+    from discoclaw.store.postgres.disk import PostgresDisk
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +145,15 @@ def _postgres(address: str) -> Disk:
     return PostgresDisk(address)
 
 
+def shared(disk: Disk) -> "PostgresDisk | None":
+    """The store, if several processes may use it at the same time."""
+    if not disk.shared:
+        return None
+    from discoclaw.store.postgres.disk import PostgresDisk  # as above
+
+    return disk if isinstance(disk, PostgresDisk) else None
+
+
 def disks_at(where: Path | Disks) -> Disks:
     """The stores themselves, or plain files below a path."""
     return disks("files", where) if isinstance(where, Path) else where
@@ -200,18 +200,14 @@ class NoDisk(FilesDisk):
         return _NoDocuments(self.root) if folder in (LEDGERS, ROLLING) else super().documents(folder)
 
 
-_OFF = "memory is off (DISCOCLAW_STORE=none)"
+def _refused(*_: object, **__: object) -> NoReturn:
+    raise OSError("memory is off (DISCOCLAW_STORE=none)")
 
 
-@dataclass(frozen=True, slots=True)
-class _NoLog:
-    path: Path
+class _NoLog(FileLog):
+    """A log that is empty, and takes nothing."""
 
-    def read(self) -> bytes:
-        return b""
-
-    def size(self) -> int:
-        return 0
+    append = cut = replace = keep_aside = _refused
 
     def head(self) -> Head:
         return NO_LOG
@@ -219,33 +215,12 @@ class _NoLog:
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
         return b"", NO_LOG
 
-    def append(self, content: bytes, *, after: Head) -> Head:
-        raise OSError(_OFF)
 
-    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
-        return self, b"", NO_LOG
-
-    def release(self) -> None:
-        """Do nothing: `hold` holds nothing."""
-
-    def cut(self, size: int) -> None:
-        raise OSError(_OFF)
-
-    def replace(self, content: bytes) -> None:
-        raise OSError(_OFF)
-
-    def keep_aside(self, label: str, stamp: str) -> Path:
-        raise OSError(_OFF)
-
-
-@dataclass(frozen=True, slots=True)
-class NoLedgers:
+class NoLedgers(FileLedgers):
     """Ledgers, of which there are none."""
 
-    root: Path
-
     def log(self, subject: str) -> Log:
-        return _NoLog(self.root / f"{subject}.jsonl")
+        return _NoLog(Path(f"{subject}.jsonl"))
 
     def by_age(self) -> list[tuple[str, int]]:
         return []
@@ -254,28 +229,16 @@ class NoLedgers:
         return [], None
 
 
-@dataclass(frozen=True, slots=True)
-class _NoDocuments:
-    folder: Path
-    in_touch: ClassVar = True
+class _NoDocuments(FileDocuments):
+    """A folder that is empty, and takes nothing."""
+
+    write = _refused
 
     def names(self) -> list[str]:
         return []
 
     def read(self, name: str) -> bytes:
-        raise FileNotFoundError(_OFF)
-
-    def read_all(self) -> dict[str, bytes]:
-        return {}
-
-    def write(self, name: str, content: bytes) -> None:
-        raise OSError(_OFF)
-
-    def change(self, name: str, work: Change) -> bytes | None:
-        raise OSError(_OFF)
+        raise FileNotFoundError("memory is off (DISCOCLAW_STORE=none)")
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         return 0, []
-
-    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        raise OSError(_OFF)

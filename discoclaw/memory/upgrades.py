@@ -19,9 +19,16 @@ from typing import NamedTuple
 
 from discoclaw import __version__
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.store import private
-from discoclaw.store.files import read_plain, render_json, stamp_of, unused_name, write_atomic
-from discoclaw.store.new_folder import new_folder
+from discoclaw.store.files import (
+    make_folder,
+    new_folder,
+    opener,
+    read_plain,
+    render_json,
+    stamp_of,
+    unused_name,
+    write_atomic,
+)
 
 log = logging.getLogger(__name__)
 
@@ -119,8 +126,8 @@ def _keep(data: Path, changed: Iterable[Path], number: int, now_ms: int) -> Path
     with new_folder(kept) as made:
         for path in changed:
             copy = made / path.relative_to(data)
-            private.make_folder(copy.parent)
-            with open(path, "rb") as old, open(copy, "xb", opener=private.opener) as new:
+            make_folder(copy.parent)
+            with open(path, "rb") as old, open(copy, "xb", opener=opener) as new:
                 shutil.copyfileobj(old, new)
                 new.flush()
                 os.fsync(new.fileno())

@@ -15,9 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from discoclaw.core.errors import NewerSchema
-from discoclaw.store import temporary
-from discoclaw.store.files import unused_name
-from discoclaw.store.private import make_folder, opener
+from discoclaw.store.files import claim, make_folder, name_for, opener, unused_name
 
 T = TypeVar("T")
 
@@ -186,10 +184,10 @@ def copied(path: Path, beside: Path) -> Iterator[Path]:
     OSError.
     """
     make_folder(beside)
-    copy = beside / temporary.name_for(path.name)
+    copy = beside / name_for(path.name)
     handle = opener(os.fspath(copy), os.O_CREAT | os.O_EXCL | os.O_RDWR)
     try:
-        temporary.claim(handle)
+        claim(handle)
         with closing(look(path)) as source, closing(sqlite3.connect(copy)) as target:
             source.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
             source.backup(target, progress=_give_up(path))

@@ -5,95 +5,67 @@ Blocking; raises what `port` says. Knows nothing about what the bytes mean.
 
 import os
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
 
-from discoclaw.store.files import (
-    append_synced,
-    keep_aside,
-    open_plain,
-    read_plain,
-    sync_folder,
-    write_atomic,
-)
-from discoclaw.store.port import (
-    LEDGERS,
-    NO_LOG,
-    ROLLING,
-    Change,
-    Disk,
-    Documents,
-    Head,
-    Held,
-    Ledgers,
-    Log,
-    Mark,
-    change_alone,
-    changed,
-)
+from discoclaw.store.files import append_synced, open_plain, read_plain, sync_folder, write_atomic
+from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Ledgers, Log
 
 
-@dataclass(frozen=True, slots=True)
-class FileLog:
+class FileLog(Log):
     """A log as one file."""
 
-    path: Path
+    __slots__ = ("_path",)
 
-    def read(self) -> bytes:
-        try:
-            return read_plain(self.path)
-        except FileNotFoundError:
-            return b""
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    def size(self) -> int:
-        try:
-            return self.path.lstat().st_size
-        except FileNotFoundError:
-            return 0
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
+    def beside(self) -> Documents:
+        return FileDocuments(self._path.parent)
 
     def head(self) -> Head:
-        return Head(self.size())
+        try:
+            return Head(self._path.lstat().st_size)
+        except FileNotFoundError:
+            return NO_LOG
 
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
-        content = self.read()
+        try:
+            content = read_plain(self._path)
+        except FileNotFoundError:
+            content = b""
         return content[since.size :] if len(content) >= since.size else content, Head(len(content))
 
     def append(self, content: bytes, *, after: Head) -> Head:
-        append_synced(self.path, content, expected_size=after.size)
+        append_synced(self._path, content, expected_size=after.size)
         return Head(after.size + len(content))
 
-    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
-        return self, *self.load(since)
-
-    def release(self) -> None:
-        """Does nothing: only one process uses the file, and in it whoever writes has the subject's lock."""
-
     def cut(self, size: int) -> None:
-        with open(self.path, "r+b", opener=open_plain) as file:
+        with open(self._path, "r+b", opener=open_plain) as file:
             file.truncate(size)
             os.fsync(file.fileno())
 
     def replace(self, content: bytes) -> None:
-        write_atomic(self.path, content)
-
-    def keep_aside(self, label: str, stamp: str) -> Path:
-        return keep_aside(self.path, label, stamp)
+        write_atomic(self._path, content)
 
 
-@dataclass(frozen=True, slots=True)
-class FileLedgers:
-    """A folder of ledgers: `<subject>.jsonl`. A mark is the length of each."""
+class FileLedgers(Ledgers):
+    """A folder of ledgers: `<subject>.jsonl`."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def log(self, subject: str) -> Log:
-        return FileLog(self.folder / f"{subject}.jsonl")
+        return FileLog(self._folder / f"{subject}.jsonl")
 
     def by_age(self) -> list[tuple[str, int]]:
         found = []
-        with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".jsonl"):
                     with suppress(OSError):
@@ -101,39 +73,34 @@ class FileLedgers:
                         found.append((status.st_mtime_ns, entry.name[:-6], status.st_size))
         return [(subject, size) for _, subject, size in sorted(found)]
 
-    def since(self, mark: Mark) -> tuple[list[str], Mark]:
-        return changed(self.by_age(), mark)
 
-
-@dataclass(frozen=True, slots=True)
-class FileDocuments:
+class FileDocuments(Documents):
     """A folder of files."""
 
-    folder: Path
-    in_touch: ClassVar = True
+    __slots__ = ("_folder",)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
 
     def names(self) -> list[str]:
         try:
-            return sorted(os.listdir(self.folder))
+            return sorted(os.listdir(self._folder))
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes:
-        return read_plain(self.folder / name)
-
-    def read_all(self) -> dict[str, bytes]:
-        return {name: self.read(name) for name in self.names()}
+        return read_plain(self._folder / name)
 
     def write(self, name: str, content: bytes) -> None:
-        write_atomic(self.folder / name, content)
-
-    def change(self, name: str, work: Change) -> bytes | None:
-        return change_alone(self, name, work)
+        write_atomic(self._folder / name, content)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
-        removed = 0
-        left: list[str] = []
-        for path in (self.folder / name for name in names):
+        removed, left = 0, list[str]()
+        for path in (self._folder / name for name in names):
             try:
                 path.unlink()
                 removed += 1
@@ -142,25 +109,19 @@ class FileDocuments:
             except OSError as error:
                 left.append(f"{path}: {error.strerror or error}")
         if removed:
-            sync_folder(self.folder)
+            sync_folder(self._folder)
         return removed, left
 
-    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        return keep_aside(self.folder / name, label, stamp)
 
-
-class FilesDisk:
+class FilesDisk(Disk):
     """Plain files below `root` (`data/memory`). Durable files and summaries may lie elsewhere."""
 
     name = "files"
-    remembers = True
-    shared = False
-    in_touch = True
 
     def __init__(self, root: Path, *, durable: Path | None = None, rolling: Path | None = None) -> None:
         self.root = root
-        self.durable: Path | None = durable or root / "durable"
-        self.ledgers: Ledgers = FileLedgers(root / LEDGERS)
+        self.durable = durable or root / "durable"
+        self.ledgers = FileLedgers(root / LEDGERS)
         self._rolling = rolling or root / ROLLING
 
     def documents(self, folder: str) -> Documents:
@@ -168,27 +129,6 @@ class FilesDisk:
 
     def log(self, name: str) -> Log:
         return FileLog(self.root / name)
-
-    def open(self) -> None:
-        """Does nothing: the first file in a folder creates it."""
-
-    def check(self) -> str | None:
-        """Return None: each file is independent, so nothing can be wrong as a whole."""
-        return None
-
-    def rescue(self, stamp: str) -> list[str]:
-        """Does nothing: each file is repaired by itself."""
-        return []
-
-    def close(self) -> None:
-        """Does nothing: no file stays open."""
-
-    def wipe(self) -> None:
-        """Does nothing: the file system owns unlinked data."""
-
-    def frozen(self, beside: Path) -> AbstractContextManager[Disk]:
-        """The store itself, which goes on changing."""
-        return nullcontext(self)
 
 
 def log_at(where: Path | Log) -> Log:

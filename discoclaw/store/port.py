@@ -14,10 +14,11 @@ about what the bytes mean.
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
@@ -65,226 +66,242 @@ NO_LOG = Head()
 """The head of a log that does not exist."""
 
 
-class Log(Protocol):
+class Log(ABC):
     """Lines that are only ever appended, each with its newline."""
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def path(self) -> Path:
         """The path that messages show."""
-        ...
 
-    def read(self) -> bytes:
-        """Return all lines; empty if the log does not exist."""
-        ...
+    @property
+    @abstractmethod
+    def beside(self) -> "Documents":
+        """The texts of its folder, among which copies of it are kept."""
 
-    def size(self) -> int:
-        """Return the length in bytes; 0 if the log does not exist."""
-        ...
-
+    @abstractmethod
     def head(self) -> Head:
-        """Return how far it reaches."""
-        ...
+        """Return how far it reaches; `NO_LOG` if it does not exist."""
 
+    @abstractmethod
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
         """Return the lines after a head, and the head as of the same moment.
 
         All lines, if the log no longer begins with what that head had (`Head.reaches`).
         """
-        ...
 
+    @abstractmethod
     def append(self, content: bytes, *, after: Head) -> Head:
         """Append lines durably, all or nothing, to a log of exactly that head; return the new one."""
-        ...
 
-    def hold(self, since: Head = NO_LOG) -> "tuple[Held, bytes, Head]":
-        """Keep other processes from appending; waits for one that does.
-
-        Returns the log to write to, and what `load` of that head returns now.
-        """
-        ...
-
+    @abstractmethod
     def cut(self, size: int) -> None:
         """Durably drop everything after that many bytes."""
-        ...
 
+    @abstractmethod
     def replace(self, content: bytes) -> None:
         """Replace the content durably, all or nothing."""
-        ...
+
+    def read(self) -> bytes:
+        """Return all lines; empty if the log does not exist."""
+        return self.load()[0]
+
+    def size(self) -> int:
+        """Return the length in bytes; 0 if the log does not exist."""
+        return self.head().size
+
+    def hold(self, since: Head = NO_LOG) -> tuple["Log", bytes, Head]:
+        """Keep other processes from appending, until the first write or `release`; waits for one that does.
+
+        Returns the log to write to, and what `load` of that head returns now. Where only one process uses the
+        store, nobody has to be kept out: in it, whoever writes has the subject's lock.
+        """
+        return self, *self.load(since)
+
+    def release(self) -> None:  # noqa: B027 - most have nothing to do
+        """Let others append again; may be called again."""
 
     def keep_aside(self, label: str, stamp: str) -> Path:
         """Copy the log, as a backup before a change. Returns where the copy is."""
-        ...
+        return self.beside.put_aside(self.path.name, self.read(), label, stamp)
 
 
-@runtime_checkable
-class Held(Log, Protocol):
-    """A log that no other process appends to, until the first write here or `release`."""
-
-    def release(self) -> None:
-        """Let others append again; may be called again."""
-        ...
-
-
-class Ledgers(Protocol):
+class Ledgers(ABC):
     """The ledgers of all subjects."""
 
+    @abstractmethod
     def log(self, subject: str) -> Log:
         """The ledger of one subject, whether it exists or not."""
-        ...
 
+    @abstractmethod
     def by_age(self) -> list[tuple[str, int]]:
         """The subjects that have a ledger, with its size (bytes), in the order in which they changed."""
-        ...
 
     def since(self, mark: Mark) -> tuple[list[str], Mark]:
         """The subjects whose ledgers changed since a mark, in that order, and the mark for the next time.
 
         None stands for the beginning: all of them. One that is gone by now may be among them. They may be the
-        first of many; then the mark is where the others begin.
+        first of many; then the mark is where the others begin. By default a mark is the size of each.
         """
-        ...
+        return changed(self.by_age(), mark)
 
 
-class Documents(Protocol):
+class Documents(ABC):
     """The named texts of one folder."""
+
+    __slots__ = ()
 
     @property
     def in_touch(self) -> bool:
         """Whether what was read before may be used: others may change it while the store is out of reach."""
-        ...
+        return True
 
     @property
+    @abstractmethod
     def folder(self) -> Path:
         """The path that messages show."""
-        ...
 
+    @abstractmethod
     def names(self) -> list[str]:
         """Return all names in the folder, sorted, including folders in it, copies and leftovers."""
-        ...
 
+    @abstractmethod
     def read(self, name: str) -> bytes:
         """Return one text. Raises FileNotFoundError if it does not exist."""
-        ...
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a text durably, all or nothing. Only the bot's user reads it."""
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
+        """Remove these texts durably. Returns how many there were, and which stay and why."""
 
     def read_all(self) -> dict[str, bytes]:
         """Return all texts in the folder by their names, in the order of these."""
-        ...
-
-    def write(self, name: str, content: bytes) -> None:
-        """Replace a text durably, all or nothing. Only the bot's user reads it."""
-        ...
+        return {name: self.read(name) for name in self.names()}
 
     def change(self, name: str, work: Change) -> bytes | None:
         """Replace a text by what `work` makes of it, while nobody else writes it. Returns what is there then.
 
         `work` gets None for a text that does not exist, and returns None to leave it as it is. It may run
-        more than once. In files, which one process uses, its callers have to keep each other out.
+        more than once. In a store that one process uses, its callers have to keep each other out.
         """
-        ...
+        before = self._read_if_there(name)
+        after = work(before)
+        if after is None or after == before:
+            return before
+        self.write(name, after)
+        return after
 
-    def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
-        """Remove these texts durably. Returns how many there were, and which stay and why."""
-        ...
+    def add(self, name: str, content: bytes) -> bool:
+        """Write a text unless there is one of this name. Returns whether it was written."""
+        if self._read_if_there(name) is not None:
+            return False
+        self.write(name, content)
+        return True
 
     def keep_aside(self, name: str, label: str, stamp: str) -> Path:
         """Copy a text, as a backup before a change. Returns where the copy is."""
-        ...
+        return self.put_aside(name, self.read(name), label, stamp)
+
+    def put_aside(self, name: str, content: bytes, label: str, stamp: str) -> Path:
+        """Keep a content under the first unused name of `<name>.<label>-<stamp>`, `…-2` and so on."""
+        aside, count = f"{name}.{label}-{stamp}", 1
+        while not self.add(aside, content):
+            count += 1
+            aside = f"{name}.{label}-{stamp}-{count}"
+        return self.folder / aside
+
+    def _read_if_there(self, name: str) -> bytes | None:
+        try:
+            return self.read(name)
+        except FileNotFoundError:
+            return None
 
 
-class Disk(Protocol):
-    """A store. `durable` is the folder of the files that people edit by hand, if the store has any."""
+class Disk(ABC):
+    """A store. What a kind of store has no need of is left as it is here."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
-        ...
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it stores anything about people at all."""
-        ...
+    name: str
+    """Its name in the settings."""
+    ledgers: Ledgers
+    durable: Path | None = None
+    """The folder of the files that people edit by hand, if the store has any."""
+    remembers = True
+    """Whether it stores anything about people at all."""
+    shared = False
+    """Whether several processes may use it at the same time."""
 
     @property
     def in_touch(self) -> bool:
         """Whether what was read before is still true, as `Documents.in_touch` says."""
-        ...
+        return True
 
-    @property
-    def shared(self) -> bool:
-        """Whether several processes may use it at the same time."""
-        ...
-
-    @property
-    def durable(self) -> Path | None: ...
-
-    @property
-    def ledgers(self) -> Ledgers: ...
-
+    @abstractmethod
     def documents(self, folder: str) -> Documents:
         """The texts of one of the folders above; for the ledgers these include the logs."""
-        ...
 
+    @abstractmethod
     def log(self, name: str) -> Log:
         """A log beside the folders."""
-        ...
 
-    def open(self) -> None:
+    def open(self) -> None:  # noqa: B027 - most have nothing to do
         """Prepare it for writing."""
-        ...
 
     def check(self) -> str | None:
         """The fault of the store as a whole, and the way out; None if it is sound or does not exist."""
-        ...
+        return None
 
     def rescue(self, stamp: str) -> list[str]:
         """Save what can be read of a damaged store. Returns sentences about what was done.
 
         The original is kept. Nobody else may use the store meanwhile.
         """
-        ...
+        return []
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027 - most have nothing to do
+        """Release what stays open."""
 
-    def wipe(self) -> None:
-        """Destroy all remains of removed content."""
-        ...
+    def wipe(self) -> None:  # noqa: B027 - most have nothing to do
+        """Destroy all remains of removed content. What a file system does with its own is not ours."""
 
     def frozen(self, beside: Path) -> AbstractContextManager["Disk"]:
         """The store as it was at one moment, to be read while others write.
 
         Files have no such moment: of them it is the store itself. `beside` is a folder for a temporary copy.
         """
-        ...
+        return nullcontext(self)
 
 
-@runtime_checkable
-class Fillable(Protocol):
+class Fillable(Disk):
     """A database, which takes many texts at once."""
 
+    @abstractmethod
     def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
         """Write logs (`.jsonl`) and other texts by their names in the store, all of them or none.
 
         Raises Refused if processes share it and one uses it, or if it has ledgers; and OSError.
         """
-        ...
 
 
-@runtime_checkable
-class Tabled(Fillable, Protocol):
+class Tabled(Fillable):
     """A database that has tables beside the texts, which only a database of its kind can take."""
 
     @property
+    @abstractmethod
     def tables_beside(self) -> Mapping[str, str]:
         """The tables, by names of files for them, which say which version they have."""
-        ...
 
+    @abstractmethod
     def copy_out(self, table: str, file: BinaryIO) -> None:
         """Write a table to a file. Raises OSError."""
-        ...
 
+    @abstractmethod
     def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
         """Write texts as `Fillable.fill`, and `tables`, the files of all tables by the names of these."""
-        ...
 
 
 def is_log(name: str) -> bool:
@@ -298,25 +315,17 @@ def subject_of(name: str) -> str | None:
     return found[1] if found is not None else None
 
 
+def inside(prefix: str) -> dict[str, str]:
+    """The range of names that begin with a prefix: the `first`, and the first one after them, their `end`."""
+    return {"first": prefix, "end": prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"}
+
+
 def changed(by_age: Iterable[tuple[str, int]], mark: Mark) -> tuple[list[str], Mark]:
-    """`Ledgers.since` for a store that looks at all its ledgers."""
+    """`Ledgers.since` where that looks at all ledgers."""
     known = mark if isinstance(mark, dict) else {}
     sizes: dict[str, JsonValue] = dict(by_age)
     gone = sorted(known.keys() - sizes.keys())
     return [*gone, *(subject for subject in sizes if known.get(subject) != sizes[subject])], sizes
-
-
-def change_alone(folder: Documents, name: str, work: Change) -> bytes | None:
-    """`Documents.change` for a store that one process uses."""
-    try:
-        before: bytes | None = folder.read(name)
-    except FileNotFoundError:
-        before = None
-    after = work(before)
-    if after is None or after == before:
-        return before
-    folder.write(name, after)
-    return after
 
 
 def drop(folder: Documents, name: str) -> bool:

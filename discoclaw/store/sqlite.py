@@ -14,7 +14,8 @@ file says also who opted out and who was erased, and `verify --repair` saves wha
 
 Removed rows are overwritten (secure_delete); `wipe` writes the whole file anew and empties the WAL, because
 SQLite leaves copies of rows behind where it once moved them. That takes as much RAM as the file is long.
-One connection, one lock; blocking. Knows nothing about what the bytes mean.
+One connection, one lock; blocking. Texts come out of it as bytes (`text_factory`), since a line need not be
+UTF-8. Knows nothing about what the bytes mean.
 """
 
 import logging
@@ -25,49 +26,71 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from discoclaw.core.errors import Overtaken
-from discoclaw.store import database, temporary
-from discoclaw.store import sqlite_rows as rows
-from discoclaw.store.database import FAULTS, look
-from discoclaw.store.files import sync_folder, unused_name
+from discoclaw.store import database
+from discoclaw.store.database import FAULTS, explained, is_damage, look
+from discoclaw.store.files import name_for, opener, sync_folder, unused_name
 from discoclaw.store.port import (
     LEDGERS,
     NO_LOG,
-    Change,
     Disk,
     Documents,
+    Fillable,
     Head,
-    Held,
     Ledgers,
     Log,
-    Mark,
-    change_alone,
-    changed,
+    inside,
     is_log,
+    subject_of,
 )
-from discoclaw.store.private import opener
-from discoclaw.store.sqlite_rows import Damaged, as_ours
 from discoclaw.store.threads import WRITES
 
 log = logging.getLogger(__name__)
 
 FILE = "memory.sqlite"
+VERSION = 1
+
+_WAY_OUT = (
+    "nothing in it is touched; put a backup in its place, or let `discoclaw memory verify --repair` "
+    "keep it aside and save what can be read"
+)
+
+_SCHEMA = (
+    "CREATE TABLE documents (name TEXT PRIMARY KEY NOT NULL, content TEXT NOT NULL)",
+    "CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE lines (
+        id INTEGER PRIMARY KEY,
+        log INTEGER NOT NULL REFERENCES logs (id),
+        position INTEGER NOT NULL,
+        line TEXT NOT NULL,
+        UNIQUE (log, position)
+    )""",
+)
+# A line is stored without the newline after its last byte. What is not UTF-8 is stored as a blob.
+_END = "position + length(CAST(line AS BLOB)) + 1"
+_SIZE = f"SELECT {_END} FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position DESC"
+_READ = "SELECT line FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) ORDER BY position"
+_BY_AGE = f"""
+    SELECT logs.name, {_END} FROM logs LEFT JOIN lines ON lines.id =
+        (SELECT id FROM lines WHERE log = logs.id ORDER BY position DESC LIMIT 1)
+    WHERE logs.name >= :first AND logs.name < :end ORDER BY lines.id, logs.name
+"""
+_NAMES = """
+    SELECT name FROM documents WHERE name >= :first AND name < :end
+    UNION SELECT name FROM logs WHERE name >= :first AND name < :end
+"""
 
 
-class SqliteDisk:
+class SqliteDisk(Fillable):
     """The file below `root` (`data/memory`). The first write creates it, or `open` does."""
 
     name = "sqlite"
-    remembers = True
-    shared = False
-    in_touch = True
 
     def __init__(self, root: Path, file: str = FILE) -> None:
         self.file = root / file
-        self.durable: Path | None = None
-        self.ledgers: Ledgers = _Ledgers(self)
+        self.ledgers = _Ledgers(self)
         self._database = database.Database(self._connected)
         self._known: tuple[int, int] | None = None  # identifies the file that the connection is to
         self._alone = False  # whether the connection keeps others out, because the disk is full
@@ -91,7 +114,7 @@ class SqliteDisk:
     def check(self) -> str | None:
         """SQLite's own check of the whole file; takes about a millisecond for each MB."""
         if beheaded(self.file):
-            return f"{self.file} is damaged (it is gone, and its log is not); {rows.WAY_OUT}"
+            return f"{self.file} is damaged (it is gone, and its log is not); {_WAY_OUT}"
         if not self.file.exists():
             return None
         try:
@@ -102,7 +125,7 @@ class SqliteDisk:
         if found == b"ok":
             return None
         damage = [line for line in found.decode(errors="replace").splitlines() if not line.startswith("***")]
-        return f"{self.file} is damaged ({'; '.join(damage)}); {rows.WAY_OUT}"
+        return f"{self.file} is damaged ({'; '.join(damage)}); {_WAY_OUT}"
 
     def _found(self, *, alone: bool = False) -> bytes:
         """The result of SQLite's check of the whole file. Raises sqlite3.Error."""
@@ -120,7 +143,7 @@ class SqliteDisk:
             return []
         self.close()
         saved = save(self.file)
-        new = SqliteDisk(self.file.parent, temporary.name_for(self.file.name))
+        new = SqliteDisk(self.file.parent, name_for(self.file.name))
         new.fill((*saved.documents.items(), *saved.logs.items()))
         new.close()  # leaves no WAL behind
         aside = keep_aside(self.file, stamp)
@@ -164,9 +187,9 @@ class SqliteDisk:
         with self.writing() as db:
             for name, content in texts:
                 if is_log(name):
-                    rows.put(db, name, content, at=0)
+                    _put(db, name, content, at=0)
                 else:
-                    rows.put_document(db, name, content)
+                    _put_document(db, name, content)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -194,10 +217,10 @@ class SqliteDisk:
 
     def _connected(self) -> sqlite3.Connection:
         def check(db: sqlite3.Connection) -> None:
-            database.check_ours(db, rows.VERSION, self.file)
+            database.check_ours(db, VERSION, self.file)
 
         def prepare(db: sqlite3.Connection) -> None:
-            database.make_tables(db, rows.SCHEMA, rows.VERSION)
+            database.make_tables(db, _SCHEMA, VERSION)
 
         def connected(*, alone: bool) -> sqlite3.Connection:
             return database.connect(
@@ -218,131 +241,162 @@ class SqliteDisk:
         return db
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    disk: SqliteDisk
-    name: str
+class _Log(Log):
+    def __init__(self, disk: SqliteDisk, name: str) -> None:
+        self._disk = disk
+        self._name = name
 
     @property
     def path(self) -> Path:
-        return self.disk.file / self.name
+        return self._disk.file / self._name
 
-    def read(self) -> bytes:
-        with self.disk.reading() as db:
-            found = db.execute(rows.READ, (self.name,)).fetchall() if db is not None else []
-        return b"".join(line + b"\n" for (line,) in found)
-
-    def size(self) -> int:
-        with self.disk.reading() as db:
-            return rows.size(db, self.name) if db is not None else 0
+    @property
+    def beside(self) -> Documents:
+        return self._disk.documents(self._name.rpartition("/")[0])
 
     def head(self) -> Head:
-        return Head(self.size())
+        with self._disk.reading() as db:
+            return Head(_size(db, self._name)) if db is not None else NO_LOG
 
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
-        content = self.read()
+        with self._disk.reading() as db:
+            found = db.execute(_READ, (self._name,)).fetchall() if db is not None else []
+        content = b"".join(line + b"\n" for (line,) in found)
         return content[since.size :] if len(content) >= since.size else content, Head(len(content))
 
     def append(self, content: bytes, *, after: Head) -> Head:
-        with self.disk.writing() as db:
-            if (size := rows.size(db, self.name)) != after.size:
+        with self._disk.writing() as db:
+            if (size := _size(db, self._name)) != after.size:
                 raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
-            rows.put(db, self.name, content, at=size)
+            _put(db, self._name, content, at=size)
         return Head(after.size + len(content))
 
-    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
-        return self, *self.load(since)
-
-    def release(self) -> None:
-        """Does nothing: only one process uses the file, and in it whoever writes has the subject's lock."""
-
     def cut(self, size: int) -> None:
-        with self.disk.writing() as db:
+        with self._disk.writing() as db:
             db.execute(
                 "DELETE FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND position >= ?",
-                (self.name, size),
+                (self._name, size),
             )
 
     def replace(self, content: bytes) -> None:
-        with self.disk.writing() as db:
-            rows.remove_log(db, self.name)
-            rows.put(db, self.name, content, at=0)
-
-    def keep_aside(self, label: str, stamp: str) -> Path:
-        content = self.read()
-        with self.disk.writing() as db:
-            return self.disk.file / rows.put_aside(db, self.name, content, label, stamp)
+        with self._disk.writing() as db:
+            _remove_log(db, self._name)
+            _put(db, self._name, content, at=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ledgers:
-    disk: SqliteDisk
+class _Ledgers(Ledgers):
+    def __init__(self, disk: SqliteDisk) -> None:
+        self._disk = disk
 
     def log(self, subject: str) -> Log:
-        return _Log(self.disk, f"{LEDGERS}/{subject}.jsonl")
+        return _Log(self._disk, f"{LEDGERS}/{subject}.jsonl")
 
     def by_age(self) -> list[tuple[str, int]]:
-        with self.disk.reading() as db:
-            query = (rows.BY_AGE, rows.between(f"{LEDGERS}/"))
-            found = db.execute(*query).fetchall() if db is not None else []
-        names = [(name.decode().removeprefix(f"{LEDGERS}/"), size) for name, size in found]
-        return [(name.removesuffix(".jsonl"), size or 0) for name, size in names if name.endswith(".jsonl")]
-
-    def since(self, mark: Mark) -> tuple[list[str], Mark]:
-        return changed(self.by_age(), mark)
+        with self._disk.reading() as db:
+            found = db.execute(_BY_AGE, inside(f"{LEDGERS}/")).fetchall() if db is not None else []
+        sizes = ((subject_of(name.decode()), size or 0) for name, size in found)
+        return [(subject, size) for subject, size in sizes if subject is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Documents:
-    disk: SqliteDisk
-    prefix: str
-    in_touch: ClassVar = True
+class _Documents(Documents):
+    def __init__(self, disk: SqliteDisk, prefix: str) -> None:
+        self._disk = disk
+        self._prefix = prefix
 
     @property
     def folder(self) -> Path:
-        return self.disk.file / self.prefix
+        return self._disk.file / self._prefix
 
     def names(self) -> list[str]:
-        with self.disk.reading() as db:
-            found = (
-                [*rows.names(db, "documents", self.prefix), *rows.names(db, "logs", self.prefix)]
-                if db
-                else []
-            )
-        return sorted({name.partition("/")[0] for name in found})
+        with self._disk.reading() as db:
+            found = db.execute(_NAMES, inside(self._prefix)).fetchall() if db is not None else []
+        return sorted({name.decode().removeprefix(self._prefix).partition("/")[0] for (name,) in found})
 
     def read(self, name: str) -> bytes:
-        with self.disk.reading() as db:
+        with self._disk.reading() as db:
             query = "SELECT content FROM documents WHERE name = ?"
-            row = db.execute(query, (self.prefix + name,)).fetchone() if db is not None else None
+            row = db.execute(query, (self._prefix + name,)).fetchone() if db is not None else None
         if row is None:
             raise FileNotFoundError(f"{self.folder / name} is not there")
         return bytes(row[0])
 
-    def read_all(self) -> dict[str, bytes]:
-        return {name: self.read(name) for name in self.names()}
-
     def write(self, name: str, content: bytes) -> None:
-        with self.disk.writing() as db:
-            rows.put_document(db, self.prefix + name, content)
-
-    def change(self, name: str, work: Change) -> bytes | None:
-        return change_alone(self, name, work)
+        with self._disk.writing() as db:
+            _put_document(db, self._prefix + name, content)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
-        wanted = [self.prefix + name for name in names]
-        if not wanted or not self.disk.file.exists():
+        wanted = [self._prefix + name for name in names]
+        if not wanted or not self._disk.file.exists():
             return 0, []
         try:
-            with self.disk.writing() as db:
-                return sum(rows.remove(db, name) for name in wanted), []
+            with self._disk.writing() as db:
+                return sum(_remove(db, name) for name in wanted), []
         except OSError as error:
-            return 0, [f"{self.disk.file / name}: {error}" for name in wanted]
+            return 0, [f"{self._disk.file / name}: {error}" for name in wanted]
 
-    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        content = self.read(name)
-        with self.disk.writing() as db:
-            return self.disk.file / rows.put_aside(db, self.prefix + name, content, label, stamp)
+
+# ---------------------------------------------------------------------- steps of a transaction
+
+
+def _size(db: sqlite3.Connection, name: str) -> int:
+    """The length of a log in bytes."""
+    row = db.execute(_SIZE, (name,)).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def _put(db: sqlite3.Connection, name: str, content: bytes, *, at: int) -> None:
+    """Add lines to a log, the first of them at byte `at`."""
+    db.execute("INSERT OR IGNORE INTO logs (name) VALUES (?)", (name,))
+    (log,) = db.execute("SELECT id FROM logs WHERE name = ?", (name,)).fetchone()
+    for line in content.removesuffix(b"\n").split(b"\n") if content else ():
+        db.execute("INSERT INTO lines (log, position, line) VALUES (?, ?, ?)", (log, at, _text(line)))
+        at += len(line) + 1
+
+
+def _put_document(db: sqlite3.Connection, name: str, content: bytes) -> None:
+    """Store a text under a name, replacing what is there."""
+    db.execute(
+        "INSERT INTO documents (name, content) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+        (name, _text(content)),
+    )
+
+
+def _remove(db: sqlite3.Connection, name: str) -> int:
+    """Remove the document of this name. Returns how many there were."""
+    return db.execute("DELETE FROM documents WHERE name = ?", (name,)).rowcount + _remove_log(db, name)
+
+
+def _remove_log(db: sqlite3.Connection, name: str) -> int:
+    """Remove a log with its lines. Returns whether it existed."""
+    db.execute("DELETE FROM lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (name,))
+    return db.execute("DELETE FROM logs WHERE name = ?", (name,)).rowcount
+
+
+def _text(content: bytes) -> str | bytes:
+    """Text if it is valid UTF-8, so that people can read the file with any tool; otherwise the bytes."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content
+
+
+# ---------------------------------------------------------------------- errors
+
+
+class Damaged(OSError):
+    """The file is damaged, or another program's."""
+
+
+@contextmanager
+def as_ours(file: Path) -> Iterator[None]:
+    """Convert SQLite's errors to OSErrors that say what to do."""
+    try:
+        yield
+    except FAULTS as error:
+        if is_damage(error):
+            raise Damaged(f"{file} is damaged ({error}); {_WAY_OUT}") from error
+        raise OSError(f"{file}: {explained(error)}") from error
 
 
 def _inode(file: Path) -> tuple[int, int] | None:
@@ -353,7 +407,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if status.st_size else None  # a full disk may leave an empty one
 
 
-# Saves what it can of a damaged `memory.sqlite`: every row that is still readable, in a new file.
+# ---------------------------------------------------------------------- rescue: every row that can be read
 
 _LEAST_ROW = 20
 """The fewest bytes that a row takes in a file."""
@@ -370,7 +424,7 @@ class Saved:
 
 def beheaded(file: Path) -> bool:
     """Whether a file is gone or empty but its WAL is not: SQLite would silently drop the WAL."""
-    return not _size(file) and _size(file.with_name(f"{file.name}-wal")) > 0
+    return not _bytes_of(file) and _bytes_of(file.with_name(f"{file.name}-wal")) > 0
 
 
 def save(file: Path) -> Saved:
@@ -460,7 +514,7 @@ def _put_together(names: Mapping[int, str], lines: list[tuple[Any, ...]]) -> dic
     return {names[log]: b"".join(content) for log, content in found.items()}
 
 
-def _size(file: Path) -> int:
+def _bytes_of(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from discoclaw.core.budgets import BACK_MS
 from discoclaw.core.usage import Record, record_of
-from discoclaw.store.port import NO_LOG, USAGE, Disk, Head, Held, Log, line_of, rewrite, values_in
+from discoclaw.store.port import NO_LOG, USAGE, Disk, Head, Log, line_of, rewrite, values_in
 
 KEPT_MONTHS: Final = 13
 """How long lines are kept: a year and the present month."""
@@ -173,7 +173,7 @@ class Writing:
     def __init__(
         self,
         whole: UsageLog,
-        held: Held | None,
+        held: Log | None,
         log: Log,
         head: Head,
         fresh: list[Record],

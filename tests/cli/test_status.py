@@ -14,8 +14,8 @@ from typer.testing import Result
 from discoclaw import __version__
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.members import Member, State
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member, State
 from tests.cli.shell import OURS, Runner, Shell
 from tests.memory.kit import ANN, Clock, remember
 from tests.memory.sharing import process
@@ -83,11 +83,11 @@ def test_names_what_really_answers_and_what_is_set_while_the_bot_runs(shell: She
 
 @pytest.mark.parametrize("store", ["files", "sqlite"])
 def test_a_folder_in_use_names_its_process(tmp_path: Path, store: str) -> None:
-    from discoclaw.store import lock_holder
+    from discoclaw.memory.folder import note_holder
 
     shell = Shell(tmp_path)
     shell.memory_folder.mkdir(parents=True)
-    lock_holder.note(shell.memory_folder, 1_770_136_175_000)
+    note_holder(shell.memory_folder, 1_770_136_175_000)
     result = run(shell, DISCOCLAW_STORE=store)
     assert result.exit_code == 0
     assert f"In use by process {os.getpid()} since 2026-02-03" in result.stdout

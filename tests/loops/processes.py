@@ -22,9 +22,9 @@ from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.members import Member
 from discoclaw.store.port import CURSORS, ROLLING
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member
 from tests.loops.builders import hear
 from tests.memory.sharing import LEASE_S
 from tests.memory.together import Together

@@ -25,7 +25,7 @@ from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
-from discoclaw.store.files import keep_aside, session_file, session_name
+from discoclaw.store.files import keep_aside, session_name
 from discoclaw.store.port import CURSORS, LEDGERS, ROLLING, Disk
 from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.kit import NOW, STAMP, Clock, chain, edit, erased_from, remember
@@ -167,7 +167,7 @@ def _strew(house: Shelves, subject: str, word: str) -> None:
     answers = house.data / "cache" / "responses" / f"{subject}.json"
     answers.parent.mkdir(parents=True, exist_ok=True)
     answers.write_text(json.dumps([{"key": "0", "response": word}]), encoding="utf-8")
-    dm = session_file(house.rolling.folder, dm_of(user_id))
+    dm = house.rolling.folder / session_name(dm_of(user_id))
     keep_aside(dm, "corrupt", STAMP)
     left = [
         path.with_name(f".{path.name}.0a1b2c3d.tmp"),

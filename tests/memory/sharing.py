@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.processes import SharedProcesses
-from discoclaw.store.members import Member
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member
 from tests.servers.postgres import Postgres
 
 LEASE_S = 2.5

@@ -29,7 +29,7 @@ from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger
-from discoclaw.store.files import session_file
+from discoclaw.store.files import session_name
 from discoclaw.store.port import INTENTS
 from tests.loops.tidying import Tidier
 from tests.memory.budgets import FEW
@@ -161,7 +161,7 @@ class TestEveryByteGoes:
             root / "ledger" / f"{ANN}.jsonl",
             root / "durable" / f"{ANN_ID}.json",
             root / "cursors" / f"facts-{ANN_ID}.json",
-            session_file(root / "rolling", dm_of(ANN_ID)),
+            (root / "rolling" / session_name(dm_of(ANN_ID))),
         ):
             path.write_bytes(content + CANARY.encode())
         (root / "durable" / f"{ANN_ID}.json").write_text(f'{{"version": 99, "items": ["{CANARY}"]}}')
@@ -651,7 +651,7 @@ class TestWhatTheDiskDoesNotGiveAway:
         found = [
             root / "ledger" / f"{ANN}.jsonl.torn-x",
             root / "durable" / f"{ANN_ID}.json.v1-x",
-            root / "rolling" / f"{session_file(root, dm_of(ANN_ID)).name}.corrupt-x",
+            root / "rolling" / f"{(root / session_name(dm_of(ANN_ID))).name}.corrupt-x",
         ]
         for path in found:
             path.mkdir()
@@ -686,7 +686,7 @@ class TestWhatTheDiskDoesNotGiveAway:
         assert await texts(full.memory, ANN) == []
 
     async def test_a_summary_that_stays_on_disk_is_not_read_again(self, full: Shelves) -> None:
-        path = session_file(full.rolling.folder, GENERAL_KEY)
+        path = full.rolling.folder / session_name(GENERAL_KEY)
         path.unlink()
         path.mkdir()
         erased = await full.memory.erase(ANN)

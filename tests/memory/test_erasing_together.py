@@ -23,8 +23,8 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.memory.subjects import erase as subject_erase
 from discoclaw.store.files import in_thread
-from discoclaw.store.members import Member, State
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member, State
 from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 from tests.memory.sharing import LEASE_S, until

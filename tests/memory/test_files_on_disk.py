@@ -17,7 +17,7 @@ from discoclaw.store.files import (
     keep_aside,
     render_json,
     safe_id,
-    session_file,
+    session_name,
     write_atomic,
 )
 from tests.memory import child
@@ -126,7 +126,7 @@ class TestNoNameLeavesItsFolder:
     @given(key=st.text(st.one_of(st.characters(), st.sampled_from("./\\:-\0")), max_size=80))
     @MODEST
     def test_any_session_key_names_a_file_in_the_folder(self, key: str) -> None:
-        path = session_file(Path("/folder"), key)
+        path = Path("/folder") / session_name(key)
         assert path.parent == Path("/folder")
         assert path.name.isascii()
         assert path.name.removesuffix(".json") not in ("", ".", "..") or key == ""
@@ -135,4 +135,4 @@ class TestNoNameLeavesItsFolder:
         vectors: dict[str, Any] = json.loads((REPOSITORY / "tests/vectors/durable.json").read_bytes())
         assert vectors["session_files"]
         for vector in vectors["session_files"]:
-            assert session_file(Path("/folder"), vector["key"]).name == vector["file"]
+            assert (Path("/folder") / session_name(vector["key"])).name == vector["file"]

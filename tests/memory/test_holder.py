@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import FolderInUse
+from discoclaw.memory.folder import ANOTHER, is_in, locked, who
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.lock_holder import ANOTHER, is_in, locked, who
 from tests.memory.kit import NOW, Clock, start_child
 from tests.tables import naming
 

@@ -12,12 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import LeaseLost
-from discoclaw.store.fence import FENCES, Fence
-from discoclaw.store.members import SHARDS, Member, State
-from discoclaw.store.postgres.connection import Connection, Database
-from discoclaw.store.postgres.errors import as_ours
+from discoclaw.store.postgres.connection import Connection, Database, as_ours
 from discoclaw.store.postgres.processes import ProcessRows
 from discoclaw.store.postgres.schema import prepare
+from discoclaw.store.sharing import FENCES, SHARDS, Fence, Member, State
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres

@@ -23,10 +23,10 @@ from discoclaw.memory.processes import SharedProcesses, processes_of
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import in_thread
-from discoclaw.store.members import Member
 from discoclaw.store.port import CURSORS, PROFILES, ROLLING
 from discoclaw.store.postgres.connection import MOST
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member
 from tests.memory.kit import ANN, Clock, erased_from, remember, texts
 from tests.memory.sharing import until
 from tests.servers.postgres import Postgres

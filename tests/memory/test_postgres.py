@@ -16,11 +16,11 @@ from discoclaw.core.errors import LeaseLost, MemoryFault, NewerSchema, Overtaken
 from discoclaw.memory import stores
 from discoclaw.memory.people.choices import Choices
 from discoclaw.settings import load
-from discoclaw.store.fence import FENCES, Fence
 from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Log
 from discoclaw.store.postgres import connection, schema
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.postgres.tables import Seen
+from discoclaw.store.sharing import FENCES, Fence
 from tests.cli.shell import REPOSITORY
 from tests.memory.kit import ANN, BOB, STAMP
 from tests.memory.sharing import end_connections

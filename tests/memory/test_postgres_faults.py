@@ -10,9 +10,8 @@ import pytest
 
 from discoclaw.core.errors import Overtaken
 from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Head
-from discoclaw.store.postgres.connection import Connection
+from discoclaw.store.postgres.connection import Connection, Unsure
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.postgres.errors import Unsure
 from tests.memory.child import full_at
 from tests.memory.kit import ANN, STAMP
 from tests.servers.line import Line

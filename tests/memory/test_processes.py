@@ -11,10 +11,9 @@ import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
-from discoclaw.store.fence import seconds
-from discoclaw.store.members import Member
 from discoclaw.store.port import NO_LOG
 from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sharing import Member, seconds
 from tests.memory.sharing import LEASE_S, One, process, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres

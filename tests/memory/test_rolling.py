@@ -11,7 +11,7 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.stores import Store, disks
-from discoclaw.store.files import session_file
+from discoclaw.store.files import session_name
 from discoclaw.store.port import ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
@@ -44,7 +44,7 @@ async def put(rolling: RollingMemory, key: str, summary: str) -> None:
 def written(folder: Path, content: bytes, key: str = DM) -> Path:
     """A summary's file as somebody else wrote it."""
     folder.mkdir(exist_ok=True)
-    path = session_file(folder, key)
+    path = folder / session_name(key)
     path.write_bytes(content)
     return path
 
@@ -70,7 +70,7 @@ class TestASummaryIsAFile:
         self, rolling: RollingMemory, folder: Path, clock: Clock
     ) -> None:
         await put(rolling, DM, "a talk")
-        session_file(folder, DM).write_bytes(b'{"summary": "on disk", "updatedAt": 1}')
+        (folder / session_name(DM)).write_bytes(b'{"summary": "on disk", "updatedAt": 1}')
         assert (await rolling.get(DM)).summary == "a talk"
         clock.forward(minutes=61)
         assert (await rolling.get(DM)).summary == "on disk"
@@ -195,18 +195,18 @@ class TestAFaultKeepsTheOldSummary:
     async def test_a_file_that_can_not_be_read_is_a_fault_until_it_can(
         self, rolling: RollingMemory, folder: Path
     ) -> None:
-        session_file(folder, DM).mkdir(parents=True)
+        (folder / session_name(DM)).mkdir(parents=True)
         with pytest.raises(MemoryFault, match="cannot be read"):
             await rolling.get(DM)
-        session_file(folder, DM).rmdir()
+        (folder / session_name(DM)).rmdir()
         assert await rolling.get(DM) == NOTHING
 
     async def test_a_file_that_can_not_be_cleared_is_a_fault_and_stays(
         self, rolling: RollingMemory, folder: Path
     ) -> None:
         await put(rolling, DM, "a talk")
-        session_file(folder, DM).unlink()
-        session_file(folder, DM).mkdir()
+        (folder / session_name(DM)).unlink()
+        (folder / session_name(DM)).mkdir()
         with pytest.raises(MemoryFault, match="cannot be written"):
             await rolling.clear(DM)
         assert (await rolling.get(DM)).summary == "a talk"

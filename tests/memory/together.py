@@ -10,7 +10,7 @@ leases are free.
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Collection, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from discoclaw.store.port import (
     Disk,
     Documents,
     Head,
-    Held,
     Ledgers,
     Log,
     Mark,
@@ -201,17 +200,15 @@ class Member(Passive):
 # ---------------------------------------------------------------------- the store
 
 
-class RamDisk:
+class RamDisk(Disk):
     """The store as one process uses it (`memory.disk.port.Disk`)."""
 
     name = "in RAM"
-    remembers = True
     shared = True
-    durable: Path | None = None
 
     def __init__(self, member: Member) -> None:
         self.member = member
-        self.ledgers: Ledgers = _Ledgers(self)
+        self.ledgers = _Ledgers(self)
         self.goes_on = threading.Event()
         """Clear it to hold what is being appended to logs."""
         self.goes_on.set()
@@ -228,24 +225,9 @@ class RamDisk:
     def log(self, name: str) -> Log:
         return _Log(self, name)
 
-    def open(self) -> None: ...
-
-    def check(self) -> str | None:
-        return None
-
-    def rescue(self, stamp: str) -> list[str]:
-        return []
-
-    def close(self) -> None: ...
-
-    def wipe(self) -> None: ...
-
-    def frozen(self, beside: Path) -> AbstractContextManager[Disk]:
-        return nullcontext(self)
-
 
 @dataclass(eq=False)
-class _Log:
+class _Log(Log):
     disk: RamDisk
     name: str
 
@@ -253,11 +235,12 @@ class _Log:
     def path(self) -> Path:
         return _ROOT / self.name
 
+    @property
+    def beside(self) -> Documents:
+        return self.disk.documents(self.name.rpartition("/")[0])
+
     def read(self) -> bytes:
         return self.disk.member.together.logs.get(self.name, b"")
-
-    def size(self) -> int:
-        return len(self.read())
 
     def head(self) -> Head:
         together = self.disk.member.together
@@ -283,7 +266,7 @@ class _Log:
             self.release()
             return self.head()
 
-    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
+    def hold(self, since: Head = NO_LOG) -> tuple[Log, bytes, Head]:
         together, held = self.disk.member.together, _Log(self.disk, self.name)
         with together.lock:
             together.lock.wait_for(lambda: self.name not in together.held)
@@ -303,9 +286,6 @@ class _Log:
     def replace(self, content: bytes) -> None:
         self._put(content, anew=True)
 
-    def keep_aside(self, label: str, stamp: str) -> Path:
-        return _ROOT / _aside(self.disk, self.name, self.read(), label, stamp)
-
     def _put(self, content: bytes, *, anew: bool = False) -> None:
         together = self.disk.member.together
         with together.lock:
@@ -316,7 +296,7 @@ class _Log:
 
 
 @dataclass(frozen=True)
-class _Ledgers:
+class _Ledgers(Ledgers):
     disk: RamDisk
 
     def log(self, subject: str) -> Log:
@@ -339,7 +319,7 @@ class _Ledgers:
 
 
 @dataclass(frozen=True)
-class _Documents:
+class _Documents(Documents):
     disk: RamDisk
     prefix: str
 
@@ -363,9 +343,6 @@ class _Documents:
             return self.disk.member.together.documents[self.prefix + name]
         except KeyError:
             raise FileNotFoundError(f"{self.folder / name} is not there") from None
-
-    def read_all(self) -> dict[str, bytes]:
-        return {name: self.read(name) for name in self.names()}
 
     def write(self, name: str, content: bytes) -> None:
         self.change(name, lambda _: content)
@@ -392,14 +369,3 @@ class _Documents:
                     together.generations.pop(name, None)
                     removed += 1
         return removed, []
-
-    def keep_aside(self, name: str, label: str, stamp: str) -> Path:
-        return _ROOT / _aside(self.disk, self.prefix + name, self.read(name), label, stamp)
-
-
-def _aside(disk: RamDisk, name: str, content: bytes, label: str, stamp: str) -> str:
-    aside, number = f"{name}.{label}-{stamp}", 2
-    while aside in disk.member.together.documents:
-        aside, number = f"{name}.{label}-{stamp}-{number}", number + 1
-    disk.documents("").write(aside, content)
-    return aside

@@ -17,8 +17,8 @@ from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.stores import Disks, disks
-from discoclaw.store.plain import FilesDisk
-from discoclaw.store.port import NO_LOG, Disk, Head, Held, Log
+from discoclaw.store.plain import FileLog, FilesDisk
+from discoclaw.store.port import Disk, Head, Log
 from discoclaw.usage.accounts import Accounts, Grant, Rules, unused
 from discoclaw.usage.log import UsageLog, month_of
 from tests.memory.child import full_at
@@ -34,7 +34,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from discoclaw.core.budgets import Limit, Wish
 from discoclaw.core.usage import Payer
-from discoclaw.store.plain import FilesDisk
+from discoclaw.store.plain import FileLog, FilesDisk
 from discoclaw.usage.accounts import Accounts, Rules
 from discoclaw.usage.log import UsageLog
 
@@ -298,19 +298,16 @@ class TestTwoProcesses:
             await two.close()
 
 
-class _HangingLog:
+class _HangingLog(FileLog):
     """A log that takes no line before `goes_on` is set."""
 
-    def __init__(self, log: Log, goes_on: threading.Event) -> None:
-        self._log = log
+    def __init__(self, path: Path, goes_on: threading.Event) -> None:
+        super().__init__(path)
         self._goes_on = goes_on
 
     def append(self, content: bytes, *, after: Head) -> Head:
         self._goes_on.wait()
-        return self._log.append(content, after=after)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+        return super().append(content, after=after)
 
 
 class HangingDisk(FilesDisk):
@@ -319,29 +316,22 @@ class HangingDisk(FilesDisk):
     goes_on: threading.Event
 
     def log(self, name: str) -> Log:
-        return _HangingLog(super().log(name), self.goes_on)
+        return _HangingLog(self.root / name, self.goes_on)
 
 
-class _LosingLog:
+class _LosingLog(FileLog):
     """A log that says of some lines that they failed, though they arrived or not."""
 
-    def __init__(self, log: Log, disk: "LosingDisk") -> None:
-        self._log = log
+    def __init__(self, path: Path, disk: "LosingDisk") -> None:
+        super().__init__(path)
         self._disk = disk
 
     def append(self, content: bytes, *, after: Head) -> Head:
         if self._disk.losing == "the answer":
-            self._log.append(content, after=after)
+            super().append(content, after=after)
         if self._disk.losing:
             raise OSError("the connection broke")
-        return self._log.append(content, after=after)
-
-    def hold(self, since: Head = NO_LOG) -> tuple[Held, bytes, Head]:
-        _, content, head = self._log.hold(since)
-        return self, content, head
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+        return super().append(content, after=after)
 
 
 class LosingDisk(FilesDisk):
@@ -350,7 +340,7 @@ class LosingDisk(FilesDisk):
     losing = ""
 
     def log(self, name: str) -> Log:
-        return _LosingLog(super().log(name), self)
+        return _LosingLog(self.root / name, self)
 
 
 class SharedDisk(LosingDisk):

@@ -19,8 +19,7 @@ from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
 from discoclaw.memory.backup.layout import HEAD, LIST, MEMORY, Head, Member, fits, head_of, members_of
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects import ledger
-from discoclaw.store import private
-from discoclaw.store.files import open_regular
+from discoclaw.store.files import make_folder, open_regular, opener
 
 MOST_TIMES, MOST_ALWAYS = 300, 64 << 20
 """The most bytes that are unpacked: so many times what is packed, or at least so many. Ledgers pack to about
@@ -238,6 +237,6 @@ def _length(file: BinaryIO) -> int:
 def into(folder: Path, name: str) -> Iterator[BinaryIO]:
     """A new file for a member below a folder; the caller syncs the whole folder. Raises OSError."""
     path = folder / name
-    private.make_folder(path.parent)
-    with open(path, "xb", buffering=0, opener=private.opener) as file:  # else closing it might fail
+    make_folder(path.parent)
+    with open(path, "xb", buffering=0, opener=opener) as file:  # else closing it might fail
         yield file

@@ -27,8 +27,7 @@ from discoclaw.memory.backup.layout import ARCHIVE, DURABLE, KEY, PROGRESS, TABL
 from discoclaw.memory.backup.reading import Contents, into, read_file
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
-from discoclaw.memory.processes import SharedStore
-from discoclaw.memory.stores import Disks, bring_decisions
+from discoclaw.memory.stores import Disks, bring_decisions, shared
 from discoclaw.memory.subjects.inspect import unfinished
 from discoclaw.store.files import free_bytes, read_plain, stamp_of, unused_name
 from discoclaw.store.plain import FilesDisk
@@ -83,13 +82,13 @@ def refusal(target: Target, contents: Contents, *, replace: bool) -> str | None:
             )
     if not target.disks.used.remembers:
         return "memory is off here (DISCOCLAW_STORE=none); set a store first"
-    if isinstance(target.disks.used, SharedStore):
-        if any(size for _, size in target.disks.used.ledgers.by_age()):
+    if (database := shared(target.disks.used)) is not None:
+        if any(size for _, size in database.ledgers.by_age()):
             return (
                 "the database has memories already, and they are never overwritten; create an empty database "
                 "and name it in DISCOCLAW_STORE"
             )
-        if any(one.alive for one in target.disks.used.together().processes):
+        if any(one.alive for one in database.together().processes):
             return "processes of the bot use the database; stop all of them first"
     if not replace and (there := next(_memory_in(target, contents), None)) is not None:
         return (

@@ -15,8 +15,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from discoclaw.store import private, temporary
-from discoclaw.store.files import render_json, sync_folder, write_atomic
+from discoclaw.store.files import make_folder, name_for, render_json, sweep_for, sync_folder, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ Move = tuple[Path, Path]
 def begin(data: Path) -> Path:
     """An empty folder in which to prepare files. Raises OSError."""
     finish(data)
-    private.make_folder(data / PREPARED)
+    make_folder(data / PREPARED)
     return data / PREPARED
 
 
@@ -59,7 +58,7 @@ def finish(data: Path) -> None:
 
     What an import that was killed had unpacked is removed too.
     """
-    temporary.sweep_for(data / UNPACKED)
+    sweep_for(data / UNPACKED)
     path = data / PREPARED / MOVES
     if not (data / PREPARED).exists():
         return
@@ -91,7 +90,7 @@ def _move(old: Path, new: Path) -> None:
     """Move a file or folder, unless that was done before; also to another disk. Raises OSError."""
     if not os.path.lexists(old):
         return
-    private.make_folder(new.parent)
+    make_folder(new.parent)
     if not os.path.lexists(new):
         try:
             os.rename(old, new)
@@ -106,7 +105,7 @@ def _move(old: Path, new: Path) -> None:
 
 
 def _copy(old: Path, new: Path) -> None:
-    made = new.with_name(temporary.name_for(new.name))
+    made = new.with_name(name_for(new.name))
     if old.is_dir():
         shutil.copytree(old, made)
     else:

@@ -43,9 +43,7 @@ from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.objects import check_version
 from discoclaw.memory.people import choices, tool_calls
 from discoclaw.memory.subjects import ledger
-from discoclaw.store import private
-from discoclaw.store.files import render_json, safe_id
-from discoclaw.store.new_folder import passing_folder
+from discoclaw.store.files import make_folder, passing_folder, render_json, safe_id
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import (
     ANSWERS,
@@ -121,7 +119,7 @@ def opened(path: Path, beside: Path) -> Iterator[Whole]:
 def _of_backup(path: Path, made: Path) -> Whole:
     contents = read_file(path, partial(_into, made))
     root, at = made / "memory", contents.head.at
-    private.make_folder(root)
+    make_folder(root)
     if contents.head.data:
         upgrades.mark(root, contents.head.data)
     upgrades.upgrade(root, at)

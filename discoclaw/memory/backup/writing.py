@@ -29,9 +29,16 @@ from discoclaw.memory.backup.reading import Contents, read
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects.inspect import unfinished
-from discoclaw.store import database, private
-from discoclaw.store.files import Linked, free_bytes, read_plain
-from discoclaw.store.new_file import check_place, new_file
+from discoclaw.store import database
+from discoclaw.store.files import (
+    FILE_MODE,
+    Linked,
+    check_place,
+    free_bytes,
+    make_folder,
+    new_file,
+    read_plain,
+)
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import (
     ANSWERS,
@@ -50,7 +57,7 @@ from discoclaw.store.port import (
     is_log,
 )
 from discoclaw.store.sqlite import FILE as SQLITE
-from discoclaw.store.sqlite_rows import as_ours
+from discoclaw.store.sqlite import as_ours
 
 PEOPLE_OF = "people-"
 """How cursors begin that say whose words are in a summary."""
@@ -175,7 +182,7 @@ class _Writing:
 
     def all(self) -> None:
         """Write everything. Raises OSError and MemoryFault."""
-        private.make_folder(self._source.beside)
+        make_folder(self._source.beside)
         self._plain(layout.HEAD, self._head().render())
         with self._source.disk.frozen(self._source.beside) as self._disk:
             self._store(self._disk)
@@ -258,7 +265,7 @@ class _Writing:
 
     def _add(self, name: str, file: IO[bytes], size: int) -> None:
         info = tarfile.TarInfo(name)
-        info.size, info.mode, info.mtime = size, private.FILE, self._now_ms // 1000
+        info.size, info.mode, info.mtime = size, FILE_MODE, self._now_ms // 1000
         hashing = _Hashing(file)
         self._tar.addfile(info, hashing)
         self._tar.members.clear()  # type: ignore[attr-defined] # as in `reading`

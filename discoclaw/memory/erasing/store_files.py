@@ -15,10 +15,9 @@ from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.erasing.files import JSON, NamedFiles, called, remove_named
 from discoclaw.memory.erasing.groups import GroupRecords
-from discoclaw.store.files import in_thread, session_name
+from discoclaw.store.files import in_thread, session_name, sweep
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
-from discoclaw.store.temporary import sweep
 
 _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")

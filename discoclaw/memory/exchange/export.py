@@ -30,9 +30,7 @@ from discoclaw.memory.exchange.layout import (
     SUMMARY,
     VERSION,
 )
-from discoclaw.store.files import render_json, sync_folder
-from discoclaw.store.new_folder import new_folder
-from discoclaw.store.private import make_folder, opener
+from discoclaw.store.files import make_folder, new_folder, opener, render_json, sync_folder
 
 # ---------------------------------------------------------------------- JSON
 

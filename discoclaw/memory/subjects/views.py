@@ -24,7 +24,7 @@ from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects.ledger import Ledger, Loaded, begun, decode, read
 from discoclaw.store.files import stamp_of, write_atomic
 from discoclaw.store.plain import log_at
-from discoclaw.store.port import Head, Held, Log
+from discoclaw.store.port import Head, Log
 
 log = logging.getLogger(__name__)
 
@@ -189,8 +189,7 @@ class SubjectViews:
     def release(self) -> None:
         """Let other processes record again. Raises OSError."""
         held, self._ledger.lines = self._ledger.lines, self._lines
-        if isinstance(held, Held):
-            held.release()
+        held.release()
 
 
 # ---------------------------------------------------------------------- the next record

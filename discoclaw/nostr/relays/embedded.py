@@ -31,8 +31,7 @@ from typing import Final
 import nostr_sdk
 
 from discoclaw.core.errors import NostrError, SettingsError
-from discoclaw.store.files import read_in_thread, sync_folder
-from discoclaw.store.private import close_files, make_folder, opener
+from discoclaw.store.files import close_files, make_folder, opener, read_in_thread, sync_folder
 
 log = logging.getLogger(__name__)
 

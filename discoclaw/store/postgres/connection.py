@@ -7,10 +7,14 @@ One rule for faults: what was certainly not written is tried once more, if the c
 transaction was in the way. If the connection is lost during a COMMIT, `write` raises Unsure, and whoever
 wrote has to look. Everything else is an OSError with one sentence.
 
+PostgreSQL's errors become ours here: one sentence that names the thing, the reason and the way out, and never
+shows the password. A failed connection has no SQLSTATE, so its reason is found in the server's words.
+
 The pool is ours: `psycopg_pool` connects in threads of its own, with doubling pauses, so that its users learn
 neither why there is no connection nor, for up to half a minute, that the server is back.
 """
 
+import re
 import selectors
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -21,9 +25,8 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from discoclaw.core.errors import MemoryFault
-from discoclaw.store.fence import Presence, fences, seconds
-from discoclaw.store.postgres.errors import REPEATED, Full, Silent, Unsure, as_ours, is_lost
+from discoclaw.core.errors import LeaseLost, MemoryFault
+from discoclaw.store.sharing import Presence, fences, seconds
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -59,6 +62,10 @@ _PREPARE = f"""SELECT set_config('statement_timeout', '{_STATEMENT_S}s', false),
 """Limits of a session. `off` would lose acknowledged commits; what is set higher, for a standby, stays."""
 
 
+FENCE = "fence(%(own)s::bigint, %(held)s::text[], %(epochs)s::bigint[], %(margin)s::float8)"
+"""The call that raises LeaseLost where this process or this task may not write any more (`schema`)."""
+
+
 class Connection(psycopg.Connection[Row]):
     """One that does not wait for ever for a server that says nothing."""
 
@@ -84,7 +91,7 @@ class Connection(psycopg.Connection[Row]):
 
 
 class Database:
-    """A database, and the connections to it. `presence` is what this process is to it (`store/fence`)."""
+    """A database, and the connections to it. `presence` is what this process is to it (`store/sharing`)."""
 
     def __init__(self, url: str, *, most: int = MOST) -> None:
         try:
@@ -292,10 +299,6 @@ class Database:
             db.close()
 
 
-FENCE = "fence(%(own)s::bigint, %(held)s::text[], %(epochs)s::bigint[], %(margin)s::float8)"
-"""The call that raises LeaseLost where this process or this task may not write any more (`schema`)."""
-
-
 def _spoken_to(db: Connection) -> bool:
     """Whether the server said something on an idle connection: it then says goodbye, or has ended it."""
     if db.closed:
@@ -309,3 +312,114 @@ def _place(given: Mapping[str, Any]) -> str:
     """Host and name of a database for messages, without user and password."""
     port = f":{given['port']}" if given.get("port") else ""
     return f"{given.get('host') or 'localhost'}{port}/{given.get('dbname') or given.get('user') or ''}"
+
+
+# ---------------------------------------------------------------------- errors
+
+LOST = "ZL001"
+"""The SQLSTATE that the function `fence` raises."""
+REPEATED = frozenset({"40001", "40P01"})
+"""SQLSTATEs after which the same transaction may succeed: it lost against another one."""
+
+_STATES = {
+    "22021": "a name holds a character that a database cannot store",
+    "25006": "the database only takes reads; use the primary server (target_session_attrs=read-write), "
+    "or see its default_transaction_read_only",
+    "25P03": "the transaction took too long, so the server ended it",
+    "42501": "a right is missing; let this user own the database (ALTER DATABASE … OWNER TO …)",
+    "42P07": "it has a table of another program; create a database for DiscoClaw alone",
+    "53100": "the disk of the database server is full; free some space there",
+    "53200": "the database server is out of memory",
+    "53300": "the database server has no connection left; raise its max_connections",
+    "55P03": "another process holds what is to be written, and doesn't let go",
+    "57014": "the database server took too long",
+    "57P01": "the database server is being shut down",
+    "57P02": "the database server is restarting after a crash",
+    "57P03": "the database server is starting or stopping",
+    "58030": "the disk of the database server fails",
+    "XX001": "a table of the database is damaged; restore a backup",
+    "XX002": "an index of the database is damaged; rebuild it (REINDEX DATABASE)",
+}
+_WORDS = (
+    ("password authentication failed", "the password or the user is wrong; see DISCOCLAW_STORE"),
+    ("no password supplied", "it wants a password; put one into DISCOCLAW_STORE (user:password@host)"),
+    ("no encryption", "it accepts no connection without encryption; add ?sslmode=require to DISCOCLAW_STORE"),
+    ("SSL off", "it accepts no connection without encryption; add ?sslmode=require to DISCOCLAW_STORE"),
+    ("does not support SSL", "it offers no encryption, which sslmode asks for; enable ssl on the server"),
+    ("no pg_hba.conf entry", "it accepts no connection from here; add a line to its pg_hba.conf"),
+    ("certificate", "its certificate is not accepted; see sslmode and sslrootcert"),
+    ("too many clients", _STATES["53300"]),
+    ("remaining connection slots", _STATES["53300"]),
+    ("too many connections", _STATES["53300"]),
+    ("is starting up", _STATES["57P03"]),
+    ("is shutting down", _STATES["57P03"]),
+    ("in recovery mode", _STATES["57P02"]),
+    ("not yet accepting", _STATES["57P03"]),
+    ("translate host name", "its host name is unknown; see DISCOCLAW_STORE"),
+    ("resolve host", "its host name is unknown; see DISCOCLAW_STORE"),
+    ("Connection refused", "nothing listens there; start the database server, or see DISCOCLAW_STORE"),
+    ("closed the connection unexpectedly", "it closes new connections; see whether the database server runs"),
+    ("timeout", "it doesn't answer"),
+    ("timed out", "it doesn't answer"),
+)
+_MISSING = re.compile(r'(database|role) "([^"]*)" does not exist')
+
+
+class Silent(psycopg.OperationalError):
+    """The server said nothing for too long."""
+
+
+class Full(OSError):
+    """The server takes no more connections."""
+
+
+class Unsure(OSError):
+    """The connection broke off while the transaction was being committed: it may be written or not."""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error means that the connection is gone, rather than that the server said no."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is None or error.sqlstate[:3] in ("57P", "25P") or error.sqlstate[:2] == "08"
+
+
+@contextmanager
+def as_ours(where: str) -> Iterator[None]:
+    """Convert psycopg's errors to OSErrors that say what to do. `where` names the database."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate == LOST:
+            why = "another process may do this work by now"
+            raise LeaseLost(f"nothing was written: {why} ({_said(error)})") from None
+        reason = explained(error)
+        kind = Full if reason.startswith(_STATES["53300"]) else OSError
+        raise kind(f"{where}: {reason}") from None
+    except UnicodeEncodeError as error:  # a name with a lone surrogate
+        raise OSError(f"{where}: {_STATES['22021']} ({error})") from None
+
+
+def explained(error: psycopg.Error) -> str:
+    """The reason and the way out, or the server's own words."""
+    said = _said(error)
+    if (found := _MISSING.search(said)) is not None:
+        kind, name = found.groups()
+        if kind == "role":
+            return f"there is no user {name!r}; create it (CREATE ROLE … LOGIN), or see DISCOCLAW_STORE"
+        return f"there is no database {name!r}; create it (CREATE DATABASE …), or see DISCOCLAW_STORE"
+    if (reason := _STATES.get(error.sqlstate or "")) is not None:
+        return f"{reason} ({said})"
+    if "No space left" in said or "File too large" in said:
+        return f"{_STATES['53100']} ({said})"
+    if error.sqlstate is None:
+        for words, reason in _WORDS:
+            if words in said:
+                return f"{reason} ({said})"
+    return said
+
+
+def _said(error: psycopg.Error) -> str:
+    """The first line of what the server said."""
+    said = error.diag.message_primary or str(error)
+    return (said.strip().splitlines() or [type(error).__name__])[0]

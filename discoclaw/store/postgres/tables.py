@@ -1,28 +1,35 @@
-"""The tables as logs and documents use them: prepared at the first use, and written once.
+"""The tables as logs and documents: prepared at the first use, and each write known by its number.
 
 Each write carries the number of its attempt into `changes`, where it is unique. If the connection breaks off
 meanwhile, nobody knows whether it was written. Then `_outcome` inserts the same number: that waits for the
 transaction if it is still under way, and afterwards the number is there, because it was written, or is taken,
 so that it never can be. Comparing contents would not tell whether somebody else wrote the same, or over it.
+
+A write of a document, and an append, is one statement. Knows nothing about what the bytes mean.
 """
 
 import itertools
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import psycopg
+
+from discoclaw.core.errors import Overtaken
+from discoclaw.store.port import NO_LOG, Change, Documents, Head, Log, inside
 from discoclaw.store.postgres import schema
-from discoclaw.store.postgres.connection import Connection, Database
-from discoclaw.store.postgres.errors import Unsure
+from discoclaw.store.postgres.connection import FENCE, Connection, Database, Row, Unsure, as_ours, is_lost
 from discoclaw.store.threads import WRITES
 
 T = TypeVar("T")
 
 Parameters: TypeAlias = dict[str, Any]
 
-NOTED = "INSERT INTO changes (name, version, process, attempt)"
+
+_NOTED = "INSERT INTO changes (name, version, process, attempt)"
 """How a statement that writes begins its note about that."""
 
 
@@ -96,6 +103,398 @@ class Tables:
             return self.database.write(look, fenced=False)
         except OSError as error:
             raise Unsure(f"it may or may not be written: {error}") from error
+
+
+# ---------------------------------------------------------------------- a log as rows
+
+
+AT_ONCE = 1 << 21
+"""Bytes of lines in one statement: half of what PostgreSQL keeps in memory before it needs a file."""
+
+_LOCK = "SELECT FROM logs WHERE name = %s FOR UPDATE"
+_HEAD = "SELECT size, generation, version FROM logs WHERE name = %s"
+_LOAD = """
+    SELECT logs.size, generation, version, line FROM logs LEFT JOIN lines ON log = logs.id AND position >=
+        CASE WHEN logs.generation = %(generation)s AND logs.size >= %(size)s THEN %(size)s ELSE 0 END
+    WHERE name = %(name)s ORDER BY position
+"""
+# An empty log is as good as none: whoever knows of none may write to it. Its generation is then its version,
+# so that both can be found again by the number of the attempt.
+_BEGUN = """
+    INSERT INTO logs (name, size, generation, version)
+    SELECT %(name)s, %(length)s, v, v FROM (SELECT nextval('versions') AS v) AS next
+    ON CONFLICT (name) DO UPDATE SET size = excluded.size, generation = excluded.version,
+        version = excluded.version WHERE logs.size = 0
+"""
+_GROWN = """
+    UPDATE logs SET size = size + %(length)s, version = nextval('versions')
+    WHERE name = %(name)s AND size = %(size)s AND generation = %(generation)s
+"""
+_RENEWED = """
+    INSERT INTO logs (name, size) VALUES (%(name)s, %(length)s) ON CONFLICT (name)
+    DO UPDATE SET size = excluded.size, generation = excluded.generation, version = excluded.version
+"""
+_CUT = """
+    UPDATE logs SET size = %(size)s, generation = nextval('versions'), version = nextval('versions')
+    WHERE name = %(name)s AND size > %(size)s
+"""
+_LINES = "unnest(%(positions)b::bigint[], %(lines)b::bytea[]) AS u (p, l)"
+_ADDED = f"INSERT INTO lines (log, position, line) SELECT %(log)s, p, l FROM {_LINES}"
+_APPENDED = f"""
+    WITH head AS ({{head}} RETURNING id, generation, version),
+    added AS (INSERT INTO lines (log, position, line) SELECT id, p, l FROM head, {_LINES}),
+    noted AS ({_NOTED} SELECT %(name)s, version, %(own)s, %(attempt)s FROM head)
+    SELECT version, generation, id, {FENCE} FROM head
+"""
+_NOTE = f"{_NOTED} VALUES (%(name)s, %(version)s, %(own)s, %(attempt)s)"
+
+
+class PostgresLog(Log):
+    """A log. `held` is the connection, its row being locked, of one to which nobody else appends."""
+
+    def __init__(self, tables: Tables, name: str, held: Connection | None = None) -> None:
+        self._tables = tables
+        self._name = name
+        self._held = held
+
+    @property
+    def path(self) -> Path:
+        return self._tables.path / self._name
+
+    @property
+    def beside(self) -> Documents:
+        folder, slash, _ = self._name.rpartition("/")
+        return PostgresDocuments(self._tables, folder + slash)
+
+    def head(self) -> Head:
+        row = self._tables.read(lambda db: db.execute(_HEAD, (self._name,)).fetchone())
+        self._tables.seen.read(self._name, row[2] if row else 0)
+        return Head(row[0], row[1]) if row else NO_LOG
+
+    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+        return self._loaded(self._tables.read(lambda db: self._rows(db, since)), since)
+
+    def append(self, content: bytes, *, after: Head) -> Head:
+        first, *more = _parts(content, after.size)
+        query = _APPENDED.format(head=_GROWN if after.size else _BEGUN)
+        about = self._about(after) | {"length": len(content)} | first
+
+        def put(db: Connection, given: Parameters) -> tuple[int, int] | None:
+            row = db.execute(query, given | about, binary=True).fetchone()
+            if row is None:
+                return None
+            version, generation, log, _ = row
+            for part in more:
+                db.execute(_ADDED, part | {"log": log}, binary=True)
+            return version, generation
+
+        def landed(version: int) -> tuple[int, int]:
+            return version, after.generation if after.size else version
+
+        found = self._once(put, landed, at_once=not more, compares=True)
+        if found is None:
+            size = self.size()
+            raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
+        version, generation = found
+        self._tables.seen.wrote(self._name, version)
+        return Head(after.size + len(content), generation)
+
+    def cut(self, size: int) -> None:
+        def put(db: Connection, given: Parameters) -> int:
+            given |= {"name": self._name, "size": size}
+            if (row := db.execute(f"{_CUT} RETURNING id, version", given).fetchone()) is None:
+                return 0
+            where = "WHERE log = %(log)s AND position"
+            given |= {"log": row[0], "version": row[1]}
+            db.execute(f"DELETE FROM lines {where} >= %(size)s", given)
+            last = f"(SELECT max(position) FROM lines {where} < %(size)s)"
+            db.execute(
+                f"UPDATE lines SET line = substr(line, 1, (%(size)s - position)::int) {where} = {last}", given
+            )
+            db.execute(_NOTE, given)
+            return int(row[1])
+
+        if version := self._once(put, lambda version: version):
+            self._tables.seen.wrote(self._name, version)
+
+    def replace(self, content: bytes) -> None:
+        def put(db: Connection, given: Parameters) -> int:
+            given |= {"name": self._name, "length": len(content)}
+            row = db.execute(f"{_RENEWED} RETURNING id, version", given).fetchone()
+            log, version = row or (0, 0)
+            db.execute("DELETE FROM lines WHERE log = %s", (log,))
+            for part in _parts(content, 0):
+                db.execute(_ADDED, part | {"log": log}, binary=True)
+            db.execute(_NOTE, given | {"version": version})
+            return int(version)
+
+        self._tables.seen.wrote(self._name, self._once(put, lambda version: version))
+
+    def hold(self, since: Head = NO_LOG) -> tuple[Log, bytes, Head]:
+        held, rows = self._lock(since)
+        try:
+            return held, *self._loaded(rows, since)
+        except BaseException:
+            held.release()
+            raise
+
+    def hold_damaged(self) -> tuple[Log, bytes]:
+        """Hold it, and return the lines that there are, whether they are all or not. Raises OSError."""
+        held, rows = self._lock(NO_LOG)
+        return held, b"".join(line for *_, line in rows if line is not None)
+
+    def release(self) -> None:
+        db, self._held = self._held, None
+        if db is not None:
+            self._tables.database.give(db, hold=True)
+
+    # ------------------------------------------------------------------ inside
+
+    def _lock(self, since: Head) -> "tuple[PostgresLog, list[Row]]":
+        """Lock the row on a connection of its own, and return what there is after a head.
+
+        One statement for both would read what was there before it waited. A pipeline of both would let the
+        server wait for the rest of it, if this process is stopped meanwhile, without ending the transaction.
+        """
+        self._tables.prepare()
+        database = self._tables.database
+        held = PostgresLog(self._tables, self._name, db := database.take(hold=True))
+        try:
+            with as_ours(database.where):
+                db.execute("BEGIN")
+                while not db.execute(_LOCK, (self._name,)).rowcount:
+                    made = "INSERT INTO logs (name) VALUES (%s) ON CONFLICT DO NOTHING"
+                    if db.execute(made, (self._name,)).rowcount:
+                        return held, []
+                return held, self._rows(db, since)
+        except BaseException:
+            held.release()
+            raise
+
+    def _rows(self, db: Connection, since: Head) -> list[Row]:
+        return db.execute(_LOAD, self._about(since), binary=True).fetchall()
+
+    def _about(self, head: Head) -> Parameters:
+        return {"name": self._name, "size": head.size, "generation": head.generation}
+
+    def _loaded(self, rows: Sequence[Row], since: Head) -> tuple[bytes, Head]:
+        """The result of `load` from the rows after a head."""
+        if not rows:
+            self._tables.seen.read(self._name, 0)
+            return b"", NO_LOG
+        size, generation, version, _ = rows[0]
+        head = Head(size, generation)
+        self._tables.seen.read(self._name, version)
+        content = b"".join(line for *_, line in rows if line is not None)
+        begin = since.size if head.reaches(since) else 0
+        if begin + len(content) != size:
+            if begin:  # that head may end within a line
+                content, head = self.load()
+                return content[since.size :] if head.reaches(since) else content, head
+            raise OSError(f"{self.path} is damaged ({len(content)} of {size} bytes); see `memory verify`")
+        return content, head
+
+    def _once(
+        self,
+        put: Callable[[Connection, Parameters], T],
+        landed: Callable[[int], T],
+        *,
+        at_once: bool = False,
+        compares: bool = False,
+    ) -> T:
+        """Write in one transaction, or with one statement; see `Tables.once`.
+
+        If the connection that holds the log is lost, what was written on it is gone with it, and somebody
+        else may have written since; only what `compares` is then written without the hold.
+        """
+        tables, held = self._tables, self._held is not None
+
+        def write(given: Parameters) -> T:
+            try:
+                if self._held is not None:
+                    with as_ours(tables.database.where), _until_lost():
+                        outcome = put(self._held, given)
+                        # One statement has asked the fence by itself.
+                        tables.database.commit(self._held, fenced=not at_once)
+                        return outcome
+            finally:
+                self.release()
+            if held and not compares:
+                raise OSError(f"{tables.database.where}: the connection broke off; nothing was written")
+            run = tables.write_at_once if at_once and not held else tables.write
+            return run(lambda db: put(db, given))
+
+        return tables.once(write, landed)
+
+
+@contextmanager
+def _until_lost() -> Iterator[None]:
+    """End quietly where the connection is lost."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_lost(error):
+            raise
+
+
+def _parts(content: bytes, at: int) -> Iterator[dict[str, Any]]:
+    """The lines of a content, each with its newline and the byte at which it begins, for statements."""
+    *whole, rest = content.split(b"\n")
+    lines = [line + b"\n" for line in whole] + ([rest] if rest else [])
+    part: list[bytes] = []
+    length = 0
+    for line in lines:
+        if length + len(line) > AT_ONCE and part:
+            yield _part(part, at)
+            at, part, length = at + length, [], 0
+        part.append(line)
+        length += len(line)
+    yield _part(part, at)
+
+
+def _part(lines: list[bytes], at: int) -> dict[str, Any]:
+    positions = list(itertools.accumulate(map(len, lines), initial=at))[:-1]
+    return {"positions": positions, "lines": lines}
+
+
+# ---------------------------------------------------------------------- documents
+
+_PUT = f"""
+    WITH kept AS (
+        INSERT INTO documents (name, content) VALUES (%(name)s, %(content)b) ON CONFLICT {{}}
+        RETURNING version
+    ), noted AS ({_NOTED} SELECT %(name)s, version, %(own)s, %(attempt)s FROM kept)
+    SELECT version, {FENCE} FROM kept
+"""
+_WRITTEN = _PUT.format(
+    "(name) DO UPDATE SET content = excluded.content, version = nextval('versions')",
+)
+_ADDED_TEXT = _PUT.format("DO NOTHING")
+_LOCKED = "SELECT content, version FROM documents WHERE name = %s FOR UPDATE"
+_REMOVED = f"""
+    WITH texts AS (DELETE FROM documents WHERE name = ANY (%(names)s) RETURNING name),
+    gone AS (SELECT name FROM texts UNION ALL SELECT unnest(%(logs)s::text[])),
+    noted AS ({_NOTED} SELECT name, nextval('versions'), %(own)s,
+        CASE WHEN row_number() OVER () = 1 THEN %(attempt)s::bigint END FROM gone)
+    SELECT name FROM gone
+"""
+_INSIDE = "name >= %(first)s AND name < %(end)s"
+
+
+class PostgresDocuments(Documents):
+    """The texts of a folder; `prefix` is its name with a slash, or empty. `change` has the row locked."""
+
+    def __init__(self, tables: Tables, prefix: str) -> None:
+        self._tables = tables
+        self._prefix = prefix
+
+    @property
+    def in_touch(self) -> bool:
+        return self._tables.database.presence.in_touch
+
+    @property
+    def folder(self) -> Path:
+        return self._tables.path / self._prefix
+
+    def names(self) -> list[str]:
+        query = f"SELECT name FROM documents WHERE {_INSIDE} UNION SELECT name FROM logs WHERE {_INSIDE}"
+        found = self._tables.read(lambda db: db.execute(query, inside(self._prefix)).fetchall())
+        return sorted({name.removeprefix(self._prefix).partition("/")[0] for (name,) in found})
+
+    def read(self, name: str) -> bytes:
+        full = self._prefix + name
+        query = "SELECT content, version FROM documents WHERE name = %s"
+        row = self._tables.read(lambda db: db.execute(query, (full,), binary=True).fetchone())
+        self._tables.seen.read(full, row[1] if row else 0)
+        if row is None:
+            raise FileNotFoundError(f"{self.folder / name} is not there")
+        return bytes(row[0])
+
+    def read_all(self) -> dict[str, bytes]:
+        # Not noted as seen: there may be more of them than are kept, and a turn asks for each that it needs.
+        query, about = f"SELECT name, content FROM documents WHERE {_INSIDE}", inside(self._prefix)
+        found = self._tables.read(lambda db: db.execute(query, about, binary=True).fetchall())
+        texts = {name.removeprefix(self._prefix): bytes(content) for name, content in found}
+        return {name: texts[name] for name in sorted(texts) if "/" not in name}
+
+    def write(self, name: str, content: bytes) -> None:
+        self._put(_WRITTEN, name, content)
+
+    def add(self, name: str, content: bytes) -> bool:
+        return self._put(_ADDED_TEXT, name, content)
+
+    def _put(self, query: str, name: str, content: bytes) -> bool:
+        """Write a text with a statement. Returns False if it wrote none."""
+        full = self._prefix + name
+        about = {"name": full, "content": content}
+
+        def put(given: Parameters) -> int | None:
+            row = self._tables.write_at_once(lambda db: db.execute(query, given | about).fetchone())
+            return row[0] if row else None
+
+        if (version := self._tables.once(put, lambda version: version)) is None:
+            return False
+        self._tables.seen.wrote(full, version)
+        return True
+
+    def change(self, name: str, work: Change) -> bytes | None:
+        full = self._prefix + name
+        made: bytes | None = None
+
+        def put(given: Parameters) -> tuple[bytes | None, int]:
+            def within(db: Connection) -> tuple[bytes | None, int]:
+                nonlocal made
+                before, known = _locked(db, full)
+                self._tables.seen.read(full, known)
+                made = work(before)
+                if made is None or made == before:
+                    db.execute("ROLLBACK")  # the row that may have been made for it
+                    db.execute("BEGIN")
+                    return before, known
+                row = db.execute(_WRITTEN, given | {"name": full, "content": made}, binary=True).fetchone()
+                return made, row[0] if row else 0
+
+            return self._tables.write(within)
+
+        after, version = self._tables.once(put, lambda version: (made, version))
+        self._tables.seen.wrote(full, version)
+        return after
+
+    def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
+        wanted = [self._prefix + name for name in names]
+        if not wanted:
+            return 0, []
+
+        def put(given: Parameters) -> int:
+            def within(db: Connection) -> int:
+                query = "DELETE FROM logs WHERE name = ANY (%s) RETURNING id, name"
+                found = db.execute(query, (wanted,)).fetchall()
+                db.execute("DELETE FROM lines WHERE log = ANY (%s)", ([log for log, _ in found],))
+                logs = [name for _, name in found]
+                return db.execute(_REMOVED, given | {"names": wanted, "logs": logs}).rowcount
+
+            return self._tables.write(within)
+
+        try:
+            count = self._tables.once(put, lambda version: len(wanted))
+        except OSError as error:
+            return 0, [f"{self._tables.path / name}: {error}" for name in wanted]
+        for name in wanted:
+            self._tables.seen.wrote(name, 0)
+        return count, []
+
+
+def _locked(db: Connection, name: str) -> tuple[bytes | None, int]:
+    """A text and its version, which nobody else writes until the transaction ends; None if there is none.
+
+    A text that does not exist gets an empty row, for which others wait too.
+    """
+    while True:
+        if (row := db.execute(_LOCKED, (name,), binary=True).fetchone()) is not None:
+            return bytes(row[0]), row[1]
+        made = "INSERT INTO documents (name, content) VALUES (%s, '') ON CONFLICT DO NOTHING"
+        if db.execute(made, (name,)).rowcount:
+            return None, 0
 
 
 # ---------------------------------------------------------------------- the versions seen
