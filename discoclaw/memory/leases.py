@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import LeaseLost
@@ -254,9 +254,8 @@ LEAVE_S = 2.0
 """The longest that a process waits for the store in order to leave it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A page of the feed, for the event loop. `entered` is our new epoch if we needed one.
+class Heard(NamedTuple):
+    """A page of the feed. `entered` is our new epoch if we needed one.
 
     `losses` is how often touch had been lost when it was read.
     """
@@ -266,66 +265,71 @@ class Heard:
     entered: Entered | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The thread's callbacks to the event loop's side. All are called in the thread, and must not block.
+class Lost(NamedTuple):
+    """The store is out of touch."""
 
-    `held` and `waiting` name leases; `heard` gets a page, `lost` why the store is out of touch. `fewer` says
-    that a process is gone for which names were kept, or that this one has caught up with them. `overtaken`
-    says that one of our shards is another process's, or was given up: it is the last that is told.
-    """
-
-    held: Callable[[], Collection[str]]
-    waiting: Callable[[], Collection[str]]
-    heard: Callable[[Heard], None]
-    lost: Callable[[str], None]
-    fewer: Callable[[None], None]
-    overtaken: Callable[[Entered], None]
+    why: str
 
 
-@dataclass(eq=False)
-class _Progress:
-    """How far the thread is. `position` and `fed` are those of the newest page that was applied."""
+class Overtaken(NamedTuple):
+    """One of our shards is another process's, or was given up: the last that the thread tells."""
 
-    epoch: int
-    position: int
-    fed: float
-    unsaid: bool = False
-    """Whether the position is to be told before the next renewal is due."""
-    outstanding: Heard | None = None
-    """The page that the event loop is dealing with."""
-    again: Entered | None = None
-    """Our new epoch, until the event loop knows it."""
-    again_s: float = 0.0
-    """The pause before a page that the event loop could not deal with; it is read again `again_at`."""
-    again_at: float = 0.0
-    renewed_at: float = 0.0
-    pruned_at: float = field(default_factory=seconds)
-    fewer: bool = False
-    """Whether `Told.fewer` is to be called, once the others know our position."""
+    entered: Entered
+
+
+class Fewer(NamedTuple):
+    """A process is gone for which names were kept, or this one has caught up with them."""
+
+
+Told: TypeAlias = Heard | Lost | Overtaken | Fewer
+"""What the thread tells the event loop."""
 
 
 class Renewing:
-    """The thread. `quick_s` is how fast the store has to answer for us to be in touch again."""
+    """The thread. `quick_s` is how fast the store has to answer for us to be in touch again.
+
+    `tell` is called in the thread, and must not block. `epoch`, `position` and `fed` are those of the newest
+    page that was applied.
+    """
 
     def __init__(
-        self, rows: "ProcessRows", presence: Presence, member: Member, told: Told, *, quick_s: float
+        self,
+        rows: "ProcessRows",
+        presence: Presence,
+        member: Member,
+        leases: Leases,
+        tell: Callable[[Told], None],
+        *,
+        quick_s: float,
     ) -> None:
         self._rows = rows
         self._presence = presence
         self._member = member
-        self._told = told
+        self._leases = leases
+        self._tell = tell
         self._quick_s = quick_s
         self._renew_s = min(RENEW_S, rows.lease_s / 5)
         self._poll_s = min(POLL_S, rows.lease_s / 5)
-        self._progress: _Progress | None = None
+        self._thread = threading.Thread(target=self._run, name="renewing", daemon=True)
         self._woken = threading.Event()
+        self._ended = False
         self.back = threading.Event()
         """Set while we are in touch, for threads."""
-        self._ended = False
-        self._thread = threading.Thread(target=self._run, name="renewing", daemon=True)
         self.losses = 0
         """Grows when touch is lost: what was read before is then no longer enough to be in touch again."""
+
+        self._epoch = self._position = 0
+        self._fed = self._renewed_at = self._pruned_at = 0.0
+        self._unsaid = False
+        """Whether the position is to be told before the next renewal is due."""
+        self._outstanding = False
+        """Whether the event loop is dealing with a page."""
+        self._entered: Entered | None = None
+        """Our new epoch, until the event loop knows it."""
+        self._again_s = self._again_at = 0.0
+        """The pause before a page that the event loop could not deal with, and when it is read again."""
+        self._fewer = False
+        """Whether to tell that there are `Fewer`, once the others know our position."""
 
     # ------------------------------------------------------------------ for the event loop
 
@@ -334,25 +338,24 @@ class Renewing:
         sent = seconds()
         entered = self._rows.enter(self._member)
         page = self._rows.page(entered.epoch, entered.position)
-        self._progress = _Progress(entered.epoch, page.position, page.read_at, renewed_at=sent)
-        self._count_on_us(sent)
+        self._position, self._fed, self._pruned_at = page.position, page.read_at, seconds()
+        self._count_on_us(entered.epoch, sent)
         self._thread.start()
 
     def applied(self, heard: Heard) -> None:
         """The event loop has let go of all that a page named."""
-        progress, page = self._now(), heard.page
-        progress.position, progress.fed = max(progress.position, page.position), page.read_at
-        progress.outstanding, progress.again_s = None, 0.0
+        page = heard.page
+        self._position, self._fed = max(self._position, page.position), page.read_at
+        self._outstanding, self._again_s = False, 0.0
         if page.names:  # somebody may be waiting for that
-            progress.unsaid = True
+            self._unsaid = True
             self._woken.set()
 
     def again(self) -> None:
         """Give the event loop the page once more that it could not deal with, after a pause that doubles."""
-        progress = self._now()
-        progress.again_s = min(2 * progress.again_s or self._poll_s, LONGEST_AGAIN_S)
-        progress.again_at = seconds() + progress.again_s
-        progress.outstanding = None
+        self._again_s = min(2 * self._again_s or self._poll_s, LONGEST_AGAIN_S)
+        self._again_at = seconds() + self._again_s
+        self._outstanding = False
 
     def lose(self) -> None:
         """The store does not answer a turn in time, so it is out of touch until it answers quickly."""
@@ -390,73 +393,64 @@ class Renewing:
             self._woken.wait(min(pause_s, left_s) if left_s > 0 else pause_s)
             self._woken.clear()
         with suppress(OSError):
-            self._rows.leave(self._now().epoch)
+            self._rows.leave(self._epoch)
         self._rows.close()
 
     def _beat(self) -> None:
-        progress = self._now()
         # Out of touch, it has to be seen first that the store takes writes again, and not only reads.
-        due = progress.unsaid or self._presence.stale or seconds() - progress.renewed_at >= self._renew_s
-        if due and not self._renewed(progress):
+        due = self._unsaid or self._presence.stale or seconds() - self._renewed_at >= self._renew_s
+        if due and not self._renewed():
             self._lost("the others no longer counted on this process")
-            if not self._entered_again(progress):
+            if not self._entered_again():
                 return
-        if due and progress.fewer and not (self._presence.stale or progress.unsaid):
-            progress.fewer = False
-            self._told.fewer(None)
-        if progress.outstanding is None and seconds() >= progress.again_at:
-            self._read(progress)
-        if seconds() - progress.pruned_at >= PRUNE_S:
-            progress.pruned_at = seconds()
-            if self._rows.take(PRUNING, progress.epoch) and self._rows.prune():
-                progress.fewer = True
+        if due and self._fewer and not (self._presence.stale or self._unsaid):
+            self._fewer = False
+            self._tell(Fewer())
+        if not self._outstanding and seconds() >= self._again_at:
+            self._read()
+        if seconds() - self._pruned_at >= PRUNE_S:
+            self._pruned_at = seconds()
+            if self._rows.take(PRUNING, self._epoch) and self._rows.prune():
+                self._fewer = True
 
-    def _renewed(self, progress: _Progress) -> bool:
-        sent, progress.unsaid = seconds(), False
-        state = State(progress.position, progress.fed, tuple(self._told.waiting()))
-        if not self._rows.renew(progress.epoch, state):
+    def _renewed(self) -> bool:
+        sent, self._unsaid = seconds(), False
+        if not self._rows.renew(self._epoch, State(self._position, self._fed, self._leases.waiting())):
             return False
-        progress.renewed_at = sent
-        self._count_on_us(sent)
+        self._count_on_us(self._epoch, sent)
         return True
 
-    def _entered_again(self, progress: _Progress) -> bool:
+    def _entered_again(self) -> bool:
         """Get a new epoch. Without one, `presence` keeps that under which nothing is written any more."""
         sent = seconds()
-        again = self._rows.enter_again(self._member, progress.epoch, progress.position, self._told.held())
+        again = self._rows.enter_again(self._member, self._epoch, self._position, self._leases.held())
         if again.overtaken:
             self._ended = True
-            self._told.overtaken(again)
+            self._tell(Overtaken(again))
             return False
-        progress.epoch, progress.again, progress.fewer = again.epoch, again, True
-        progress.renewed_at, progress.outstanding = sent, None
-        self._count_on_us(sent)
+        self._entered, self._fewer, self._outstanding = again, True, False
+        self._count_on_us(again.epoch, sent)
         return True
 
-    def _read(self, progress: _Progress) -> None:
+    def _read(self) -> None:
         losses, sent = self.losses, seconds()
-        page = self._rows.page(progress.epoch, progress.position)
+        page = self._rows.page(self._epoch, self._position)
         if self._presence.stale:
             if seconds() - sent > self._quick_s:
                 return  # no turn would wait that long
             self._presence.away = False
         elif not page.names and page.complete:
-            progress.position, progress.fed = page.position, page.read_at
+            self._position, self._fed = page.position, page.read_at
             return
-        heard = Heard(page, losses, progress.again)
-        progress.again, progress.outstanding = None, heard
-        self._told.heard(heard)
+        heard, self._entered, self._outstanding = Heard(page, losses, self._entered), None, True
+        self._tell(heard)
 
-    def _count_on_us(self, sent: float) -> None:
+    def _count_on_us(self, epoch: int, sent: float) -> None:
         """The others count on us, from the moment on at which we asked them to."""
-        self._presence.epoch = self._now().epoch
-        self._presence.until = sent + self._rows.lease_s
+        self._epoch = self._presence.epoch = epoch
+        self._renewed_at, self._presence.until = sent, sent + self._rows.lease_s
 
     def _lost(self, why: str) -> None:
         self.losses += 1
         self._presence.away = self._presence.stale = True
-        self._told.lost(why)
-
-    def _now(self) -> _Progress:
-        assert self._progress is not None
-        return self._progress
+        self._tell(Lost(why))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.leases import Heard, Leases, Renewing, Told
+from discoclaw.memory.leases import Fewer, Heard, Leases, Lost, Overtaken, Renewing, Told
 from discoclaw.memory.stores import shared
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Disk
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-V = TypeVar("V")
 
 LEASE_S = 5.0
 """How long a process counts as alive after each renewal, of which there is one a second. Whoever dies is
@@ -64,15 +63,7 @@ class SharedProcesses:
         """Set while we are in touch."""
         self._back.set()
         self._leases = Leases(rows, presence, self._back)
-        told = Told(
-            self._leases.held,
-            self._leases.waiting,
-            self._in_loop(self._hear),
-            self._in_loop(self._lost),
-            self._in_loop(lambda _: self._begun(self._hide())),
-            self._in_loop(self._end),
-        )
-        self._renewing = Renewing(rows, presence, member, told, quick_s=ANSWER_S)
+        self._renewing = Renewing(rows, presence, member, self._leases, self._tell, quick_s=ANSWER_S)
         self._asking = Asking(self._claim, answer_s=ANSWER_S)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lost_at: float | None = None
@@ -274,8 +265,22 @@ class SharedProcesses:
         except OSError as error:  # the next erasing does it
             log.warning("some names of texts that were erased are left: %s", error)
 
-    def _hear(self, heard: Heard) -> None:
-        self._begun(self._apply(heard))
+    def _tell(self, told: Told) -> None:
+        """What the thread tells, for the event loop."""
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._hear, told)
+
+    def _hear(self, told: Told) -> None:
+        match told:
+            case Heard():
+                self._begun(self._apply(told))
+            case Lost(why):
+                self._lost(why)
+            case Fewer():
+                self._begun(self._hide())
+            case Overtaken(entered):
+                self._end(entered)
 
     def _begun(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)
@@ -286,16 +291,6 @@ class SharedProcesses:
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
-
-    def _in_loop(self, call: Callable[[V], object]) -> Callable[[V], None]:
-        """A function for other threads that has the event loop call another one."""
-
-        def in_loop(value: V) -> None:
-            assert self._loop is not None
-            with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(call, value)
-
-        return in_loop
 
 
 # ---------------------------------------------------------------------- questions of turns
