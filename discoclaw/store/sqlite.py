@@ -22,15 +22,14 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from discoclaw.core.errors import Overtaken
 from discoclaw.store import database
-from discoclaw.store.database import FAULTS, explained, is_damage, look
+from discoclaw.store.database import FAULTS, explained, is_damage, is_full
 from discoclaw.store.files import name_for, opener, sync_folder, unused_name
 from discoclaw.store.port import (
     LEDGERS,
@@ -48,6 +47,8 @@ from discoclaw.store.port import (
 from discoclaw.store.threads import WRITES
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FILE = "memory.sqlite"
 VERSION = 1
@@ -107,19 +108,19 @@ class SqliteDisk(Fillable):
             try:
                 database.checkpoint(self._database.open(), wait=False)  # a killed process may have left a WAL
             except sqlite3.Error as error:
-                if not database.is_full(error):
+                if not is_full(error):
                     raise
-                log.warning("%s can't be written: %s", self.file, database.explained(error))
+                log.warning("%s can't be written: %s", self.file, explained(error))
 
     def check(self) -> str | None:
         """SQLite's own check of the whole file; takes about a millisecond for each MB."""
-        if beheaded(self.file):
+        if _beheaded(self.file):
             return f"{self.file} is damaged (it is gone, and its log is not); {_WAY_OUT}"
         if not self.file.exists():
             return None
         try:
             with as_ours(self.file):
-                found = self._found()
+                found, _ = _tried_alone(self._found)
         except Damaged as error:
             return str(error)
         if found == b"ok":
@@ -129,25 +130,20 @@ class SqliteDisk(Fillable):
 
     def _found(self, *, alone: bool = False) -> bytes:
         """The result of SQLite's check of the whole file. Raises sqlite3.Error."""
-        try:
-            with closing(database.look(self.file, as_bytes=True, alone=alone)) as db:
-                (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.Error as error:
-            if alone or not database.is_full(error):
-                raise
-            return self._found(alone=True)
+        with closing(database.look(self.file, as_bytes=True, alone=alone)) as db:
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         return bytes(found)
 
     def rescue(self, stamp: str) -> list[str]:
         if (why := self.check()) is None:
             return []
         self.close()
-        saved = save(self.file)
+        saved = _Readable(self.file)
         new = SqliteDisk(self.file.parent, name_for(self.file.name))
         new.fill((*saved.documents.items(), *saved.logs.items()))
         new.close()  # leaves no WAL behind
-        aside = keep_aside(self.file, stamp)
-        put_in_place(new.file, self.file)
+        aside = _keep_aside(self.file, stamp)
+        _put_in_place(new.file, self.file)
         log.error("%s; it is kept as %s", why, aside.name)
         found = f"{len(saved.logs)} logs and {len(saved.documents)} other texts were saved"
         return [
@@ -222,23 +218,31 @@ class SqliteDisk(Fillable):
         def prepare(db: sqlite3.Connection) -> None:
             database.make_tables(db, _SCHEMA, VERSION)
 
-        def connected(*, alone: bool) -> sqlite3.Connection:
+        def connected(*, alone: bool = False) -> sqlite3.Connection:
             return database.connect(
                 self.file, check=check, prepare=prepare, durable=True, as_bytes=True, alone=alone
             )
 
-        self._alone = False
-        try:
-            db = connected(alone=False)
-        except sqlite3.Error as error:
-            if not database.is_full(error):
-                raise
+        db, full = _tried_alone(connected)
+        if full is not None:
             why = "%s: %s; until there is space, it is only read, and by no other program"
-            log.warning(why, self.file, database.explained(error))
-            db = connected(alone=True)
-            self._alone = True
+            log.warning(why, self.file, explained(full))
+        self._alone = full is not None
         self._known = _inode(self.file)
         return db
+
+
+def _tried_alone(work: Callable[..., T]) -> tuple[T, sqlite3.Error | None]:
+    """What `work` returns; where the disk is full, it keeps others out, since it has no space to share.
+
+    Returns the error of a full disk, too.
+    """
+    try:
+        return work(), None
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+        return work(alone=True), error
 
 
 class _Log(Log):
@@ -407,119 +411,87 @@ def _inode(file: Path) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if status.st_size else None  # a full disk may leave an empty one
 
 
-# ---------------------------------------------------------------------- rescue: every row that can be read
-
-_LEAST_ROW = 20
-"""The fewest bytes that a row takes in a file."""
+# ---------------------------------------------------------------------- rescue
 
 
-@dataclass(slots=True)
-class Saved:
-    """The part that could be read: logs and documents by name. `missing`: some places could not be read."""
-
-    logs: dict[str, bytes] = field(default_factory=dict)
-    documents: dict[str, bytes] = field(default_factory=dict)
-    missing: bool = False
-
-
-def beheaded(file: Path) -> bool:
+def _beheaded(file: Path) -> bool:
     """Whether a file is gone or empty but its WAL is not: SQLite would silently drop the WAL."""
     return not _bytes_of(file) and _bytes_of(file.with_name(f"{file.name}-wal")) > 0
-
-
-def save(file: Path) -> Saved:
-    """Return everything readable in a file, however damaged it is. Writes nothing."""
-    saved = Saved(missing=beheaded(file))
-    if saved.missing:
-        return saved
-    try:
-        with closing(look(file, as_bytes=True)) as db:
-            most = file.stat().st_size // _LEAST_ROW
-            for _, name, content in _rows(db, "documents", "name, content", most, saved):
-                saved.documents[name.decode()] = content
-            rows = [*_rows(db, "logs", "name", most, saved), *_names_of_index(db)]
-            names = {key: name.decode() for key, name in rows}
-            lines = list(_rows(db, "lines", "log, position, line", most, saved))
-    except FAULTS:
-        saved.missing = True
-        return saved
-    saved.logs = _put_together(names, sorted(row[1:] for row in lines))
-    saved.missing |= any(log not in names for _, log, *_ in lines)
-    return saved
-
-
-def keep_aside(file: Path, stamp: str) -> Path:
-    """Copy a damaged file and its WAL beside it, durably. Returns where the copy is. Raises OSError."""
-    aside = unused_name(file, "corrupt", stamp)
-    for end in ("-wal", ""):
-        source = file.with_name(file.name + end)
-        if source.exists() and source.stat().st_size:
-            _copy(source, aside.with_name(aside.name + end))
-    sync_folder(file.parent)
-    return aside
-
-
-def put_in_place(new: Path, file: Path) -> None:
-    """Replace a damaged file with a new one. Raises OSError."""
-    for end in ("-wal", "-shm"):  # first, because SQLite would take an old WAL for the new file's
-        file.with_name(file.name + end).unlink(missing_ok=True)
-    os.replace(new, file)
-    sync_folder(file.parent)
-
-
-def _rows(
-    db: sqlite3.Connection, table: str, columns: str, most: int, saved: Saved
-) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table with their numbers; after an unreadable place, they are read one by one."""
-    last = 0
-    try:
-        for row in db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED ORDER BY rowid"):
-            last = row[0]
-            yield row
-        return
-    except FAULTS:
-        saved.missing = True
-    for number in range(last + 1, _top(db, table, last + most) + 1):
-        try:
-            row = db.execute(f"SELECT rowid, {columns} FROM {table} WHERE rowid = ?", (number,)).fetchone()
-        except FAULTS:
-            continue
-        if row is not None:
-            yield row
-
-
-def _names_of_index(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """The numbers and names of the logs, from the index: a second copy of a vital page."""
-    try:
-        return db.execute("SELECT id, name FROM logs INDEXED BY sqlite_autoindex_logs_1").fetchall()
-    except FAULTS:
-        return []
-
-
-def _top(db: sqlite3.Connection, table: str, most: int) -> int:
-    """The number of the last row, as far as that is known."""
-    try:
-        (top,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()
-    except FAULTS:
-        return most
-    return min(int(top or 0), most)
-
-
-def _put_together(names: Mapping[int, str], lines: list[tuple[Any, ...]]) -> dict[str, bytes]:
-    """The logs by name, from lines that are sorted by log and position."""
-    found: dict[int, list[bytes]] = {log: [] for log in names}
-    for log, _, line in lines:
-        if log in found:
-            found[log].append(line + b"\n")
-    return {names[log]: b"".join(content) for log, content in found.items()}
 
 
 def _bytes_of(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as old, open(target, "xb", opener=opener) as new:
-        shutil.copyfileobj(old, new)
-        new.flush()
-        os.fsync(new.fileno())
+class _Readable:
+    """What can be read of a file, however damaged it is: logs and documents by name. Writes nothing.
+
+    `missing` says that some places could not be read.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.logs: dict[str, bytes] = {}
+        self.documents: dict[str, bytes] = {}
+        self.missing = _beheaded(file)
+        if not self.missing:
+            try:
+                with closing(database.look(file, as_bytes=True)) as db:
+                    self._read(db, most=file.stat().st_size // 20)  # a row takes at least so many bytes
+            except FAULTS:
+                self.missing = True
+
+    def _read(self, db: sqlite3.Connection, most: int) -> None:
+        for _, name, content in self._rows(db, "documents", "name, content", most):
+            self.documents[name.decode()] = content
+        logs = dict(self._rows(db, "logs", "name", most))
+        with suppress(*FAULTS):  # the index is a second copy of a vital page
+            logs |= db.execute("SELECT id, name FROM logs INDEXED BY sqlite_autoindex_logs_1").fetchall()
+        lines: dict[int, list[bytes]] = {log: [] for log in logs}
+        for log, _, line in sorted(row[1:] for row in self._rows(db, "lines", "log, position, line", most)):
+            if log in lines:
+                lines[log].append(line + b"\n")
+            else:
+                self.missing = True
+        self.logs = {name.decode(): b"".join(lines[log]) for log, name in logs.items()}
+
+    def _rows(self, db: sqlite3.Connection, table: str, columns: str, most: int) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table with their numbers; after an unreadable place, they are read one by one."""
+        last, query = 0, f"SELECT rowid, {columns} FROM {table}"
+        try:
+            for row in db.execute(f"{query} NOT INDEXED ORDER BY rowid"):
+                last = row[0]
+                yield row
+            return
+        except FAULTS:
+            self.missing = True
+        top = last + most
+        with suppress(*FAULTS):
+            top = min(top, db.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0)
+        for number in range(last + 1, top + 1):
+            with suppress(*FAULTS):
+                yield from db.execute(f"{query} WHERE rowid = ?", (number,)).fetchall()
+
+
+def _keep_aside(file: Path, stamp: str) -> Path:
+    """Copy a damaged file and its WAL beside it, durably. Returns where the copy is. Raises OSError."""
+    aside = unused_name(file, "corrupt", stamp)
+    for end in ("-wal", ""):
+        source = file.with_name(file.name + end)
+        if _bytes_of(source):
+            with (
+                source.open("rb") as old,
+                open(aside.with_name(aside.name + end), "xb", opener=opener) as new,
+            ):
+                shutil.copyfileobj(old, new)
+                new.flush()
+                os.fsync(new.fileno())
+    sync_folder(file.parent)
+    return aside
+
+
+def _put_in_place(new: Path, file: Path) -> None:
+    """Replace a damaged file with a new one. Raises OSError."""
+    for end in ("-wal", "-shm"):  # first, because SQLite would take an old WAL for the new file's
+        file.with_name(file.name + end).unlink(missing_ok=True)
+    os.replace(new, file)
+    sync_folder(file.parent)
