@@ -6,7 +6,6 @@ the real `Memory`, which exists even where nobody is remembered.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from discoclaw.core.consent import NEVER
@@ -31,7 +30,7 @@ class NoMemory:
 
     def __init__(self, why: str = MEMORY_OFF) -> None:
         self._why = why
-        self.ledgers = NoLedgers(Path())
+        self.ledgers = NoLedgers()
 
     async def view(self, subject: str, branch: str | None = None) -> View:
         return EMPTY

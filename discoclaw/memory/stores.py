@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
-from discoclaw.store.plain import FileDocuments, FileLedgers, FileLog, FilesDisk
-from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Log, Mark, drop
+from discoclaw.store.plain import FileDocuments, FileLog, FilesDisk
+from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Ledgers, Log, Mark, drop
 from discoclaw.store.sqlite import SqliteDisk
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class NoDisk(FilesDisk):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.durable = None
-        self.ledgers = NoLedgers(root)
+        self.ledgers = NoLedgers()
 
     def documents(self, folder: str) -> Documents:
         return _NoDocuments(self.root) if folder in (LEDGERS, ROLLING) else super().documents(folder)
@@ -216,8 +216,11 @@ class _NoLog(FileLog):
         return b"", NO_LOG
 
 
-class NoLedgers(FileLedgers):
+class NoLedgers(Ledgers):
     """Ledgers, of which there are none."""
+
+    def __init__(self) -> None:
+        """Need no disk."""
 
     def log(self, subject: str) -> Log:
         return _NoLog(Path(f"{subject}.jsonl"))

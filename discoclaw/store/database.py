@@ -27,7 +27,6 @@ BESIDE = ("-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite puts beside a database."""
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_ALONE = "PRAGMA locking_mode = EXCLUSIVE"
 _NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another program has locked it; let that one finish, and try again",
@@ -74,8 +73,6 @@ def connect(
         make_folder(path.parent)
         with suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
             os.close(opener(os.fspath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR))
-    where = path if path is not None else ":memory:"
-    db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     settings = [
         "secure_delete = ON",
         "temp_store = MEMORY",
@@ -83,19 +80,14 @@ def connect(
         f"synchronous = {'FULL' if durable else 'NORMAL'}",
         *([f"cache_size = -{cache_kib}"] if cache_kib is not None else []),
     ]
-    try:
-        if as_bytes:
-            db.text_factory = bytes
-        if alone:
-            db.execute(_ALONE)
+
+    def begin(db: sqlite3.Connection) -> None:
         check(db)
         for setting in settings:
             db.execute(f"PRAGMA {setting}")
         prepare(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
+
+    return _opened(path if path is not None else ":memory:", begin, as_bytes=as_bytes, alone=alone)
 
 
 def look(
@@ -110,13 +102,25 @@ def look(
     `check` may raise to prevent it. `alone` is as for `connect`; closing then does move the WAL.
     """
     address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone else 'ro'}"
-    db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    return _opened(address, check, as_bytes=as_bytes, alone=alone, uri=True)
+
+
+def _opened(
+    where: Path | str,
+    begin: Callable[[sqlite3.Connection], None],
+    *,
+    as_bytes: bool,
+    alone: bool,
+    uri: bool = False,
+) -> sqlite3.Connection:
+    """A connection to a path or an address (`uri`), after `begin` of it; closed if that raises."""
+    db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=uri)
     try:
         if as_bytes:
             db.text_factory = bytes
         if alone:
-            db.execute(_ALONE)
-        check(db)
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        begin(db)
     except BaseException:
         db.close()
         raise
@@ -189,7 +193,6 @@ def copied(path: Path, beside: Path) -> Iterator[Path]:
     try:
         claim(handle)
         with closing(look(path)) as source, closing(sqlite3.connect(copy)) as target:
-            source.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
             source.backup(target, progress=_give_up(path))
         yield copy
     finally:

@@ -67,14 +67,10 @@ NO_LOG = Head()
 
 
 class Log(ABC):
-    """Lines that are only ever appended, each with its newline."""
+    """Lines that are only ever appended, each with its newline. `path` is what messages show."""
 
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def path(self) -> Path:
-        """The path that messages show."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     @property
     @abstractmethod
@@ -131,9 +127,12 @@ class Log(ABC):
 class Ledgers(ABC):
     """The ledgers of all subjects."""
 
-    @abstractmethod
+    def __init__(self, disk: "Disk") -> None:
+        self._disk = disk
+
     def log(self, subject: str) -> Log:
         """The ledger of one subject, whether it exists or not."""
+        return self._disk.log(f"{LEDGERS}/{subject}.jsonl")
 
     @abstractmethod
     def by_age(self) -> list[tuple[str, int]]:
@@ -149,19 +148,15 @@ class Ledgers(ABC):
 
 
 class Documents(ABC):
-    """The named texts of one folder."""
+    """The named texts of one folder. `folder` is the path that messages show."""
 
-    __slots__ = ()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     @property
     def in_touch(self) -> bool:
         """Whether what was read before may be used: others may change it while the store is out of reach."""
         return True
-
-    @property
-    @abstractmethod
-    def folder(self) -> Path:
-        """The path that messages show."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -246,7 +241,7 @@ class Disk(ABC):
 
     @abstractmethod
     def log(self, name: str) -> Log:
-        """A log beside the folders."""
+        """The log of a name in the store."""
 
     def open(self) -> None:  # noqa: B027 - most have nothing to do
         """Prepare it for writing."""

@@ -247,12 +247,9 @@ def _tried_alone(work: Callable[..., T]) -> tuple[T, sqlite3.Error | None]:
 
 class _Log(Log):
     def __init__(self, disk: SqliteDisk, name: str) -> None:
+        super().__init__(disk.file / name)
         self._disk = disk
         self._name = name
-
-    @property
-    def path(self) -> Path:
-        return self._disk.file / self._name
 
     @property
     def beside(self) -> Documents:
@@ -289,11 +286,7 @@ class _Log(Log):
 
 
 class _Ledgers(Ledgers):
-    def __init__(self, disk: SqliteDisk) -> None:
-        self._disk = disk
-
-    def log(self, subject: str) -> Log:
-        return _Log(self._disk, f"{LEDGERS}/{subject}.jsonl")
+    _disk: SqliteDisk
 
     def by_age(self) -> list[tuple[str, int]]:
         with self._disk.reading() as db:
@@ -304,12 +297,9 @@ class _Ledgers(Ledgers):
 
 class _Documents(Documents):
     def __init__(self, disk: SqliteDisk, prefix: str) -> None:
+        super().__init__(disk.file / prefix)
         self._disk = disk
         self._prefix = prefix
-
-    @property
-    def folder(self) -> Path:
-        return self._disk.file / self._prefix
 
     def names(self) -> list[str]:
         with self._disk.reading() as db:

@@ -161,7 +161,7 @@ class TestEveryByteGoes:
             root / "ledger" / f"{ANN}.jsonl",
             root / "durable" / f"{ANN_ID}.json",
             root / "cursors" / f"facts-{ANN_ID}.json",
-            (root / "rolling" / session_name(dm_of(ANN_ID))),
+            root / "rolling" / session_name(dm_of(ANN_ID)),
         ):
             path.write_bytes(content + CANARY.encode())
         (root / "durable" / f"{ANN_ID}.json").write_text(f'{{"version": 99, "items": ["{CANARY}"]}}')
@@ -651,7 +651,7 @@ class TestWhatTheDiskDoesNotGiveAway:
         found = [
             root / "ledger" / f"{ANN}.jsonl.torn-x",
             root / "durable" / f"{ANN_ID}.json.v1-x",
-            root / "rolling" / f"{(root / session_name(dm_of(ANN_ID))).name}.corrupt-x",
+            root / "rolling" / f"{session_name(dm_of(ANN_ID))}.corrupt-x",
         ]
         for path in found:
             path.mkdir()

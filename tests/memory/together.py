@@ -226,14 +226,11 @@ class RamDisk(Disk):
         return _Log(self, name)
 
 
-@dataclass(eq=False)
 class _Log(Log):
-    disk: RamDisk
-    name: str
-
-    @property
-    def path(self) -> Path:
-        return _ROOT / self.name
+    def __init__(self, disk: RamDisk, name: str) -> None:
+        super().__init__(_ROOT / name)
+        self.disk = disk
+        self.name = name
 
     @property
     def beside(self) -> Documents:
@@ -295,15 +292,11 @@ class _Log(Log):
             together.logs[self.name] = content
 
 
-@dataclass(frozen=True)
 class _Ledgers(Ledgers):
-    disk: RamDisk
-
-    def log(self, subject: str) -> Log:
-        return _Log(self.disk, f"{LEDGERS}/{subject}.jsonl")
+    _disk: RamDisk
 
     def by_age(self) -> list[tuple[str, int]]:
-        together = self.disk.member.together
+        together = self._disk.member.together
         with together.lock:
             last = {name: number for number, name in enumerate(together.changed)}
             logs = [name for name in together.logs if name.startswith(f"{LEDGERS}/")]
@@ -311,25 +304,22 @@ class _Ledgers(Ledgers):
             return [(Path(name).stem, len(together.logs[name])) for name in found if name.endswith(".jsonl")]
 
     def since(self, mark: Mark) -> tuple[list[str], Mark]:
-        together = self.disk.member.together
+        together = self._disk.member.together
         with together.lock:
             new = dict.fromkeys(together.changed[mark if isinstance(mark, int) else 0 :])
             names = [name for name in new if name.startswith(f"{LEDGERS}/") and name.endswith(".jsonl")]
             return [Path(name).stem for name in names], len(together.changed)
 
 
-@dataclass(frozen=True)
 class _Documents(Documents):
-    disk: RamDisk
-    prefix: str
+    def __init__(self, disk: RamDisk, prefix: str) -> None:
+        super().__init__(_ROOT / prefix)
+        self.disk = disk
+        self.prefix = prefix
 
     @property
     def in_touch(self) -> bool:
         return self.disk.in_touch
-
-    @property
-    def folder(self) -> Path:
-        return _ROOT / self.prefix
 
     def names(self) -> list[str]:
         together = self.disk.member.together

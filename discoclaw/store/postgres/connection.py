@@ -118,11 +118,22 @@ class Database:
     # ------------------------------------------------------------------ transactions
 
     def read(self, work: Callable[[Connection], T], *, spare: bool = False) -> T:
-        """Return what `work` reads; each of its statements sees one moment. It may run twice.
+        """Return what `work` reads; each of its statements sees one moment.
 
+        It runs once more if nothing was written and it may succeed now.
         `spare`: on a connection for which nobody has to wait. Raises OSError.
         """
-        return self._run(work, spare=spare)
+        with as_ours(self.where):
+            try:
+                with self.connection(spare=spare) as db:
+                    return work(db)
+            except psycopg.Error as error:
+                if is_lost(error):
+                    self._drop_idle()  # the others are as old
+                if isinstance(error, Silent) or not (is_lost(error) or error.sqlstate in REPEATED):
+                    raise
+            with self.connection(spare=spare) as db:
+                return work(db)
 
     def write(self, work: Callable[[Connection], T], *, fenced: bool = True) -> T:
         """Let `work` write in one transaction. It may run twice; its last statement is followed by the fence.
@@ -136,21 +147,7 @@ class Database:
             self.commit(db, fenced=fenced)
             return outcome
 
-        return self._run(written)
-
-    def _run(self, work: Callable[[Connection], T], *, spare: bool = False) -> T:
-        """Let `work` use a connection, and once more if nothing was written and it may succeed now."""
-        with as_ours(self.where):
-            try:
-                with self.connection(spare=spare) as db:
-                    return work(db)
-            except psycopg.Error as error:
-                if is_lost(error):
-                    self._drop_idle()  # the others are as old
-                if isinstance(error, Silent) or not (is_lost(error) or error.sqlstate in REPEATED):
-                    raise
-            with self.connection(spare=spare) as db:
-                return work(db)
+        return self.read(written)
 
     def commit(self, db: Connection, *, fenced: bool = True) -> None:
         """Commit the transaction of a connection, if this process may write. Raises psycopg.Error, Unsure."""

@@ -44,7 +44,7 @@ class PostgresDisk(Tabled):
         self.tables = Tables(self.database)
         self.seen = self.tables.seen
         self.presence = self.database.presence
-        self.ledgers = _Ledgers(self.tables)
+        self.ledgers = _Ledgers(self)
 
     @property
     def in_touch(self) -> bool:
@@ -165,15 +165,11 @@ def _alone(db: Connection) -> None:
 class _Ledgers(Ledgers):
     """A mark is the position in `changes`, and the cluster in which it means something."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def log(self, subject: str) -> Log:
-        return PostgresLog(self._tables, f"{LEDGERS}/{subject}.jsonl")
+    _disk: PostgresDisk
 
     def by_age(self) -> list[tuple[str, int]]:
         query = "SELECT name, size FROM logs WHERE name >= %(first)s AND name < %(end)s ORDER BY version"
-        found = self._tables.read(lambda db: db.execute(query, inside(f"{LEDGERS}/")).fetchall())
+        found = self._disk.tables.read(lambda db: db.execute(query, inside(f"{LEDGERS}/")).fetchall())
         sizes = ((subject_of(name), size) for name, size in found)
         return [(subject, size) for subject, size in sizes if subject is not None]
 
@@ -181,7 +177,7 @@ class _Ledgers(Ledgers):
         known = mark if isinstance(mark, dict) else {}
         position, cluster = known.get("position"), known.get("cluster")
         begin = position if isinstance(position, int) else processes.NEVER
-        found = self._tables.read(lambda db: processes.changed(db, begin))
+        found = self._disk.tables.read(lambda db: processes.changed(db, begin))
         now: Mark = {"position": found.position, "cluster": found.cluster}
         if not found.complete or cluster != found.cluster:
             return [subject for subject, _ in self.by_age()], now
