@@ -5,7 +5,7 @@
 A folder without that file is from before there was one: version 0. Each step runs once, in order, at the
 start of the first program that knows it; then the file says so. What a step changes is copied first, to
 `data/old.before-version-<n>-<stamp>/`. A step that was cut off runs again, so it has to stand that.
-A folder of a newer version is left alone. Databases have versions of their own besides (`store/sqlite_rows`,
+A folder of a newer version is left alone. Databases have versions of their own besides (`store/sqlite`,
 `store/postgres/schema`). Knows nothing about who uses the folder: callers have its lock.
 """
 

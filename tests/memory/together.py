@@ -201,7 +201,7 @@ class Member(Passive):
 
 
 class RamDisk(Disk):
-    """The store as one process uses it (`memory.disk.port.Disk`)."""
+    """The store as one process uses it (`store.port.Disk`)."""
 
     name = "in RAM"
     shared = True
