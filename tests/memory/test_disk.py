@@ -137,6 +137,23 @@ class TestDocuments:
         disk.documents("").write("beside.json", b"not there")
         assert list(texts.read_all().items()) == [(name, texts.read(name)) for name in texts.names()]
 
+    def test_one_is_added_only_where_there_is_none(self, disk: Disk, again: Disk) -> None:
+        assert disk.documents(CURSORS).add("x.json", b"first")
+        assert not again.documents(CURSORS).add("x.json", b"second")
+        assert disk.documents(CURSORS).read("x.json") == b"first"
+
+    def test_are_changed_by_what_is_there(self, disk: Disk, again: Disk) -> None:
+        def longer(before: bytes | None) -> bytes | None:
+            return None if before == b"xx" else (before or b"") + b"x"
+
+        assert [one.documents(CURSORS).change("x.json", longer) for one in (disk, again, disk)] == [
+            b"x",
+            b"xx",
+            b"xx",
+        ]
+        assert again.documents(CURSORS).change("y.json", lambda before: before) is None
+        assert again.documents(CURSORS).names() == ["x.json"]
+
     def test_a_copy_is_kept_beside(self, disk: Disk) -> None:
         folder = disk.documents(ROLLING)
         folder.write("x.json", b"\xff")

@@ -15,6 +15,7 @@ there misses none. The ids alone, or the xids of rows already seen, would skip w
 its updates then touch no index at all (HOT).
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 
 from discoclaw.core.errors import NewerSchema
@@ -203,23 +204,12 @@ class Look:
 
 def look(url: str) -> Look:
     """Look at the database of an address. Raises OSError and MemoryFault, which never show its password."""
-    database = Database(url, most=1)
-    try:
-        with database.connection() as db, as_ours(database.where):
-            return _look(db, database.where)
-    finally:
-        database.close()
-
-
-def _look(db: Connection, where: str) -> Look:
-    row = db.execute(_LOOK).fetchone()
-    assert row is not None
-    server, read_only, may_make, size, there = row
-    tables, may_write = None, bool(may_make)
-    if there:
-        found = db.execute("SELECT version FROM discoclaw").fetchone()
-        tables = int(found[0]) if found else 0
-        if tables == len(STEPS):  # another version may have other tables
-            allowed = db.execute(_MAY_WRITE, (_TABLES,)).fetchone()
-            may_write = bool(allowed and allowed[0])
-    return Look(where, server, bool(read_only), may_write, int(size), tables)
+    with closing(Database(url, most=1)) as database, database.connection() as db, as_ours(database.where):
+        ((server, read_only, may_write, size, there),) = db.execute(_LOOK).fetchall()
+        tables = None
+        if there:
+            found = db.execute("SELECT version FROM discoclaw").fetchone()
+            tables = int(found[0]) if found else 0
+            if tables == len(STEPS):  # another version may have other tables
+                ((may_write,),) = db.execute(_MAY_WRITE, (_TABLES,)).fetchall()
+        return Look(database.where, server, read_only, bool(may_write), size, tables)

@@ -9,6 +9,7 @@ A write of a document, and an append, is one statement. Knows nothing about what
 """
 
 import itertools
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,6 +109,7 @@ class Tables:
 # ---------------------------------------------------------------------- a log as rows
 
 
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 AT_ONCE = 1 << 21
 """Bytes of lines in one statement: half of what PostgreSQL keeps in memory before it needs a file."""
 
@@ -336,22 +338,15 @@ def _until_lost() -> Iterator[None]:
 
 def _parts(content: bytes, at: int) -> Iterator[dict[str, Any]]:
     """The lines of a content, each with its newline and the byte at which it begins, for statements."""
-    *whole, rest = content.split(b"\n")
-    lines = [line + b"\n" for line in whole] + ([rest] if rest else [])
-    part: list[bytes] = []
-    length = 0
-    for line in lines:
-        if length + len(line) > AT_ONCE and part:
-            yield _part(part, at)
-            at, part, length = at + length, [], 0
-        part.append(line)
-        length += len(line)
-    yield _part(part, at)
-
-
-def _part(lines: list[bytes], at: int) -> dict[str, Any]:
-    positions = list(itertools.accumulate(map(len, lines), initial=at))[:-1]
-    return {"positions": positions, "lines": lines}
+    positions, lines, length = list[int](), list[bytes](), 0
+    for line in _LINE.findall(content):
+        if length + len(line) > AT_ONCE and lines:
+            yield {"positions": positions, "lines": lines}
+            positions, lines, length = [], [], 0
+        positions.append(at)
+        lines.append(line)
+        at, length = at + len(line), length + len(line)
+    yield {"positions": positions, "lines": lines}
 
 
 # ---------------------------------------------------------------------- documents
