@@ -15,43 +15,53 @@ from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head
 class FileLog(Log):
     """A log as one file."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
     @property
     def beside(self) -> Documents:
-        return FileDocuments(self.path.parent)
+        return FileDocuments(self._path.parent)
 
     def head(self) -> Head:
         try:
-            return Head(self.path.lstat().st_size)
+            return Head(self._path.lstat().st_size)
         except FileNotFoundError:
             return NO_LOG
 
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
         try:
-            content = read_plain(self.path)
+            content = read_plain(self._path)
         except FileNotFoundError:
             content = b""
         return content[since.size :] if len(content) >= since.size else content, Head(len(content))
 
     def append(self, content: bytes, *, after: Head) -> Head:
-        append_synced(self.path, content, expected_size=after.size)
+        append_synced(self._path, content, expected_size=after.size)
         return Head(after.size + len(content))
 
     def cut(self, size: int) -> None:
-        with open(self.path, "r+b", opener=open_plain) as file:
+        with open(self._path, "r+b", opener=open_plain) as file:
             file.truncate(size)
             os.fsync(file.fileno())
 
     def replace(self, content: bytes) -> None:
-        write_atomic(self.path, content)
+        write_atomic(self._path, content)
 
 
 class FileLedgers(Ledgers):
     """The ledgers as files: `ledger/<subject>.jsonl`."""
 
+    def __init__(self, disk: Disk, folder: Path) -> None:
+        super().__init__(disk)
+        self._folder = folder
+
     def by_age(self) -> list[tuple[str, int]]:
         found = []
-        folder = self._disk.documents(LEDGERS).folder
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".jsonl"):
                     with suppress(OSError):
@@ -63,21 +73,28 @@ class FileLedgers(Ledgers):
 class FileDocuments(Documents):
     """A folder of files."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
     def names(self) -> list[str]:
         try:
-            return sorted(os.listdir(self.folder))
+            return sorted(os.listdir(self._folder))
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes:
-        return read_plain(self.folder / name)
+        return read_plain(self._folder / name)
 
     def write(self, name: str, content: bytes) -> None:
-        write_atomic(self.folder / name, content)
+        write_atomic(self._folder / name, content)
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         removed, left = 0, list[str]()
-        for path in (self.folder / name for name in names):
+        for path in (self._folder / name for name in names):
             try:
                 path.unlink()
                 removed += 1
@@ -86,7 +103,7 @@ class FileDocuments(Documents):
             except OSError as error:
                 left.append(f"{path}: {error.strerror or error}")
         if removed:
-            sync_folder(self.folder)
+            sync_folder(self._folder)
         return removed, left
 
 
@@ -98,7 +115,7 @@ class FilesDisk(Disk):
     def __init__(self, root: Path, *, durable: Path | None = None, rolling: Path | None = None) -> None:
         self.root = root
         self.durable = durable or root / "durable"
-        self.ledgers = FileLedgers(self)
+        self.ledgers = FileLedgers(self, root / LEDGERS)
         self._rolling = rolling or root / ROLLING
 
     def documents(self, folder: str) -> Documents:

@@ -67,10 +67,12 @@ NO_LOG = Head()
 
 
 class Log(ABC):
-    """Lines that are only ever appended, each with its newline. `path` is what messages show."""
+    """Lines that are only ever appended, each with its newline."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """The path that messages show."""
 
     @property
     @abstractmethod
@@ -148,10 +150,12 @@ class Ledgers(ABC):
 
 
 class Documents(ABC):
-    """The named texts of one folder. `folder` is the path that messages show."""
+    """The named texts of one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """The path that messages show."""
 
     @property
     def in_touch(self) -> bool:

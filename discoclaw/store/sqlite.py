@@ -247,9 +247,12 @@ def _tried_alone(work: Callable[..., T]) -> tuple[T, sqlite3.Error | None]:
 
 class _Log(Log):
     def __init__(self, disk: SqliteDisk, name: str) -> None:
-        super().__init__(disk.file / name)
         self._disk = disk
         self._name = name
+
+    @property
+    def path(self) -> Path:
+        return self._disk.file / self._name
 
     @property
     def beside(self) -> Documents:
@@ -297,9 +300,12 @@ class _Ledgers(Ledgers):
 
 class _Documents(Documents):
     def __init__(self, disk: SqliteDisk, prefix: str) -> None:
-        super().__init__(disk.file / prefix)
         self._disk = disk
         self._prefix = prefix
+
+    @property
+    def folder(self) -> Path:
+        return self._disk.file / self._prefix
 
     def names(self) -> list[str]:
         with self._disk.reading() as db:

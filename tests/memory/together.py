@@ -228,9 +228,12 @@ class RamDisk(Disk):
 
 class _Log(Log):
     def __init__(self, disk: RamDisk, name: str) -> None:
-        super().__init__(_ROOT / name)
         self.disk = disk
         self.name = name
+
+    @property
+    def path(self) -> Path:
+        return _ROOT / self.name
 
     @property
     def beside(self) -> Documents:
@@ -313,9 +316,12 @@ class _Ledgers(Ledgers):
 
 class _Documents(Documents):
     def __init__(self, disk: RamDisk, prefix: str) -> None:
-        super().__init__(_ROOT / prefix)
         self.disk = disk
         self.prefix = prefix
+
+    @property
+    def folder(self) -> Path:
+        return _ROOT / self.prefix
 
     @property
     def in_touch(self) -> bool:

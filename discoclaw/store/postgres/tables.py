@@ -155,10 +155,13 @@ class PostgresLog(Log):
     """A log. `held` is the connection, its row being locked, of one to which nobody else appends."""
 
     def __init__(self, tables: Tables, name: str, held: Connection | None = None) -> None:
-        super().__init__(tables.path / name)
         self._tables = tables
         self._name = name
         self._held = held
+
+    @property
+    def path(self) -> Path:
+        return self._tables.path / self._name
 
     @property
     def beside(self) -> Documents:
@@ -377,9 +380,12 @@ class PostgresDocuments(Documents):
     """The texts of a folder; `prefix` is its name with a slash, or empty. `change` has the row locked."""
 
     def __init__(self, tables: Tables, prefix: str) -> None:
-        super().__init__(tables.path / prefix)
         self._tables = tables
         self._prefix = prefix
+
+    @property
+    def folder(self) -> Path:
+        return self._tables.path / self._prefix
 
     @property
     def in_touch(self) -> bool:
