@@ -24,9 +24,10 @@ from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
+from discoclaw.memory.subjects.snapshot import Snapshot, load, save
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.subjects.subject import SubjectFiles
-from discoclaw.memory.subjects.views import SNAPSHOT_EVERY, Snapshot, load, save
+from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, Subject
+from discoclaw.store.plain import log_at
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts
@@ -85,7 +86,15 @@ VIEW = st.builds(
     commits=st.integers(0, 10**6),
     pending=st.lists(st.builds(Pending, TEXT, ITEM, TIMES, TEXT), max_size=3).map(tuple),
 )
-BRANCH = st.builds(Branch, TEXT, st.none() | TEXT, TEXT, TIMES, st.none() | TEXT, st.booleans())
+BRANCH = st.builds(
+    Branch,
+    TEXT,
+    st.none() | TEXT,
+    TEXT,
+    TIMES,
+    st.none() | TEXT,
+    st.dictionaries(TEXT, st.booleans(), max_size=1),
+)
 BRANCHES = st.builds(
     Branches,
     all=st.dictionaries(TEXT, BRANCH, max_size=3),
@@ -94,7 +103,15 @@ BRANCHES = st.builds(
     last_ms=TIMES,
     turned_ms=TIMES,
 )
-SNAPSHOT = st.builds(Snapshot, size=st.integers(0, 2**40), digest=TEXT, branches=BRANCHES, view=VIEW)
+SNAPSHOT = BRANCHES.flatmap(
+    lambda branches: st.builds(
+        Snapshot,
+        size=st.integers(0, 2**40),
+        digest=TEXT,
+        branches=st.just(branches),
+        views=st.fixed_dictionaries(dict.fromkeys(branches.all, VIEW)),
+    )
+)
 
 
 class TestItComesBackExactly:
@@ -107,12 +124,13 @@ class TestItComesBackExactly:
         save(path, snapshot)
         back = load(path)
         assert back == snapshot
-        assert list(back.view.items.values()) == list(snapshot.view.items.values())  # in their order
+        for name, view in snapshot.views.items():
+            assert list(back.views[name].items.values()) == list(view.items.values())  # in their order
         assert types_of(back) == types_of(snapshot)
 
     def test_no_field_is_left_out_of_the_test_above(self) -> None:
         """A field that is added to a view has to be added there, and to the snapshot."""
-        example = Snapshot(1, "d", Branches(), RICH)
+        example = Snapshot(1, "d", Branches(), {MAIN: RICH})
         named = {
             field.name
             for value in (
@@ -147,7 +165,7 @@ RICH = View(
     pending=(Pending("event", Item("durable-2", "fact", "likes cake", (), "active", MANUAL, 1, 2, FULL), 3),),
 )
 KNOWN_FIELDS = {
-    *("size", "digest", "branches", "view"),
+    *("size", "digest", "branches", "views"),
     *("items", "last_event", "triples", "conflicts", "forgotten", "head", "updated_at", "commits"),
     *("id", "kind", "text", "tags", "status", "source", "created_at", "facets"),
     *("author", "sensitivity", "scope", "confidence", "key", "category", "links", "triple"),
@@ -174,7 +192,7 @@ class TestWhatCanNotBeUsedIsNone:
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
         path = tmp_path / "views" / "one.json"
-        save(path, Snapshot(7, "digest", Branches(), RICH))
+        save(path, Snapshot(7, "digest", Branches(), {MAIN: RICH}))
         return path
 
     def test_a_missing_one(self, tmp_path: Path) -> None:
@@ -203,7 +221,7 @@ class TestWhatCanNotBeUsedIsNone:
                 assert load(path) is None
 
     def test_one_that_lacks_a_part_or_has_it_in_another_shape(self, path: Path) -> None:
-        for part in ("size", "digest", "branches", "view"):
+        for part in ("size", "digest", "branches", "views"):
             with naming(part):
                 whole = json.loads(path.read_bytes().partition(b"\n")[2])
                 seal(path, {name: value for name, value in whole.items() if name != part})
@@ -211,14 +229,14 @@ class TestWhatCanNotBeUsedIsNone:
                 for other in (None, 7.5, "x", [], {}, [[]], {"all": []}, {"items": [7]}):
                     seal(path, {**whole, part: other})
                     known = load(path)  # no start stumbles over it
-                    assert known is None or (part in ("size", "digest") and known.view == RICH)
+                    assert known is None or (part in ("size", "digest") and known.views == {MAIN: RICH})
                     assert known is None or (type(known.size), type(known.digest)) == (int, str)
 
     def test_a_folder_in_its_place(self, path: Path) -> None:
         path.unlink()
         path.mkdir()
         assert load(path) is None
-        save(path, Snapshot(7, "digest", Branches(), RICH))  # is a warning, no more
+        save(path, Snapshot(7, "digest", Branches(), {MAIN: RICH}))  # is a warning, no more
         assert path.is_dir()
 
 
@@ -237,29 +255,30 @@ class Long:
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
         self.append(*(records() if held is None else held))
 
-    def start(self) -> SubjectFiles:
-        return SubjectFiles(ANN, self.ledger, None, 30, self.cached)
+    def start(self) -> Subject:
+        return Subject(ANN, log_at(self.ledger), None, self.cached, max_items=30)
 
     def append(self, *records: Record) -> None:
         with self.ledger.open("ab") as file:
             file.write(b"".join(map(encode_line, records)))
 
-    def check(self, files: SubjectFiles | None = None) -> SubjectFiles:
+    def check(self, files: Subject | None = None) -> Subject:
         """A start says what a replay of the whole ledger says."""
         files = files or self.start()
         whole = read(self.ledger).history
         assert files.branches == whole.branches
         assert files.view == whole.shown()
         for name, branch in whole.branches.all.items():
-            assert not files.in_ram(name) or files.branch_view(name) == whole.view(branch.head)
+            expected = whole.shown() if name == whole.branches.current else whole.view(branch.head)
+            assert files.branch_view(name) == expected
         return files
 
     def forge(self) -> None:
         """Let the snapshot say something else of the same ledger: who shows that has used it."""
         known = load(self.cached)
         assert known is not None
-        lie = dataclasses.replace(known.view, items={})
-        save(self.cached, dataclasses.replace(known, view=lie))
+        lies = {name: dataclasses.replace(view, items={}) for name, view in known.views.items()}
+        save(self.cached, dataclasses.replace(known, views=lies))
 
     def uses_it(self) -> bool:
         self.forge()
@@ -293,7 +312,8 @@ class TestALongLedgerHasOne:
     def test_a_start_on_it_says_what_the_whole_ledger_says(self, long: Long) -> None:
         files, whole = long.check(), History(records())
         for name, branch in whole.branches.all.items():
-            assert files.branch_view(name) == whole.view(branch.head)
+            expected = whole.shown() if name == whole.branches.current else whole.view(branch.head)
+            assert files.branch_view(name) == expected
 
     @pytest.mark.parametrize("cut", [205, 220, 233, 245])
     def test_with_whatever_stands_behind_it(self, tmp_path: Path, cut: int) -> None:
@@ -372,7 +392,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         files = long.check()
         assert files.view.items  # the other lines are used
         with pytest.raises(MemoryFault, match=f"line {line + 1}: .*until it is repaired"):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
 
     @pytest.mark.parametrize("count", [0, 249])
     def test_a_ledger_that_was_cut(self, long: Long, count: int) -> None:
@@ -406,7 +426,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         before = long.cached.read_bytes()
         files = long.check()
         with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: "):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
         assert long.cached.read_bytes() == before
 
     def test_a_torn_line_behind_it_is_kept_aside_by_the_next_record(self, long: Long) -> None:
@@ -414,7 +434,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         with long.ledger.open("ab") as file:
             file.write(b"torn")
         files = long.check()
-        ref = switch(files.next_ms(0))
+        ref = switch(files.branches.next_ms(0))
         files.record([ref], 0)
         assert long.ledger.read_bytes() == content + encode_line(ref)
         (aside,) = long.ledger.parent.glob("*.torn-*")
@@ -432,7 +452,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         long.append(padded(2000, parent="0" * 16))
         files = long.check()
         with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: commit .* follows 0000000000000000"):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
 
 
 def padded(size: int, parent: str | None = None) -> Commit:
@@ -512,6 +532,7 @@ class TestInTheStore:
         view = await memory.view(ANN)
         shutil.rmtree(cached.parent.parent)
         clock.forward(minutes=90)
-        assert memory.evict_idle() == [ANN]
+        await memory.view("user-7")
+        assert not memory.has_in_ram(ANN)
         assert await memory.view(ANN) == view
         assert cached.exists()

@@ -5,7 +5,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -25,7 +25,7 @@ from discoclaw.memory.erasing.hearing import Hearing
 from discoclaw.memory.erasing.intents import subject_in
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.subject import Entries, locked
+from discoclaw.memory.subjects.in_ram import Entries
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Ledgers
 from discoclaw.work import Worker
@@ -91,11 +91,8 @@ class SubjectEraser(Listener):
         if tombstones.FILE in names:
             await read_in_thread(self._hearing.catch_up)
         for subject in sorted({one for one in map(subject_in, names) if one is not None} - self._ours):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                entry.files = None
+            async with self._emptied(subject):
                 unfinished = await self._hearing.heard(subject)
-            self._entries.drop_unused(subject)
             if unfinished:
                 self._go_on_later(subject)
 
@@ -105,12 +102,8 @@ class SubjectEraser(Listener):
             self._rest.note(subject)
 
     async def _finish(self, subject: str) -> None:
-        async with self._leased(subject):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                entry.files = None
-                erased = await self._eraser.finish(subject, lambda: self._newest(subject))
-            self._entries.drop_unused(subject)
+        async with self._leased(subject), self._emptied(subject):
+            erased = await self._eraser.finish(subject, lambda: self._newest(subject))
         if erased is None:
             return
         for one in (subject, *erased.groups):
@@ -128,6 +121,15 @@ class SubjectEraser(Listener):
                 yield
             finally:
                 self._ours.discard(subject)
+
+    @asynccontextmanager
+    async def _emptied(self, subject: str) -> AsyncIterator[int | None]:
+        """Hold a subject's lock, with nothing of it in RAM. Gives the time of its newest record, if known."""
+        entry = self._entries.use(subject)
+        async with entry.locked():
+            one, entry.subject = entry.subject, None
+            yield one.branches.last_ms if one is not None and not entry.stale else None
+        self._entries.drop_unused(subject)
 
     # ------------------------------------------------------------------ erasing
 
@@ -149,12 +151,7 @@ class SubjectEraser(Listener):
         return replace(erased, left=(*erased.left, *soul.left), soul=True, waiting=waiting)
 
     async def _erase_soul_of(
-        self,
-        subject: str,
-        asked_at: int,
-        history: Callable[[str], Awaitable[History]],
-        *,
-        again: bool = False,
+        self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
     ) -> Erased | None:
         """Erase the bot's own memory if anything in it rests on a person's words; otherwise return None."""
         user = user_of(subject)
@@ -176,16 +173,10 @@ class SubjectEraser(Listener):
         return None
 
     async def _erase(self, subject: str, asked_at: int) -> Erased:
-        async with self._leased(subject):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                files, entry.files = entry.files, None
-                last = files.branches.last_ms if files is not None and not entry.stale else None
-                last = await in_thread(self._newest, subject, last)
-                since = self._tombstones.erased_at(subject)
-                at = max(self._clock(), asked_at, last, since + 1)
-                erased = await self._eraser.erase(subject, at, lambda: self._newest(subject))
-            self._entries.drop_unused(subject)
+        async with self._leased(subject), self._emptied(subject) as last:
+            last = await in_thread(self._newest, subject, last)
+            at = max(self._clock(), asked_at, last, self._tombstones.erased_at(subject) + 1)
+            erased = await self._eraser.erase(subject, at, lambda: self._newest(subject))
         if erased.waiting:
             self._go_on_later(subject)
         for one in (subject, *erased.groups):
@@ -194,33 +185,24 @@ class SubjectEraser(Listener):
 
     async def step_done(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Raises MemoryFault."""
-        async with self._processes.lease(LEASE), locked(self._entries.use(subject)):
+        async with self._processes.lease(LEASE), self._entries.use(subject).locked():
             await in_thread(self._eraser.step_done, subject, step)
 
     def _newest(self, subject: str, last: int | None = None) -> int:
-        """The time (ms) of the newest record that has to go, at most an hour from now. Blocking.
+        """The time (ms) of the newest record that has to go, as far as readable. Blocking.
 
-        Records may be ahead of the clock, but one of the year 9999 must not bar learning till then. `last` is
-        the newest of the subject's own ledger, if it is known.
+        Records may be ahead of the clock, but one of the year 9999 must not bar learning till then: it is at
+        most an hour from now. `last` is the newest of the subject's own ledger, if it is known.
         """
-        own = self._last_ms(subject) if last is None else last
-        return min(max(own, self._last_in_groups(subject)), self._clock() + HOUR_MS)
-
-    def _last_in_groups(self, subject: str) -> int:
-        """The time (ms) of the newest group record resting on a person's words, as far as readable."""
-        user = user_of(subject)
-        try:
-            return self._eraser.newest_in_groups(user) if user is not None else 0
-        except OSError:
-            return 0
-
-    def _last_ms(self, subject: str) -> int:
-        """The time of a subject's newest record, as far as it can be read."""
-        try:
-            records = ledger.read(self._ledgers.log(subject)).records
-        except OSError:
-            return 0
-        return max((ms_of_iso(record.timestamp) for record in records), default=0)
+        user, times = user_of(subject), [last or 0]
+        if last is None:
+            with suppress(OSError):
+                records = ledger.read(self._ledgers.log(subject)).records
+                times += (ms_of_iso(record.timestamp) for record in records)
+        if user is not None:  # groups remember what rests on a person's words
+            with suppress(OSError):
+                times.append(self._eraser.newest_in_groups(user))
+        return min(max(times), self._clock() + HOUR_MS)
 
 
 def _rests_on(commit: Commit, user: str) -> bool:
