@@ -24,9 +24,8 @@ from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
-from discoclaw.memory.subjects.snapshot import Snapshot, load, save
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, Subject
+from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, Snapshot, Subject, load, save
 from discoclaw.store.plain import log_at
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy

@@ -69,9 +69,9 @@ def subject_named(name: str) -> str:
     return safe_id(user_subject(plain) if plain.isdigit() else plain)
 
 
-def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+def subjects(where: Path | Disk) -> list[str]:
     """Every subject with a ledger or a durable file, sorted. Raises MemoryFault."""
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     try:
         ledgers = {subject for subject, _ in disk.ledgers.by_age()}
     except OSError as error:
@@ -80,12 +80,12 @@ def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str
     return sorted(ledgers | {user_subject(path.stem) for path in files})
 
 
-def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+def recorded(where: Path | Disk) -> list[str]:
     """Every subject with any record: a memory, a profile or a group file.
 
     Sorted. Raises MemoryFault.
     """
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     found = set(subjects(disk))
     try:
         for folder, of in ((PROFILES, user_subject), (GROUPS, group_subject)):
@@ -108,13 +108,13 @@ def unfinished(where: Path | Disk) -> set[str]:
     }
 
 
-def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Inspection:
+def held(where: Path | Disk, subject: str) -> Inspection:
     """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
     A running bot writes ledger and file one after the other, so an apparent mismatch is checked a second
     time.
     """
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     try:
         first = _held(disk, subject)
         return _held(disk, subject) if first.faults or first.notes else first

@@ -45,8 +45,7 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
 from discoclaw.memory.subjects.changed import Numbered
-from discoclaw.memory.subjects.erase import SubjectEraser
-from discoclaw.memory.subjects.in_ram import Entries, Entry
+from discoclaw.memory.subjects.erase import Entries, Entry, SubjectEraser
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.files import in_thread, read_in_thread, to_its_end
 from discoclaw.store.plain import FileDocuments
@@ -94,10 +93,9 @@ class Memory:
         self._folder = DataFolder(disks, clock=clock)
         self._tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
-        snapshots = disks.root.parent / "cache" / "views"
-        self._snapshots = snapshots
         self._dm_privacy = dm_privacy
-        cache = FileDocuments(snapshots)
+        self._snapshots = disks.root.parent / "cache" / "views"
+        cache = FileDocuments(self._snapshots)
         parts = files_of(self.disk, cache)
         parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
         parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.listed), self._entries]

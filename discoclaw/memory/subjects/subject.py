@@ -22,17 +22,25 @@ meanwhile.
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.event import Commit, Record, encode_line
-from discoclaw.core.history import MAIN, Branches, History, as_shown
+from discoclaw.core.history import MAIN, Branch, Branches, History, as_shown
+from discoclaw.core.item import Item
+from discoclaw.core.pending import Pending
 from discoclaw.core.presumed import kept_private, presumed_private
 from discoclaw.core.privacy import DmPrivacy
+from discoclaw.core.purge import TakenBack
+from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
-from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.subjects import durable_file, ledger, snapshot
+from discoclaw.core.view import EMPTY, Conflict, View
+from discoclaw.memory.subjects import durable_file, ledger
 from discoclaw.memory.subjects.durable_file import DurableFile, Unreadable
 from discoclaw.memory.subjects.ledger import Loaded, begun, decode, read
 from discoclaw.store.files import (
@@ -77,8 +85,7 @@ class Subject:
         records: Sequence[Record] | None = None,
     ) -> None:
         self.name = name
-        self.branches = Branches()
-        self._views: Mapping[str, View] = {}
+        self._now: tuple[Branches, Mapping[str, View]] = Branches(), {}  # in one: others read it meanwhile
         self._lines = self._log = lines  # `_log` is what is written to: the same, or held
         self._head = Head()
         self._hash = hashlib.sha256()  # of the lines up to there
@@ -102,15 +109,20 @@ class Subject:
     # ------------------------------------------------------------------ reading
 
     @property
+    def branches(self) -> Branches:
+        """All branches, and which of them is HEAD's."""
+        return self._now[0]
+
+    @property
     def view(self) -> View:
         """The current view of HEAD's branch."""
-        return self._beside or as_shown(self._views[self.branches.current], self.branches)
+        branches, views = self._now
+        return self._beside or as_shown(views[branches.current], branches)
 
     def branch_view(self, name: str) -> View:
         """The current view of a branch; `main`'s if there is no such branch yet."""
-        if name == self.branches.current:
-            return self.view
-        return self._beside or self._views.get(name) or self._views[MAIN]
+        branches, views = self._now
+        return self.view if name == branches.current else self._beside or views.get(name) or views[MAIN]
 
     def history(self) -> History:
         """The full history, read from disk, since it is not kept in RAM. Raises OSError."""
@@ -168,7 +180,7 @@ class Subject:
             if not follows(record, self.branches):  # it is from another replica: order everything anew
                 self._load()
                 return
-            self.branches, self._views = applied(record, self.branches, self._views, after)
+            self._now = applied(record, *self._now, after)
         self._save_snapshot()
 
     # ------------------------------------------------------------------ loading
@@ -186,7 +198,7 @@ class Subject:
 
     def _resume(self, content: bytes, generation: int) -> bool:
         """Begin with the snapshot and the lines after it. Returns whether that was possible."""
-        if self._cached is None or len(content) < LONG or (known := snapshot.load(self._cached)) is None:
+        if self._cached is None or len(content) < LONG or (known := load(self._cached)) is None:
             return False
         digest = hashlib.sha256(memoryview(content)[: known.size])
         if digest.hexdigest() != known.digest:
@@ -207,7 +219,7 @@ class Subject:
     def _set(
         self, branches: Branches, views: Mapping[str, View], loaded: Loaded, digest: "hashlib._Hash"
     ) -> None:
-        self.branches, self._views, self._unsaved = branches, views, len(loaded.records)
+        self._now, self._unsaved = (branches, views), len(loaded.records)
         self._head, self._hash, self._torn = loaded.head, digest, loaded.torn
         self._damage = str(loaded.damage[0]) if loaded.damage else ""
         path = self._log.path
@@ -221,7 +233,7 @@ class Subject:
     def _save_snapshot(self) -> None:
         if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not self._damage:
             size, digest = self._head.size, self._hash.hexdigest()
-            snapshot.save(self._cached, snapshot.Snapshot(size, digest, self.branches, self._views))
+            save(self._cached, Snapshot(size, digest, *self._now))
             self._unsaved = 0
 
     # ------------------------------------------------------------------ other processes
@@ -418,3 +430,94 @@ def applied(
 
 def _heads(branches: Branches) -> frozenset[str]:
     return frozenset(one.head for one in branches.all.values() if one.head is not None)
+
+
+# ---------------------------------------------------------------------- snapshots
+# A cache in a plain file: the SHA-256 of its second line, and that line, which is JSON.
+
+VERSION: Final = 7
+"""The version of a snapshot's format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The branches and their views after the first `size` bytes of a ledger, whose SHA-256 is `digest`."""
+
+    size: int
+    digest: str
+    branches: Branches
+    views: Mapping[str, View]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A view's fields, where those that can be computed from their values have no keys."""
+
+    items: tuple[Item, ...]
+    last_event: Mapping[str, str]
+    triples: Mapping[str, str]
+    conflicts: tuple[Conflict, ...]
+    forgotten: Mapping[str, int]
+    sources: Mapping[str, tuple[str, ...]]
+    taken_back: tuple[TakenBack, ...]
+    head: str | None
+    updated_at: int
+    commits: int
+    pending: tuple[Pending, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    version: int
+    size: int
+    digest: str
+    branches: tuple[Mapping[str, Branch], str, tuple[tuple[int, str], ...], int, int]
+    views: Mapping[str, _View]
+
+
+@cache
+def _json() -> TypeAdapter[_File]:
+    return TypeAdapter(_File)  # takes 0.1 s, for which nobody waits who has only short ledgers
+
+
+def save(path: Path, snapshot: Snapshot) -> None:
+    """Write a snapshot. A failing disk is only a warning: nothing is lost without a snapshot."""
+    at, views = snapshot.branches, {name: _packed(view) for name, view in snapshot.views.items()}
+    branches = at.all, at.current, at.moves, at.last_ms, at.turned_ms
+    text = _json().dump_json(_File(VERSION, snapshot.size, snapshot.digest, branches, views))
+    try:
+        write_atomic(path, b"%s\n%s\n" % (_seal(text), text))
+    except OSError as error:
+        log.warning("%s could not be written: %s", path, error)
+
+
+def load(path: Path) -> Snapshot | None:
+    """The snapshot in a file, or None if there is no usable one."""
+    try:
+        seal, _, text = path.read_bytes().rstrip(b"\n").partition(b"\n")
+        if seal != _seal(text):
+            return None
+        file = _json().validate_json(text)
+        if file.version != VERSION or file.views.keys() != file.branches[0].keys():
+            return None
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    views = {name: _unpacked(view) for name, view in file.views.items()}
+    return Snapshot(file.size, file.digest, Branches(*file.branches), views)
+
+
+def _packed(view: View) -> _View:
+    given = {field.name: getattr(view, field.name) for field in fields(_View)}
+    items, taken = tuple(view.items.values()), tuple(view.taken_back.values())
+    return _View(**{**given, "items": items, "taken_back": taken})
+
+
+def _unpacked(view: _View) -> View:
+    given = {field.name: getattr(view, field.name) for field in fields(_View)}
+    items = {item.id: item for item in view.items}
+    taken = {(one.item_id, normalise(one.text)): one for one in view.taken_back}
+    return View(**{**given, "items": items, "taken_back": taken})
+
+
+def _seal(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
