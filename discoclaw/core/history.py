@@ -149,13 +149,6 @@ class History:
             self._views[commit_id] = fold(chain[done:], start)
         return self._views[commit_id]
 
-    def views(self) -> dict[str, View]:
-        """The views of all branches, by name. What they have in common is folded once."""
-        points = {one for branch in self.branches.all.values() for one in (branch.base, branch.head)}
-        for point in (one for one in self._rank if one in points):
-            self.view(point)
-        return {name: self.view(branch.head) for name, branch in self.branches.all.items()}
-
     def shown(self) -> View:
         """The view of the current branch, as the durable file shows it (see `as_shown`)."""
         return as_shown(self.view(self.branches.all[self.branches.current].head), self.branches)

@@ -185,9 +185,10 @@ class TestLooking:
         assert view is not None
         assert "plays chess" in [item.text for item in view.active()]
 
-    async def test_a_branch_that_is_not_head_is_read_with_it(self, known: Memory, restart: Restart) -> None:
+    async def test_a_branch_that_is_not_head_is_read_once(self, known: Memory, restart: Restart) -> None:
         later = restart()
         await later.view(ANN)
+        assert later.view_in_ram(ANN, "coding") is None
         view = await later.view(ANN, "coding")
         assert [item.text for item in view.active()] == ["likes strong coffee", "works at Acme", "uses vim"]
         assert later.view_in_ram(ANN, "coding") is view

@@ -158,12 +158,15 @@ class Memory:
         if known is not None:
             return known
         async with self._locked(subject) as one:
-            return one.branch_view(branch or one.branches.current)
+            return await _branch_view(one, branch or one.branches.current)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view if it is in RAM and nobody edited its file, else None. Costs one `stat`."""
         one = self._unchanged(subject)
-        return one.branch_view(branch or one.branches.current) if one is not None else None
+        if one is None:
+            return None
+        name = branch or one.branches.current
+        return one.branch_view(name) if one.in_ram(name) else None
 
     async def last_view(self, subject: str) -> View:
         """The last known view of HEAD's branch, without checking whether the file was edited since.
@@ -225,7 +228,7 @@ class Memory:
             name = branch or one.branches.current
             if name not in one.branches.all:
                 name = branch_name(name) if begin else one.branches.named(name).name
-            view = one.branch_view(name)
+            view = await _branch_view(one, name)
             people = map(user_subject, metadata.get(PEOPLE, ()))
             now_ms = one.branches.next_ms(self._present(subject, *people))
             records: list[Record] = []
@@ -271,6 +274,8 @@ class Memory:
 
         async def attempt(one: Subject) -> tuple[Subject, Sequence[Record], None]:
             ref = work(one.branches, self._present(subject))
+            if ref is not None and ref.action == "switch":
+                await _branch_view(one, ref.branch)
             return one, [ref] if ref is not None else [], None
 
         return (await self._write(subject, attempt)).branches
@@ -467,6 +472,14 @@ async def _history(one: Subject) -> History:
     """The full history of a subject."""
     with _faults(f"the history of {one.name} cannot be read"):
         return await read_in_thread(one.history)
+
+
+async def _branch_view(one: Subject, branch: str) -> View:
+    """A branch's view, from disk if need be."""
+    if one.in_ram(branch):
+        return one.branch_view(branch)
+    with _faults(f"the memory of {one.name} cannot be read"):
+        return await in_thread(one.branch_view, branch)
 
 
 async def _renewed(entry: Entry, reading: Awaitable[T]) -> T:

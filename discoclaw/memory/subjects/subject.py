@@ -5,8 +5,9 @@ What always holds:
 1  The ledger is the truth. A record is on disk before anything here shows it, and only lines are appended,
    behind the head that we know: whoever was overtaken by another process hears of it (`Overtaken`).
 2  A torn last line is kept aside before the next append. Nothing is appended to a damaged ledger.
-3  A view is what its branch's chain of commits adds up to. The views of all branches are in RAM, the history
-   is not. A long ledger is read from a snapshot and the lines after it, if it was made from these bytes.
+3  A view is what its branch's chain of commits adds up to. HEAD's is in RAM, and those of other branches that
+   somebody used; the history is not. A long ledger is read from a snapshot and the lines after it, if the
+   snapshot was made from these bytes.
 4  The durable file follows the ledger: a commit is two synced writes. Not every store has such files. If one
    differs from what was last written, `reconcile` finds out why. An edit becomes a commit. A file that shows
    an older state (after a crash between the two writes) is renewed. An unreadable one is kept aside, and a
@@ -39,7 +40,7 @@ from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.purge import TakenBack
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
-from discoclaw.core.view import EMPTY, Conflict, View
+from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import durable_file, ledger
 from discoclaw.memory.subjects.durable_file import DurableFile, Unreadable
 from discoclaw.memory.subjects.ledger import Loaded, begun, decode, read
@@ -119,10 +120,29 @@ class Subject:
         branches, views = self._now
         return self._beside or as_shown(views[branches.current], branches)
 
-    def branch_view(self, name: str) -> View:
-        """The current view of a branch; `main`'s if there is no such branch yet."""
+    def in_ram(self, name: str) -> bool:
+        """Whether a branch's view is available without reading the disk."""
         branches, views = self._now
-        return self.view if name == branches.current else self._beside or views.get(name) or views[MAIN]
+        return self._beside is not None or (name if name in branches.all else MAIN) in views
+
+    def branch_view(self, name: str) -> View:
+        """The current view of a branch; `main`'s if there is no such branch yet. Raises OSError.
+
+        If it is not in RAM, all branches are loaded: a caller that wants one after another reads the disk
+        only once.
+        """
+        branches, views = self._now
+        if self._beside is not None or name == branches.current:
+            return self.view
+        if not self.in_ram(name):
+            views = self._views_of(branches, views)
+            self._now = branches, views
+        return views[name if name in branches.all else MAIN]
+
+    def _views_of(self, branches: Branches, known: Mapping[str, View]) -> Mapping[str, View]:
+        """The views of all branches; those that are not known are read from disk. Raises OSError."""
+        history = self.history()
+        return {one.name: known.get(one.name) or history.view(one.head) for one in branches.all.values()}
 
     def history(self) -> History:
         """The full history, read from disk, since it is not kept in RAM. Raises OSError."""
@@ -176,11 +196,15 @@ class Subject:
         self._head = head
         self._hash.update(content)
         self._unsaved += len(records)
+        branches, views = self._now
         for record in records:
-            if not follows(record, self.branches):  # it is from another replica: order everything anew
+            if not follows(record, branches):  # it is from another replica: order everything anew
                 self._load()
                 return
-            self._now = applied(record, *self._now, after)
+            branches, views = applied(record, branches, views, after)
+        if branches.current not in views:
+            views = self._views_of(branches, views)
+        self._now = branches, views
         self._save_snapshot()
 
     # ------------------------------------------------------------------ loading
@@ -194,7 +218,9 @@ class Subject:
     def _begin(self, loaded: Loaded, content: bytes) -> None:
         """Begin with what a ledger, whose bytes are `content`, holds."""
         history, digest = loaded.history, hashlib.sha256(memoryview(content)[: loaded.size])
-        self._set(history.branches, history.views(), loaded, digest)
+        branches = history.branches
+        head = branches.all[branches.current]
+        self._set(branches, {head.name: history.view(head.head)}, loaded, digest)
 
     def _resume(self, content: bytes, generation: int) -> bool:
         """Begin with the snapshot and the lines after it. Returns whether that was possible."""
@@ -203,7 +229,8 @@ class Subject:
         digest = hashlib.sha256(memoryview(content)[: known.size])
         if digest.hexdigest() != known.digest:
             return False
-        branches, views = known.branches, known.views
+        branches = known.branches
+        views: Mapping[str, View] = {branches.current: known.view}
         rest = decode(content[known.size :], known=_heads(branches), generation=generation)
         if rest.damage:
             return False
@@ -211,6 +238,8 @@ class Subject:
             if not follows(record, branches):
                 return False
             branches, views = applied(record, branches, views)
+        if branches.current not in views:
+            return False  # HEAD moved to a branch whose view is not in the snapshot
         rest = replace(rest, size=known.size + rest.size)
         digest.update(memoryview(content)[known.size : rest.size])
         self._set(branches, views, rest, digest)
@@ -232,8 +261,8 @@ class Subject:
 
     def _save_snapshot(self) -> None:
         if self._cached is not None and self._unsaved >= SNAPSHOT_EVERY and not self._damage:
-            size, digest = self._head.size, self._hash.hexdigest()
-            save(self._cached, Snapshot(size, digest, *self._now))
+            size, digest, (branches, views) = self._head.size, self._hash.hexdigest(), self._now
+            save(self._cached, Snapshot(size, digest, branches, views[branches.current]))
             self._unsaved = 0
 
     # ------------------------------------------------------------------ other processes
@@ -404,27 +433,27 @@ def follows(record: Record, branches: Branches) -> bool:
     if isinstance(record, Commit):
         known = branches.all.get(record.branch)
         return known is not None and known.head == record.parent_id
-    if record.action == "create":
-        return record.branch not in branches.all and record.head in {None, *_heads(branches)}
-    return record.action not in ("union", "mend")
+    made_again = record.action == "create" and record.branch in branches.all
+    return not made_again and record.action not in ("union", "mend")
 
 
 def applied(
     record: Record, branches: Branches, views: Mapping[str, View], after: View | None = None
 ) -> tuple[Branches, Mapping[str, View]]:
-    """The branches and their views after the next record.
+    """The branches, and the views that are in RAM, after the next record.
 
     `after` is used as the view with the record if it belongs to that very commit.
     """
+    here = views.get(record.branch)
     if isinstance(record, Commit):
-        if after is None or after.head != record.id:
-            after = views[record.branch].after(record)
-        views = {**views, record.branch: after}
+        if here is not None:
+            known = after if after is not None and after.head == record.id else here.after(record)
+            views = {**views, record.branch: known}
     elif record.action == "create":
-        start = next((one for one in views.values() if one.head == record.head), EMPTY)
-        views = {**views, record.branch: start}
-    elif record.action == "delete":
-        views = {name: view for name, view in views.items() if name != record.branch or name == MAIN}
+        start = next((one for one in views.values() if one.head == record.head), None)
+        views = {**views, record.branch: start} if start is not None else views
+    elif record.action == "delete" and record.branch != MAIN:
+        views = {name: view for name, view in views.items() if name != record.branch}
     return branches.after(record), views
 
 
@@ -441,12 +470,12 @@ VERSION: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The branches and their views after the first `size` bytes of a ledger, whose SHA-256 is `digest`."""
+    """The branches and HEAD's view after the first `size` bytes of a ledger, whose SHA-256 is `digest`."""
 
     size: int
     digest: str
     branches: Branches
-    views: Mapping[str, View]
+    view: View
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +501,7 @@ class _File:
     size: int
     digest: str
     branches: tuple[Mapping[str, Branch], str, tuple[tuple[int, str], ...], int, int]
-    views: Mapping[str, _View]
+    view: _View
 
 
 @cache
@@ -482,9 +511,12 @@ def _json() -> TypeAdapter[_File]:
 
 def save(path: Path, snapshot: Snapshot) -> None:
     """Write a snapshot. A failing disk is only a warning: nothing is lost without a snapshot."""
-    at, views = snapshot.branches, {name: _packed(view) for name, view in snapshot.views.items()}
+    at, view = snapshot.branches, snapshot.view
+    given = {field.name: getattr(view, field.name) for field in fields(_View)}
+    items, taken = tuple(view.items.values()), tuple(view.taken_back.values())
+    kept = _View(**{**given, "items": items, "taken_back": taken})
     branches = at.all, at.current, at.moves, at.last_ms, at.turned_ms
-    text = _json().dump_json(_File(VERSION, snapshot.size, snapshot.digest, branches, views))
+    text = _json().dump_json(_File(VERSION, snapshot.size, snapshot.digest, branches, kept))
     try:
         write_atomic(path, b"%s\n%s\n" % (_seal(text), text))
     except OSError as error:
@@ -498,25 +530,15 @@ def load(path: Path) -> Snapshot | None:
         if seal != _seal(text):
             return None
         file = _json().validate_json(text)
-        if file.version != VERSION or file.views.keys() != file.branches[0].keys():
+        if file.version != VERSION:
             return None
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    views = {name: _unpacked(view) for name, view in file.views.items()}
-    return Snapshot(file.size, file.digest, Branches(*file.branches), views)
-
-
-def _packed(view: View) -> _View:
-    given = {field.name: getattr(view, field.name) for field in fields(_View)}
-    items, taken = tuple(view.items.values()), tuple(view.taken_back.values())
-    return _View(**{**given, "items": items, "taken_back": taken})
-
-
-def _unpacked(view: _View) -> View:
-    given = {field.name: getattr(view, field.name) for field in fields(_View)}
-    items = {item.id: item for item in view.items}
-    taken = {(one.item_id, normalise(one.text)): one for one in view.taken_back}
-    return View(**{**given, "items": items, "taken_back": taken})
+    given = {field.name: getattr(file.view, field.name) for field in fields(_View)}
+    items = {item.id: item for item in file.view.items}
+    taken = {(one.item_id, normalise(one.text)): one for one in file.view.taken_back}
+    view = View(**{**given, "items": items, "taken_back": taken})
+    return Snapshot(file.size, file.digest, Branches(*file.branches), view)
 
 
 def _seal(text: bytes) -> bytes:
