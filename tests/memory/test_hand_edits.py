@@ -220,3 +220,16 @@ async def test_what_is_saved_while_an_edit_is_adopted_is_adopted_next(
     running = Memory(root, clock=clock, dm_privacy=save_again)
     await running.view(ANN)
     assert await texts(running) == ["likes green tea", "works at Ajax"]
+
+
+async def test_nobody_sees_meanwhile_what_an_edit_replaced(memory: Memory, root: Path, clock: Clock) -> None:
+    seen: list[View | None] = []
+
+    def look() -> DmPrivacy:
+        seen.append(running.view_in_ram(ANN))
+        return "balanced"
+
+    edit(durable_of(memory), set_first(text="likes green tea"))
+    running = Memory(root, clock=clock, dm_privacy=look)
+    assert (await texts(running))[0] == "likes green tea"
+    assert seen == [None]
