@@ -154,7 +154,7 @@ class Presses:
         if commit not in history.commits or branch not in history.branches.all:
             raise Refused(GONE)
         done = await verbs.revert(
-            store, subject, commit, self._origin(press), on=branch, by="button", at=_at(press)
+            store, subject, commit, self._origin(press), branch=branch, by="button", at=_at(press)
         )
         if done.commit is not None:
             left = "; what has changed since stays" if done.clashes else ""

@@ -123,7 +123,7 @@ def merge(
 
     Example: discoclaw memory merge 123456789012345678 coding --into main
     """
-    _bring(who, lambda m, s: verbs.merge(m, s, source, CLI_ORIGIN, into=into, by=CLI_AUTHOR), as_json)
+    _bring(who, lambda m, s: verbs.merge(m, s, source, CLI_ORIGIN, branch=into, by=CLI_AUTHOR), as_json)
 
 
 @commands.command("cherry-pick", rich_help_panel=CHANGE_PANEL)
@@ -139,7 +139,7 @@ def cherry_pick(
 
     Example: discoclaw memory cherry-pick 123456789012345678 c5230d5b --onto main
     """
-    _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, CLI_ORIGIN, onto=onto, by=CLI_AUTHOR), as_json)
+    _bring(who, lambda m, s: verbs.cherry_pick(m, s, commit, CLI_ORIGIN, branch=onto, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=CHANGE_PANEL)
@@ -148,7 +148,7 @@ def revert(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: As
 
     Example: discoclaw memory revert 123456789012345678 c5230d5b
     """
-    _bring(who, lambda m, s: verbs.revert(m, s, commit, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
+    _bring(who, lambda m, s: verbs.revert(m, s, commit, CLI_ORIGIN, branch=branch, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=CHANGE_PANEL)
@@ -157,7 +157,7 @@ def undo(who: SubjectArg, branch: OnBranch = None, as_json: AsJson = False) -> N
 
     Example: discoclaw memory undo 123456789012345678
     """
-    _bring(who, lambda m, s: verbs.undo(m, s, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
+    _bring(who, lambda m, s: verbs.undo(m, s, CLI_ORIGIN, branch=branch, by=CLI_AUTHOR), as_json)
 
 
 @commands.command(rich_help_panel=CHANGE_PANEL)
@@ -166,7 +166,7 @@ def restore(who: SubjectArg, commit: Commit, branch: OnBranch = None, as_json: A
 
     Example: discoclaw memory restore 123456789012345678 HEAD~5
     """
-    _bring(who, lambda m, s: verbs.restore(m, s, commit, CLI_ORIGIN, on=branch, by=CLI_AUTHOR), as_json)
+    _bring(who, lambda m, s: verbs.restore(m, s, commit, CLI_ORIGIN, branch=branch, by=CLI_AUTHOR), as_json)
 
 
 def _bring(who: str, verb: Callable[[Memory, str], Awaitable[MergeResult]], as_json: bool) -> None:

@@ -29,7 +29,7 @@ from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
-from discoclaw.memory.subjects.round import Rounds
+from discoclaw.memory.subjects.follow import Rounds
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory, NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.memory.subjects.round import Rounds
+from discoclaw.memory.subjects.follow import Rounds
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ import json
 import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault, NewerSchema
@@ -62,7 +61,7 @@ class ChangedBy(PersonalData, Listener):
 
     def of(self, scope: Scope, name: str, value: Value) -> Changed | None:
         """The last change of a field, if it gave the field this value."""
-        found = self._known.get(_key(scope, name))
+        found = self._known.get(f"{scope} {name}")
         return found if found is not None and found.digest == _digest(value) else None
 
     async def renewed(self, names: Collection[str]) -> None:
@@ -78,9 +77,9 @@ class ChangedBy(PersonalData, Listener):
 
         def noted(content: bytes | None) -> bytes:
             known = _understood(content)
-            known.pop(_key(scope, name), None)
+            known.pop(f"{scope} {name}", None)
             if value is not None and by:
-                known[_key(scope, name)] = Changed(by, at, _digest(value))
+                known[f"{scope} {name}"] = Changed(by, at, _digest(value))
             return _rendered(known)
 
         try:
@@ -122,10 +121,6 @@ class ChangedBy(PersonalData, Listener):
         self._known = _understood(self._documents.change(FILE, work))
 
 
-def _key(scope: Scope, name: str) -> str:
-    return f"{scope} {name}"
-
-
 def _digest(value: Value) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
@@ -150,19 +145,14 @@ def _understood(content: bytes | None) -> dict[str, Changed]:
         value = json.loads(content)
         if (version := value["version"]) != VERSION:
             raise NewerSchema(f"version {version!r} is not known here")
-        return {str(key): _parsed(one) for key, one in value["changes"].items()}
+        known = {key: Changed(one["by"], one["at"], one["digest"]) for key, one in value["changes"].items()}
+        if not all(one.by.isdigit() and valid_ms(one.at) and one.digest.isalnum() for one in known.values()):
+            raise ValueError("a change has no person or time")
+        return known
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         log.warning("%s makes no sense, so it isn't known who changed what: %s", FILE, error)
         return {}
 
 
 def _rendered(known: Mapping[str, Changed]) -> bytes:
-    changes = {key: {"by": one.by, "at": one.at, "digest": one.digest} for key, one in known.items()}
-    return render_json({"version": VERSION, "changes": changes})
-
-
-def _parsed(value: Mapping[str, Any]) -> Changed:
-    by, at, digest = value["by"], value["at"], value["digest"]
-    if not (isinstance(by, str) and by.isdigit() and isinstance(digest, str) and valid_ms(at)):
-        raise ValueError("a change has no person or time")
-    return Changed(by, at, digest)
+    return render_json({"version": VERSION, "changes": {key: asdict(one) for key, one in known.items()}})

@@ -72,9 +72,15 @@ class LiveConfig(Listener):
         shared: bool = False,
     ) -> None:
         self._documents = documents_at(where)
+        self._clock = clock
         self._shared = shared
         self._file = _LocalFile(self._documents, told=shared)
-        self._marks = Marks(self._documents, clock)
+        self._newest: dict[str, Signed] = {}
+        """The newest event of each address."""
+        self._writing = asyncio.Lock()
+        self._taken = self._written = 0
+        self._foreign = False  # a newer version's file of events, which is not ours to write
+        self._damaged = False
         self._settings = settings
         self._names = names
         self._overrides = LiveOverrides({}, {}, settings, names)
@@ -84,7 +90,7 @@ class LiveConfig(Listener):
 
     def load(self) -> None:
         """Read both files. Invalid content is reported and ignored. Blocking."""
-        self._marks.load()
+        self._load_signed()
         self._file.read()
         self._renew()
 
@@ -144,7 +150,7 @@ class LiveConfig(Listener):
         if FILE in names and await read_in_thread(self._file.read):
             log.info("%s was taken over", FILE)
         if SIGNED in names:
-            await read_in_thread(self._marks.load)
+            await read_in_thread(self._load_signed)
         if not {FILE, SIGNED}.isdisjoint(names):
             self._renew()
 
@@ -172,27 +178,87 @@ class LiveConfig(Listener):
 
     def fresh(self, address: str, at: int, event_id: str) -> bool:
         """Whether an event (with its time in s) is newer than the known one with its address."""
-        return self._marks.fresh(address, at, event_id)
+        if at > self._clock() // 1000 + AHEAD_S:
+            log.warning("%s: an event of the future (%d s) is refused; is a clock wrong?", address, at)
+            return False
+        known = self._newest.get(address)
+        if known is None and len(self._newest) >= MOST_ADDRESSES:
+            log.warning("%s: more than %d addresses are not kept", address, MOST_ADDRESSES)
+            return False
+        return known is None or known.older_than(Signed(at, event_id))
 
     def take(self, address: str, at: int, event_id: str, overrides: Overrides | None = None) -> bool:
         """Apply an event of the owner if it is the newest of its address; return whether it was.
 
         One without overrides is only recorded, so that it is not applied twice. `save` makes it durable.
         """
-        if not self._marks.take(address, Signed(at, event_id, overrides)):
+        if not self.fresh(address, at, event_id):
             return False
+        self._newest[address] = Signed(at, event_id, overrides)
+        self._taken += 1
         if overrides is not None:
             self._renew()
         return True
 
     async def save(self) -> bool:
         """Write the applied events to disk, durably. If that fails, log a warning and return False."""
-        return await self._marks.save()
+        async with self._writing:
+            taken, path = self._taken, self._documents.folder / SIGNED
+            if taken == self._written:
+                return True
+            if self._foreign:
+                log.warning("%s is not ours to write, so a restart forgets what changed", path)
+                return False
+            try:
+                await in_thread(self._write_signed, dict(self._newest))
+            except (OSError, MemoryFault) as error:
+                log.warning("%s could not be written, so a restart forgets it: %s", path, error)
+                return False
+            self._written = taken
+            return True
+
+    def _load_signed(self) -> None:
+        """Take over what the file has. A damaged one counts as empty, and is kept aside later. Blocking."""
+        path = self._documents.folder / SIGNED
+        try:
+            self._newest = _newest(self._newest, _signed(json.loads(self._documents.read(SIGNED))))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._foreign = True
+            log.error("%s cannot be read, so it is left alone: %s", path, error)
+        except NewerSchema as newer:
+            self._foreign = True
+            log.error("%s is left alone: %s", path, newer)
+        except _NONSENSE as error:
+            self._damaged = True
+            log.error("%s makes no sense (%s), so it is not known what the owner signed", path, error)
+
+    def _write_signed(self, known: Mapping[str, Signed]) -> None:
+        """Add what is known to the file: another process may know more. Raises OSError and NewerSchema."""
+        if self._damaged:
+            aside = self._documents.keep_aside(SIGNED, "corrupt", stamp_of(self._clock()))
+            log.warning("%s is kept as %s", SIGNED, aside)
+            self._damaged = False
+
+        def add(content: bytes | None) -> bytes:
+            try:
+                theirs = _signed(json.loads(content)) if content is not None else {}
+            except _NONSENSE:
+                theirs = {}
+            newest = _newest(theirs, known)
+            events = {address: _signed_json(one) for address, one in newest.items()}
+            return render_json({"version": SIGNED_VERSION, "events": events})
+
+        self._documents.change(SIGNED, add)
 
     def _renew(self) -> None:
-        self._overrides = LiveOverrides(
-            self._marks.overrides(), self._file.overrides, self._settings, self._names
-        )
+        found: dict[Scope, Signed] = {}
+        for address, one in self._newest.items():
+            if one.overrides is not None:  # several addresses may name a scope, in their own letters
+                scope = live.scope_of_address(address)
+                found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
+        self._overrides = LiveOverrides(found, self._file.overrides, self._settings, self._names)
 
 
 # ---------------------------------------------------------------------- the local file
@@ -327,98 +393,6 @@ AHEAD_S = 900
 MOST_ADDRESSES = 10_000
 _NONSENSE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused)
 _EVENT_ID = re.compile(r"[0-9a-f]{64}")
-
-
-class Marks:
-    """The newest event of each address, in RAM and in `signed.json`."""
-
-    def __init__(self, documents: Documents, clock: Clock) -> None:
-        self._documents = documents
-        self._path = documents.folder / SIGNED
-        self._clock = clock
-        self._known: dict[str, Signed] = {}
-        self._writing = asyncio.Lock()
-        self._changes = self._written = 0
-        self._foreign = False  # a newer version's file, which is not ours to write
-        self._damaged = False
-
-    def load(self) -> None:
-        """Take over what the file has. A damaged one counts as empty, and is kept aside later. Blocking."""
-        try:
-            self._known = _newest(self._known, _signed(json.loads(self._documents.read(SIGNED))))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self._foreign = True
-            log.error("%s cannot be read, so it is left alone: %s", self._path, error)
-        except NewerSchema as newer:
-            self._foreign = True
-            log.error("%s is left alone: %s", self._path, newer)
-        except _NONSENSE as error:
-            self._damaged = True
-            log.error("%s makes no sense (%s), so it is not known what the owner signed", self._path, error)
-
-    def overrides(self) -> dict[Scope, Signed]:
-        """The configurations, by scope."""
-        found: dict[Scope, Signed] = {}
-        for address, one in self._known.items():
-            if one.overrides is not None:
-                scope = live.scope_of_address(
-                    address
-                )  # which several addresses may name, in their own letters
-                found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
-        return found
-
-    def fresh(self, address: str, at: int, event_id: str) -> bool:
-        if at > self._clock() // 1000 + AHEAD_S:
-            log.warning("%s: an event of the future (%d s) is refused; is a clock wrong?", address, at)
-            return False
-        known = self._known.get(address)
-        if known is None and len(self._known) >= MOST_ADDRESSES:
-            log.warning("%s: more than %d addresses are not kept", address, MOST_ADDRESSES)
-            return False
-        return known is None or known.older_than(Signed(at, event_id))
-
-    def take(self, address: str, event: Signed) -> bool:
-        if not self.fresh(address, event.at, event.id):
-            return False
-        self._known[address] = event
-        self._changes += 1
-        return True
-
-    async def save(self) -> bool:
-        async with self._writing:
-            changes = self._changes
-            if changes == self._written:
-                return True
-            if self._foreign:
-                log.warning("%s is not ours to write, so a restart forgets what changed", self._path)
-                return False
-            try:
-                await in_thread(self._write, dict(self._known))
-            except (OSError, MemoryFault) as error:
-                log.warning("%s could not be written, so a restart forgets it: %s", self._path, error)
-                return False
-            self._written = changes
-            return True
-
-    def _write(self, known: Mapping[str, Signed]) -> None:
-        """Add what is known to the file: another process may know more. Raises OSError and NewerSchema."""
-        if self._damaged:
-            aside = self._documents.keep_aside(SIGNED, "corrupt", stamp_of(self._clock()))
-            log.warning("%s is kept as %s", SIGNED, aside)
-            self._damaged = False
-
-        def add(content: bytes | None) -> bytes:
-            try:
-                theirs = _signed(json.loads(content)) if content is not None else {}
-            except _NONSENSE:
-                theirs = {}
-            newest = _newest(theirs, known)
-            events = {address: _signed_json(one) for address, one in newest.items()}
-            return render_json({"version": SIGNED_VERSION, "events": events})
-
-        self._documents.change(SIGNED, add)
 
 
 def _newest(some: Mapping[str, Signed], others: Mapping[str, Signed]) -> dict[str, Signed]:

@@ -5,14 +5,14 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.message import Place
-from discoclaw.core.profile import Group, Profile
+from discoclaw.core.profile import Profile
 from discoclaw.core.service import Passive
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling
@@ -38,9 +38,6 @@ class NoMemory:
     def view_in_ram(self, subject: str, branch: str | None = None) -> View:
         return EMPTY
 
-    async def last_view(self, subject: str) -> View:
-        return EMPTY
-
     async def branches(self, subject: str) -> Branches:
         return Branches()
 
@@ -59,18 +56,6 @@ class NoMemory:
     def erased_at(self, subject: str) -> int:
         return NEVER
 
-    def erased_anybody(self) -> bool:
-        return False
-
-    def pending_erasures(self, step: str | None = None) -> list[str]:
-        return []
-
-    def evict_idle(self) -> list[str]:
-        return []
-
-    def in_ram(self) -> int:
-        return 0
-
     async def change(self, *args: Any, **metadata: Any) -> NoReturn:
         raise Refused(self._why)
 
@@ -78,9 +63,6 @@ class NoMemory:
         raise Refused(self._why)
 
     async def turn(self, *args: Any) -> NoReturn:
-        raise Refused(self._why)
-
-    async def restore(self, *args: Any) -> NoReturn:
         raise Refused(self._why)
 
 
@@ -109,9 +91,6 @@ class NoGroups(Passive):
 
     def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
         """Nothing is noted."""
-
-    async def get(self, group_id: str) -> Group:
-        return Group()
 
     def notes_in_ram(self, place: Place) -> str:
         return ""
@@ -164,35 +143,8 @@ class NoSummaries:
     async def get(self, session_key: str) -> Rolling:
         return NOTHING
 
-    async def held(self, session_key: str) -> Rolling:
-        return NOTHING
-
-    def paused(self, session_key: str) -> bool:
-        return False
-
-    def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
-        """There is nothing to pause."""
-
-    def resume(self, subject: str) -> None:
-        """Nothing was paused."""
-
     def in_ram(self, session_key: str) -> Rolling:
         return NOTHING
-
-    async def finish_clears(self) -> None:
-        """Nothing was cleared."""
-
-    async def generation(self, session_key: str) -> int:
-        return 0
-
-    async def cleared_at(self, session_key: str) -> int:
-        return -1
-
-    async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
-        return False
-
-    def counted(self, session_key: str) -> None:
-        """Does nothing."""
 
     async def clear(self, session_key: str, *, by: str | None = None) -> NoReturn:
         raise Refused(self._why)

@@ -24,7 +24,7 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.subjects.views import SNAPSHOT_EVERY
+from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY
 from discoclaw.store.files import keep_aside, session_name
 from discoclaw.store.port import CURSORS, LEDGERS, ROLLING, Disk
 from discoclaw.store.postgres.disk import PostgresDisk

@@ -142,7 +142,7 @@ class TestATurn:
             (lambda memory: verbs.merge(memory, ANN, "codng", STATED), "did you mean 'coding'"),
             (lambda memory: verbs.merge(memory, ANN, "main", STATED), "into itself"),
             (
-                lambda memory: verbs.merge(memory, ANN, "coding", STATED, into="codng"),
+                lambda memory: verbs.merge(memory, ANN, "coding", STATED, branch="codng"),
                 "did you mean 'coding'",
             ),
             (lambda memory: verbs.cherry_pick(memory, ANN, "feedfeed", STATED), "no commit"),
@@ -254,7 +254,7 @@ class TestTheVerbs:
         self, known: Memory, restart: Restart, root: Path
     ) -> None:
         await known.change(ANN, "why", remember("has a cat"))
-        await verbs.merge(known, ANN, MAIN, STATED, into="coding")
+        await verbs.merge(known, ANN, MAIN, STATED, branch="coding")
         assert await texts(known, branch="coding") == [
             "likes strong coffee",
             "works at Acme",
@@ -318,7 +318,7 @@ class TestTheVerbs:
         assert await texts(known) == []
         await verbs.restore(known, ANN, second.id, STATED)
         assert sorted(await texts(known)) == ["likes tea", "works at Acme"]
-        await verbs.restore(known, ANN, first.id, STATED, on="coding")
+        await verbs.restore(known, ANN, first.id, STATED, branch="coding")
         assert await texts(known, branch="coding") == ["likes tea"]
         assert [commit.metadata for commit in commits_of(known)[-4:]] == [
             {"reverts": first.id},
@@ -367,8 +367,8 @@ class TestAllAtOnce:
             lambda number: known.change(ANN, "why", remember(f"on {number}"), branch=self.NAMES[number % 3]),
             lambda number: known.change(ANN, "why", remember("begun"), branch=f"fresh-{number % 5}"),
             lambda number: verbs.switch(known, ANN, self.NAMES[number % 3]),
-            lambda number: verbs.undo(known, ANN, STATED, on="games"),
-            lambda number: verbs.merge(known, ANN, "coding", STATED, into="games"),
+            lambda number: verbs.undo(known, ANN, STATED, branch="games"),
+            lambda number: verbs.merge(known, ANN, "coding", STATED, branch="games"),
             lambda number: self.look(known),
         ]
         work = [dice.choice(ways)(number) for number in range(200)]
@@ -400,7 +400,7 @@ class TestAllAtOnce:
         for number in range(30):
             given_up = [
                 asyncio.create_task(verbs.switch(known, ANN, ("coding", MAIN)[number % 2])),
-                asyncio.create_task(verbs.merge(known, ANN, "coding", STATED, into=MAIN)),
+                asyncio.create_task(verbs.merge(known, ANN, "coding", STATED, branch=MAIN)),
                 asyncio.create_task(known.change(ANN, "why", remember(f"late {number}"), branch="coding")),
             ]
             for _ in range(1 + number % 6):

@@ -13,13 +13,13 @@ from discoclaw.core.history import MAIN, MOST_BRANCHES, Branches
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.memory.subjects import inspect, verbs
 from discoclaw.memory.subjects.durable_file import parse, render
-from discoclaw.memory.subjects.ledger import Ledger, read
+from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.subject import Subject
 from tests.memory.kit import (
     ANN,
     BOB,
     NOW,
-    STAMP,
     Clock,
     added,
     asides,
@@ -421,7 +421,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
         self, memory: Memory, known: bytes, restart: Restart, root: Path, lines: int
     ) -> None:
         foreign = replica("has a cat", "sings", start=NOW + 5 * 60_000)
-        Ledger(lines_of(memory), read(lines_of(memory))).append(*foreign[:lines], stamp=STAMP)
+        Subject(ANN, lines_of(memory), max_items=30).record(foreign[:lines], NOW)
         later = restart()
         assert len(await texts(later)) == 2 + lines
         assert len(commits_of(memory)) == 2 + lines
@@ -432,7 +432,7 @@ class TestOlderRecordsOfAReplicaAreAppended:
     ) -> None:
         await memory.change(ANN, "why", remember("uses vim"), branch="coding")
         late = Ref(action="create", branch="coding", timestamp=iso_ms(NOW + 90 * 60_000), persona="theirs")
-        Ledger(lines_of(memory), read(lines_of(memory))).append(late, stamp=STAMP)
+        Subject(ANN, lines_of(memory), max_items=30).record([late], NOW)
         later = restart()
         assert (await texts(later, branch="coding"))[-1] == "uses vim"
         await check_agreed(later, restart, root)

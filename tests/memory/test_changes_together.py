@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.draft import Draft
+from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.stores import disks
+from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, Clock, remember, texts
 from tests.memory.processes import InRam, Process, Shared, sharing
@@ -39,6 +41,30 @@ def counted(text: str, runs: list[str]) -> Callable[[Draft], str]:
         return wish(draft)
 
     return noted
+
+
+async def test_follows_a_switch_to_a_branch_that_was_never_read_here(two_in_ram: list[Process]) -> None:
+    here, there = two_in_ram
+    await here.remember("123", "likes tea")
+    await here.memory.change(ANN, "said", remember("likes vim"), branch="coding")
+    await here.memory.change(ANN, "said", remember("likes coffee"))
+    assert await there.known("123") == ["likes tea", "likes coffee"]
+    await verbs.switch(here.memory, ANN, "coding")
+    assert await there.known("123") == ["likes tea", "likes vim"]
+
+
+async def test_records_nothing_that_was_drafted_before_it_lost_touch(two_in_ram: list[Process]) -> None:
+    here, _ = two_in_ram
+    await here.remember("123", "likes tea")
+
+    def wish(draft: Draft) -> None:
+        remember("likes coffee")(draft)
+        here.member.in_touch = False  # somebody may erase them from now on
+
+    with pytest.raises(MemoryFault, match="is not known yet, so nothing is recorded"):
+        await here.memory.change(ANN, "said", wish)
+    here.member.in_touch = True
+    assert await here.known("123") == ["likes tea"]
 
 
 async def test_loses_no_change_and_lets_no_process_starve(four: list[Process]) -> None:

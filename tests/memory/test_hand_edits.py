@@ -1,11 +1,13 @@
 """A person may edit the durable file at any moment: the edit becomes a commit and survives."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discoclaw.core.draft import Draft
+from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.view import View
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.store import Memory
@@ -200,3 +202,34 @@ class TestAMistakeInOneItem:
         for later in (memory, memory, restart(), restart()):
             await later.view(ANN)
         assert len(asides(durable_of(memory), "rejected")) == 1
+
+
+async def test_what_is_saved_while_an_edit_is_adopted_is_adopted_next(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    """Whoever reads an edit may not write over the one that an editor saved in the meantime."""
+    path, saved = durable_of(memory), list[str]()
+
+    def save_again() -> DmPrivacy:
+        if not saved:
+            saved.append("works at Ajax")
+            edit(path, lambda file: file["items"][1].update(text="works at Ajax"))
+        return "balanced"
+
+    edit(path, set_first(text="likes green tea"))
+    running = Memory(root, clock=clock, dm_privacy=save_again)
+    await running.view(ANN)
+    assert await texts(running) == ["likes green tea", "works at Ajax"]
+
+
+async def test_nobody_sees_meanwhile_what_an_edit_replaced(memory: Memory, root: Path, clock: Clock) -> None:
+    seen: list[View | None] = []
+
+    def look() -> DmPrivacy:
+        seen.append(running.view_in_ram(ANN))
+        return "balanced"
+
+    edit(durable_of(memory), set_first(text="likes green tea"))
+    running = Memory(root, clock=clock, dm_privacy=look)
+    assert (await texts(running))[0] == "likes green tea"
+    assert seen == [None]

@@ -10,6 +10,7 @@ from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import end_of, held, subject_named, subjects, unfinished, view_at
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.store.plain import FilesDisk
 from tests.memory.kit import (
     ANN,
     BOB,
@@ -130,7 +131,7 @@ class TestFaultsAreNamed:
         )
 
     def test_a_durable_folder_elsewhere_is_looked_into(self, root: Path, tmp_path: Path) -> None:
-        (note,) = held(root, ANN, tmp_path / "elsewhere").notes
+        (note,) = held(FilesDisk(root, durable=tmp_path / "elsewhere"), ANN).notes
         assert "missing" in note
 
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit, Ref, canonical, encode_line
 from discoclaw.core.view import fold
-from discoclaw.memory.subjects.ledger import Damage, Ledger, Loaded, read
+from discoclaw.memory.subjects.ledger import Damage, Loaded, read
+from discoclaw.memory.subjects.subject import Subject
+from discoclaw.store.plain import log_at
 from tests.memory.budgets import MODEST
-from tests.memory.kit import STAMP, asides, chain
+from tests.memory.kit import NOW, asides, chain
 from tests.tables import naming
 
 COMMITS = chain("likes tea", "spielt Geige 🎻", "works at Acme")
@@ -28,6 +30,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "user-1.jsonl"
 
 
+def opened(path: Path) -> Subject:
+    return Subject("user-1", log_at(path), max_items=30)
+
+
 def loaded_from(path: Path, content: bytes) -> Loaded:
     path.write_bytes(content)
     return read(path)
@@ -35,9 +41,9 @@ def loaded_from(path: Path, content: bytes) -> Loaded:
 
 class TestWhatWasCommittedComesBack:
     def test_appended_commits_are_read_in_their_order(self, path: Path) -> None:
-        ledger = Ledger(path, read(path))
+        ledger = opened(path)
         for commit in COMMITS:
-            ledger.append(commit, stamp=STAMP)
+            ledger.record([commit], NOW)
         assert path.read_bytes() == WHOLE
         assert read(path) == Loaded(tuple(COMMITS), len(WHOLE))
 
@@ -47,13 +53,13 @@ class TestWhatWasCommittedComesBack:
 
     def test_a_line_of_five_megabytes_is_a_line(self, path: Path) -> None:
         huge = replace(COMMITS[0], metadata={"note": "é" * 2_500_000})
-        ledger = Ledger(path, read(path))
-        ledger.append(huge, stamp=STAMP)
+        ledger = opened(path)
+        ledger.record([huge], NOW)
         assert read(path).commits == (huge,)
 
     def test_a_later_start_appends_where_the_earlier_stopped(self, path: Path) -> None:
         path.write_bytes(WHOLE[: -len(LINES[2])])
-        Ledger(path, read(path)).append(COMMITS[2], stamp=STAMP)
+        opened(path).record([COMMITS[2]], NOW)
         assert path.read_bytes() == WHOLE
 
 
@@ -68,21 +74,21 @@ class TestATornLastLineIsLeftOut:
         for length in {*range(1, len(LINES[2]), 40), len(LINES[2]) - 1}:
             path = tmp_path / f"{length}.jsonl"
             path.write_bytes(WHOLE[: kept + length])
-            Ledger(path, read(path)).append(COMMITS[2], stamp=STAMP)
+            opened(path).record([COMMITS[2]], NOW)
             assert path.read_bytes() == WHOLE
             assert [aside.read_bytes() for aside in asides(path, "torn")] == [WHOLE[: kept + length]]
 
     def test_it_is_kept_aside_once(self, path: Path) -> None:
         path.write_bytes(LINES[0] + b"torn")
-        ledger = Ledger(path, read(path))
+        ledger = opened(path)
         for commit in COMMITS[1:]:
-            ledger.append(commit, stamp=STAMP)
+            ledger.record([commit], NOW)
         assert path.read_bytes() == WHOLE
         assert len(asides(path, "torn")) == 1
 
     def test_reading_alone_changes_nothing(self, path: Path) -> None:
         path.write_bytes(LINES[0] + b"torn")
-        Ledger(path, read(path))
+        opened(path)
         assert path.read_bytes() == LINES[0] + b"torn"
         assert list(path.parent.iterdir()) == [path]
 
@@ -186,7 +192,7 @@ class TestDamageIsSaidAndNothingIsRewritten:
             rf"^user-1\.jsonl, line {line}: .*nothing is recorded until it is repaired: .*verify --repair`$"
         )
         with pytest.raises(MemoryFault, match=said):
-            Ledger(path, read(path)).append(COMMITS[1], stamp=STAMP)
+            opened(path).record([COMMITS[1]], NOW)
         assert path.read_bytes() == content
         assert list(path.parent.iterdir()) == [path]
 
@@ -234,7 +240,7 @@ class TestALineThatIsThereTwice:
 
     def test_the_next_commit_goes_behind_it(self, path: Path) -> None:
         path.write_bytes(LINES[0] * 3)
-        Ledger(path, read(path)).append(COMMITS[1], stamp=STAMP)
+        opened(path).record([COMMITS[1]], NOW)
         assert path.read_bytes() == LINES[0] * 3 + LINES[1]
 
 
@@ -242,20 +248,20 @@ class TestSomebodyElseWrote:
     @pytest.mark.parametrize("foreign", [LINES[2], b"x", b"\n"])
     def test_a_commit_onto_a_ledger_that_grew_is_refused(self, path: Path, foreign: bytes) -> None:
         path.write_bytes(LINES[0])
-        ledger = Ledger(path, read(path))
+        ledger = opened(path)
         path.write_bytes(LINES[0] + foreign)
-        self.refused(ledger, COMMITS[1])
+        self.refused(path, ledger, COMMITS[1])
         assert path.read_bytes() == LINES[0] + foreign
 
     def test_a_commit_onto_a_ledger_that_shrank_is_refused(self, path: Path) -> None:
         path.write_bytes(LINES[0] + LINES[1])
-        ledger = Ledger(path, read(path))
+        ledger = opened(path)
         path.write_bytes(LINES[0])
-        self.refused(ledger, COMMITS[2])
+        self.refused(path, ledger, COMMITS[2])
         assert path.read_bytes() == LINES[0]
 
-    def refused(self, ledger: Ledger, commit: Commit) -> None:
-        before = ledger.path.read_bytes()
+    def refused(self, path: Path, ledger: Subject, commit: Commit) -> None:
+        before = path.read_bytes()
         with pytest.raises(MemoryFault, match="changed by somebody else"):
-            ledger.append(commit, stamp=STAMP)
-        assert ledger.path.read_bytes() == before
+            ledger.record([commit], NOW)
+        assert path.read_bytes() == before

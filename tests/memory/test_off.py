@@ -44,7 +44,6 @@ async def test_a_look_finds_nothing() -> None:
     assert (await memory.history(ANN)).commits == {}
     assert memory.ledgers.by_age() == []
     assert await summaries.get("discord:channel:1") == summaries.in_ram("discord:channel:1") == NOTHING
-    assert not await summaries.put("discord:channel:1", "They talked.", generation=0)
     assert await NoProfiles().get("1") is None
     assert NoLastUsed().of(ANN) == {}
     assert await NoToolLog().purge(NOW) == 0

@@ -164,7 +164,6 @@ class TestTheView:
         ledger_of(memory).unlink()
         ledger_of(memory).mkdir()
         clock.forward(minutes=61)
-        memory.evict_idle()
         again = profiles_of(memory, clock)
         assert (await met(again, "Anna"))["notes"] == ["has a cat"]
         assert [name for name, _ in on_disk(again)["display_names"]] == ["Ann", "Anna"]

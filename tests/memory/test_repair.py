@@ -15,8 +15,10 @@ from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import fold
 from discoclaw.memory.subjects import inspect
 from discoclaw.memory.subjects.durable_file import render
-from discoclaw.memory.subjects.ledger import Ledger, Repaired, read, repair
+from discoclaw.memory.subjects.ledger import Repaired, read, repair
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.subject import Subject
+from discoclaw.store.plain import log_at
 from tests.memory import child
 from tests.memory.budgets import FEW
 from tests.memory.kit import (
@@ -250,7 +252,7 @@ class TestARepairedLedgerTakesRecords:
         head = history.branches.all["main"].head
         when = iso_ms(history.branches.next_ms(LATER))
         commit = Commit(branch="main", events=(), message="on", parent_id=head, timestamp=when)
-        Ledger(path, read(path)).append(commit, stamp=STAMP)
+        Subject("user-1", log_at(path), max_items=30).record([commit], NOW)
         again = read(path)
         assert again.damage == ()
         assert again.history.records == History([*history.records, commit]).records

@@ -25,8 +25,8 @@ from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.subjects.subject import SubjectFiles
-from discoclaw.memory.subjects.views import SNAPSHOT_EVERY, Snapshot, load, save
+from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, Snapshot, Subject, load, save
+from discoclaw.store.plain import log_at
 from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts
@@ -85,7 +85,15 @@ VIEW = st.builds(
     commits=st.integers(0, 10**6),
     pending=st.lists(st.builds(Pending, TEXT, ITEM, TIMES, TEXT), max_size=3).map(tuple),
 )
-BRANCH = st.builds(Branch, TEXT, st.none() | TEXT, TEXT, TIMES, st.none() | TEXT, st.booleans())
+BRANCH = st.builds(
+    Branch,
+    TEXT,
+    st.none() | TEXT,
+    TEXT,
+    TIMES,
+    st.none() | TEXT,
+    st.dictionaries(TEXT, st.booleans(), max_size=1),
+)
 BRANCHES = st.builds(
     Branches,
     all=st.dictionaries(TEXT, BRANCH, max_size=3),
@@ -237,21 +245,22 @@ class Long:
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
         self.append(*(records() if held is None else held))
 
-    def start(self) -> SubjectFiles:
-        return SubjectFiles(ANN, self.ledger, None, 30, self.cached)
+    def start(self) -> Subject:
+        return Subject(ANN, log_at(self.ledger), None, self.cached, max_items=30)
 
     def append(self, *records: Record) -> None:
         with self.ledger.open("ab") as file:
             file.write(b"".join(map(encode_line, records)))
 
-    def check(self, files: SubjectFiles | None = None) -> SubjectFiles:
+    def check(self, files: Subject | None = None) -> Subject:
         """A start says what a replay of the whole ledger says."""
         files = files or self.start()
         whole = read(self.ledger).history
         assert files.branches == whole.branches
         assert files.view == whole.shown()
         for name, branch in whole.branches.all.items():
-            assert not files.in_ram(name) or files.branch_view(name) == whole.view(branch.head)
+            expected = whole.shown() if name == whole.branches.current else whole.view(branch.head)
+            assert files.branch_view(name) == expected
         return files
 
     def forge(self) -> None:
@@ -293,7 +302,8 @@ class TestALongLedgerHasOne:
     def test_a_start_on_it_says_what_the_whole_ledger_says(self, long: Long) -> None:
         files, whole = long.check(), History(records())
         for name, branch in whole.branches.all.items():
-            assert files.branch_view(name) == whole.view(branch.head)
+            expected = whole.shown() if name == whole.branches.current else whole.view(branch.head)
+            assert files.branch_view(name) == expected
 
     @pytest.mark.parametrize("cut", [205, 220, 233, 245])
     def test_with_whatever_stands_behind_it(self, tmp_path: Path, cut: int) -> None:
@@ -372,7 +382,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         files = long.check()
         assert files.view.items  # the other lines are used
         with pytest.raises(MemoryFault, match=f"line {line + 1}: .*until it is repaired"):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
 
     @pytest.mark.parametrize("count", [0, 249])
     def test_a_ledger_that_was_cut(self, long: Long, count: int) -> None:
@@ -406,7 +416,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         before = long.cached.read_bytes()
         files = long.check()
         with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: "):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
         assert long.cached.read_bytes() == before
 
     def test_a_torn_line_behind_it_is_kept_aside_by_the_next_record(self, long: Long) -> None:
@@ -414,7 +424,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         with long.ledger.open("ab") as file:
             file.write(b"torn")
         files = long.check()
-        ref = switch(files.next_ms(0))
+        ref = switch(files.branches.next_ms(0))
         files.record([ref], 0)
         assert long.ledger.read_bytes() == content + encode_line(ref)
         (aside,) = long.ledger.parent.glob("*.torn-*")
@@ -432,7 +442,7 @@ class TestItIsNotUsedWhereItDoesNotFit:
         long.append(padded(2000, parent="0" * 16))
         files = long.check()
         with pytest.raises(MemoryFault, match=f"line {len(lines()) + 1}: commit .* follows 0000000000000000"):
-            files.record([switch(files.next_ms(0))], 0)
+            files.record([switch(files.branches.next_ms(0))], 0)
 
 
 def padded(size: int, parent: str | None = None) -> Commit:
@@ -512,6 +522,7 @@ class TestInTheStore:
         view = await memory.view(ANN)
         shutil.rmtree(cached.parent.parent)
         clock.forward(minutes=90)
-        assert memory.evict_idle() == [ANN]
+        await memory.view("user-7")
+        assert not memory.has_in_ram(ANN)
         assert await memory.view(ANN) == view
         assert cached.exists()

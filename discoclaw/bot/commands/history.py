@@ -159,7 +159,7 @@ def _difference(
 
 async def undo(call: Call) -> str:
     branch = call.persona(await call.memory.branches(call.subject))
-    done = await verbs.undo(call.memory, call.subject, call.origin(), on=branch, **call.metadata)
+    done = await verbs.undo(call.memory, call.subject, call.origin(), branch=branch, **call.metadata)
     return texts.brought(done, in_private=call.in_private)
 
 
@@ -173,5 +173,5 @@ async def restore(call: Call, change: str) -> str:
 
 async def _go_back(call: Call, verb: Callable[..., Awaitable[MergeResult]], change: str) -> str:
     branch = call.persona(await call.memory.branches(call.subject))
-    done = await verb(call.memory, call.subject, change, call.origin(), on=branch, **call.metadata)
+    done = await verb(call.memory, call.subject, change, call.origin(), branch=branch, **call.metadata)
     return texts.brought(done, in_private=call.in_private)

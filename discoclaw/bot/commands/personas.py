@@ -68,14 +68,14 @@ async def delete(call: Call, name: str) -> str:
 
 async def merge(call: Call, name: str) -> str:
     into = call.persona(await call.memory.branches(call.subject))
-    done = await verbs.merge(call.memory, call.subject, name, call.origin(), into=into, **call.metadata)
+    done = await verbs.merge(call.memory, call.subject, name, call.origin(), branch=into, **call.metadata)
     return brought(done, in_private=call.in_private)
 
 
 async def copy(call: Call, change: str) -> str:
     onto = call.persona(await call.memory.branches(call.subject))
     done = await verbs.cherry_pick(
-        call.memory, call.subject, change, call.origin(), onto=onto, **call.metadata
+        call.memory, call.subject, change, call.origin(), branch=onto, **call.metadata
     )
     return brought(done, in_private=call.in_private)
 

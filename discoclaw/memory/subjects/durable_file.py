@@ -1,4 +1,4 @@
-"""`durable/<user-id>.json`: HEAD's current items in DNAM's schema, version 1. Rendering and reading only.
+"""`durable/<user-id>.json`: HEAD's items in DNAM's schema, version 1. Rendered, read, and compared. Pure.
 
 {version: 1, updatedAt: ms, items: [{id, kind, text, tags, status, source, createdAt, updatedAt}]}
 
@@ -6,23 +6,29 @@
 DiscoClaw can be read too: version 2 with hit counters, version 1 with version 2's fields, and files with
 duplicate ids, where the newest active item wins. The schema has no sensitivity, so a file that is taken over
 cannot say what is private; what may have been said in private counts as private.
+
+`edit_of` tells a person's edit from an older state that a crash left. The bot adopts what it finds, and
+`verify` reports it, so both judge alike.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import NewerSchema, Refused
+from discoclaw.core.event import Commit, Record
+from discoclaw.core.hand_edits import apply_edits
+from discoclaw.core.history import Branches, History
 from discoclaw.core.item import MANUAL, Author, Facets, Item, item_from_json
-from discoclaw.core.privacy import DmPrivacy, said_in_the_open, sensitivity
-from discoclaw.core.times import valid_ms
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, said_in_the_open, sensitivity
+from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.core.view import View
 
 VERSION = 1
 FOREIGN_VERSIONS = (2,)
-MOST_CHANGED = 16
-"""If more items than this differ from those in the same positions before, they are looked up one by one."""
 
 
 class Unreadable(Refused):
@@ -47,76 +53,46 @@ class DurableFile:
 
         `by_hand`: the file was written here and edited, so what a person added to it is open.
         """
-        return tuple(self._marked(item, rule, by_hand) for item in self.items)
-
-    def _marked(self, item: Item, rule: DmPrivacy, by_hand: bool) -> Item:
-        typed = by_hand and item.facets.author == "stated"
-        secret = sensitivity(
-            item.kind,
-            item.text,
-            inferred=item.facets.author == "inferred",
-            learned_privately=item.id in self.unmarked and not typed,
-            marked="normal",
-            rule=rule,
-        )
-        return replace(item, facets=replace(item.facets, sensitivity=secret))
+        marked = []
+        for item in self.items:
+            typed = by_hand and item.facets.author == "stated"
+            secret = sensitivity(
+                item.kind,
+                item.text,
+                inferred=item.facets.author == "inferred",
+                learned_privately=item.id in self.unmarked and not typed,
+                marked="normal",
+                rule=rule,
+            )
+            marked.append(replace(item, facets=replace(item.facets, sensitivity=secret)))
+        return tuple(marked)
 
 
 class Renderer:
-    """Renders views as files. Caches the bytes of each item, since most do not change between two commits."""
+    """Renders views as files. Keeps the bytes of each item, since most do not change between two commits."""
 
     def __init__(self) -> None:
-        self._items: list[Item] = []
-        self._written: list[bytes] = []
+        self._known: dict[int, tuple[Item, bytes]] = {}
+        """By the identity of an item, which stays alive here."""
 
     def render(self, view: View) -> bytes:
         """Return the same bytes as `render(view)`, but faster."""
-        items, before, written = list(view.items.values()), self._items, list(self._written)
-        changed = [
-            place for place, (new, old) in enumerate(zip(items, before, strict=False)) if new is not old
-        ]
-        if len(items) < len(before) or len(changed) > MOST_CHANGED:  # an item left, so others moved up
-            known = {id(item): text for item, text in zip(before, written, strict=True)}
-            written = [known.get(id(item)) or _item_text(item) for item in items]
-        else:
-            for place in changed:
-                written[place] = _item_text(items[place])
-            written += map(_item_text, items[len(before) :])
-        self._items, self._written = items, written
-        return _file_text(view.updated_at, written)
+        before, self._known = self._known, {}
+        for item in view.items.values():
+            self._known[id(item)] = before.get(id(item)) or (item, _item_text(item))
+        texts = [text for _, text in self._known.values()]
+        body = b"[\n    " + b",\n    ".join(texts) + b"\n  ]" if texts else b"[]"
+        head = f'{{\n  "version": {VERSION},\n  "updatedAt": {view.updated_at},\n  "items": '
+        return head.encode() + body + b"\n}\n"
 
 
 def render(view: View) -> bytes:
     """Return the file's bytes for a view. A pure function, so that a lost file comes back byte for byte."""
-    return _file_text(view.updated_at, [_item_text(item) for item in view.items.values()])
+    return Renderer().render(view)
 
 
 def _item_text(item: Item) -> bytes:
-    """The text that `json.dumps` writes with an indent of two, in half its time: it does not indent in C."""
-    lines = [f'"{name}": {_value_text(value)}' for name, value in item.to_json().items()]
-    return _block("{", lines, "}", "    ").encode("utf-8")
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, dict):
-        return _block("{", [f'"{name}": {_plain(part)}' for name, part in value.items()], "}", "      ")
-    if isinstance(value, list) and value:
-        return _block("[", list(map(_plain, value)), "]", "      ")
-    return _plain(value)
-
-
-def _block(opened: str, lines: list[str], closed: str, indent: str) -> str:
-    return f"{opened}\n{indent}  " + f",\n{indent}  ".join(lines) + f"\n{indent}{closed}"
-
-
-_plain = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _file_text(updated_at: int, items: list[bytes]) -> bytes:
-    """The output of `json.dumps` with an indent of two, put together from the items' texts."""
-    body = b"[\n    " + b",\n    ".join(items) + b"\n  ]" if items else b"[]"
-    head = f'{{\n  "version": {VERSION},\n  "updatedAt": {updated_at},\n  "items": '
-    return head.encode() + body + b"\n}\n"
+    return json.dumps(item.to_json(), ensure_ascii=False, indent=2).replace("\n", "\n    ").encode()
 
 
 def parse(content: bytes, *, now_ms: int) -> DurableFile:
@@ -172,3 +148,76 @@ def _author(item: Item, source: object) -> Author:
     """The author of an item: the person, if they typed it, or a model that concluded it."""
     told = source if isinstance(source, Mapping) else {"type": "manual"}
     return "stated" if item.source == MANUAL and told.get("type", "manual") == "manual" else "inferred"
+
+
+# ----------------------------------------------------------------------
+# What a person changed in a file.
+
+
+def shown_by(records: Sequence[Record], file: DurableFile, content: bytes) -> tuple[View, str] | None:
+    """The view that a file shows, or showed before it was edited, and HEAD's branch then.
+
+    `updatedAt` identifies it: it is the time of the newest record the writer knew. Records stand in the
+    ledger in the order in which they became known, which may differ from the order of their times, because
+    another replica's come late. If several views have that time, the one that gives this very file is taken,
+    else the first, so that what a writer did not know is not mistaken for forgotten. None if no view has it.
+    """
+    found: tuple[View, str] | None = None
+    for count, one in enumerate(records, start=1):
+        if ms_of_iso(one.timestamp) != file.updated_at:
+            continue
+        then = History(records[:count])
+        if render(then.shown()) == content:
+            return then.shown(), then.branches.current
+        found = found or (then.shown(), then.branches.current)
+    return found
+
+
+def edit_of(
+    file: DurableFile,
+    shown: tuple[View, str] | None,
+    branches: Branches,
+    view_of: Callable[[str], View],
+    *,
+    foreign: bool,
+    now_ms: int,
+    max_items: int,
+    rule: DmPrivacy = "balanced",
+) -> Commit | None:
+    """What a person changed in a file, as the next commit; None if nothing: it is merely an older state.
+
+    `shown` is what it showed before (see `shown_by`). A file that shows no state we know may be damaged or
+    somebody else's: what it lacks counts as unknown to its writer, so it forgets nothing. Nor does one with a
+    mistake in it, which changes and adds. `view_of` returns the current view of a branch. A `foreign` file
+    was not written here; `rule` is DISCOCLAW_DM_PRIVACY.
+    """
+    base, branch = shown or (View(), branches.current)
+    branch = branch if branch in branches.all else branches.current
+    current, here = view_of(branch), {item.id for item in file.items}
+    written = {key: item for key, item in base.items.items() if not file.rejected or key in here}
+    origin = Origin(
+        "inferred" if foreign else "stated", evidence="taken over" if foreign else "edited by hand"
+    )
+    draft = Draft(current, now_ms=branches.next_ms(now_ms), max_items=max_items)
+    items = file.marked(rule, by_hand=not foreign)
+    apply_edits(draft, written, items, origin)
+    if not foreign:
+        return draft.commit("edited by hand", branch=branch, by="file")
+    new = [one for one in items if one.id not in current.items]
+    secret = {one.id for one in new if one.facets.sensitivity == "private"}
+    presumed = sorted(secret & file.unmarked)
+    told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
+    return draft.commit("take over the durable file", branch=branch, by="file", **told)
+
+
+def file_alone(file: DurableFile, known: View) -> View:
+    """The view of a file whose ledger is damaged, so that only `known` is left of it.
+
+    The file does not mark privacy, so items that are not known are private.
+    """
+    items = {}
+    for item in file.items:
+        old = known.items.get(item.id)
+        facets = old.facets if old is not None else replace(item.facets, sensitivity="private")
+        items[item.id] = replace(item, facets=facets)
+    return View(items, updated_at=file.updated_at)

@@ -1,22 +1,25 @@
-"""Erases a whole subject, dated after every record, and the bot's own memory where it rests on their words.
+"""The subjects that are in RAM, each with its own lock, and what needs these locks: erasing a whole subject.
 
-`erasing` does the work; this module determines the time of the erasing, and notifies the other parts.
+Subjects leave RAM when nobody used them for a while. An erasing is dated after every record, and takes the
+bot's own memory along where it rests on the person's words; `erasing` does the work.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
-from discoclaw.core.idle import HOUR_MS
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import tidy_tags
+from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
-from discoclaw.core.subject import BOT, HUMAN, user_of
+from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.erasing import tombstones
@@ -25,12 +28,104 @@ from discoclaw.memory.erasing.hearing import Hearing
 from discoclaw.memory.erasing.intents import subject_in
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.subject import Entries, locked
-from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import Ledgers
+from discoclaw.memory.subjects.subject import Subject
+from discoclaw.store.files import in_thread, read_in_thread, safe_id
+from discoclaw.store.port import Ledgers, subject_of
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
+
+_SWEEP_MS = 60_000
+
+
+@dataclass(slots=True)
+class Entry:
+    """One subject in RAM. `subject` is None until first use."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    subject: Subject | None = None
+    users: int = 0
+    """How many callers hold the lock or wait for it; the entry stays in RAM until there are none."""
+    stale: bool = False
+    """Whether another process recorded something since the subject was read."""
+    contended: bool = False
+    """Whether another process was faster lately: whoever writes next takes the log for itself first."""
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Hold the lock; waiting for it already keeps the entry from being evicted."""
+        self.users += 1
+        try:
+            async with self.lock:
+                yield
+        finally:
+            self.users -= 1
+
+
+class Entries(PersonalData, Listener):
+    """The entries by subject. They leave RAM after `idle_ms`."""
+
+    name = "views in RAM"
+
+    def __init__(self, *, clock: Clock, idle_ms: int) -> None:
+        self._clock = clock
+        self._entries: IdleMap[Entry] = IdleMap(
+            lambda subject: Entry(),
+            idle_ms=idle_ms,
+            created=lambda subject: log.debug("%s: into memory", subject),
+            evicted=lambda subject, entry: log.debug("%s: out of memory, idle", subject),
+        )
+        self._swept = 0
+
+    def __contains__(self, subject: str) -> bool:
+        return self._entries.peek(subject) is not None
+
+    def use(self, subject: str) -> Entry:
+        """Return the entry of a subject, created if missing. Raises MemoryFault for an invalid name."""
+        now = self._clock()
+        if now - self._swept > _SWEEP_MS:
+            self._swept = now
+            self._entries.evict_idle(now, busy=lambda entry: entry.users > 0)
+        return self._entries.use(safe_id(subject), now)
+
+    def drop_unused(self, subject: str) -> None:
+        """Evict a subject, unless somebody is using it."""
+        entry = self._entries.peek(subject)
+        if entry is not None and entry.users == 0:
+            self._entries.drop(subject)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Have what another process recorded taken in before a subject is next used."""
+        for subject in filter(None, map(subject_of, names)):
+            if (entry := self._entries.peek(subject)) is not None:
+                entry.stale = True
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """Keep everybody from writing groups' memories while a person is removed; they are then read again.
+
+        A group that is not in use needs no lock: whoever opens it later finds the tombstone.
+        """
+        if user_of(erasure.subject) is None:
+            yield
+            return
+        try:
+            async with AsyncExitStack() as stack:
+                for entry in self._groups():
+                    await stack.enter_async_context(entry.locked())
+                    entry.subject = None
+                yield
+        finally:
+            for entry in self._groups():  # newly opened ones may have read what is erased now
+                async with entry.locked():
+                    entry.subject = None
+
+    def _groups(self) -> list[Entry]:
+        groups = (self._entries.peek(key) for key in self._entries if group_of(key) is not None)
+        return [entry for entry in groups if entry is not None]
+
+
+# ---------------------------------------------------------------------- erasing
 
 RETRY_S: Final = 30.0
 """The pause before an erasing goes on that waits for another process, or for a disk."""
@@ -91,11 +186,8 @@ class SubjectEraser(Listener):
         if tombstones.FILE in names:
             await read_in_thread(self._hearing.catch_up)
         for subject in sorted({one for one in map(subject_in, names) if one is not None} - self._ours):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                entry.files = None
+            async with self._emptied(subject):
                 unfinished = await self._hearing.heard(subject)
-            self._entries.drop_unused(subject)
             if unfinished:
                 self._go_on_later(subject)
 
@@ -105,12 +197,8 @@ class SubjectEraser(Listener):
             self._rest.note(subject)
 
     async def _finish(self, subject: str) -> None:
-        async with self._leased(subject):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                entry.files = None
-                erased = await self._eraser.finish(subject, lambda: self._newest(subject))
-            self._entries.drop_unused(subject)
+        async with self._leased(subject), self._emptied(subject):
+            erased = await self._eraser.finish(subject, lambda: self._newest(subject))
         if erased is None:
             return
         for one in (subject, *erased.groups):
@@ -128,6 +216,15 @@ class SubjectEraser(Listener):
                 yield
             finally:
                 self._ours.discard(subject)
+
+    @asynccontextmanager
+    async def _emptied(self, subject: str) -> AsyncIterator[int | None]:
+        """Hold a subject's lock, with nothing of it in RAM. Gives the time of its newest record, if known."""
+        entry = self._entries.use(subject)
+        async with entry.locked():
+            one, entry.subject = entry.subject, None
+            yield one.branches.last_ms if one is not None and not entry.stale else None
+        self._entries.drop_unused(subject)
 
     # ------------------------------------------------------------------ erasing
 
@@ -149,12 +246,7 @@ class SubjectEraser(Listener):
         return replace(erased, left=(*erased.left, *soul.left), soul=True, waiting=waiting)
 
     async def _erase_soul_of(
-        self,
-        subject: str,
-        asked_at: int,
-        history: Callable[[str], Awaitable[History]],
-        *,
-        again: bool = False,
+        self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
     ) -> Erased | None:
         """Erase the bot's own memory if anything in it rests on a person's words; otherwise return None."""
         user = user_of(subject)
@@ -176,16 +268,10 @@ class SubjectEraser(Listener):
         return None
 
     async def _erase(self, subject: str, asked_at: int) -> Erased:
-        async with self._leased(subject):
-            entry = self._entries.use(subject)
-            async with locked(entry):
-                files, entry.files = entry.files, None
-                last = files.branches.last_ms if files is not None and not entry.stale else None
-                last = await in_thread(self._newest, subject, last)
-                since = self._tombstones.erased_at(subject)
-                at = max(self._clock(), asked_at, last, since + 1)
-                erased = await self._eraser.erase(subject, at, lambda: self._newest(subject))
-            self._entries.drop_unused(subject)
+        async with self._leased(subject), self._emptied(subject) as last:
+            last = await in_thread(self._newest, subject, last)
+            at = max(self._clock(), asked_at, last, self._tombstones.erased_at(subject) + 1)
+            erased = await self._eraser.erase(subject, at, lambda: self._newest(subject))
         if erased.waiting:
             self._go_on_later(subject)
         for one in (subject, *erased.groups):
@@ -194,33 +280,24 @@ class SubjectEraser(Listener):
 
     async def step_done(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Raises MemoryFault."""
-        async with self._processes.lease(LEASE), locked(self._entries.use(subject)):
+        async with self._processes.lease(LEASE), self._entries.use(subject).locked():
             await in_thread(self._eraser.step_done, subject, step)
 
     def _newest(self, subject: str, last: int | None = None) -> int:
-        """The time (ms) of the newest record that has to go, at most an hour from now. Blocking.
+        """The time (ms) of the newest record that has to go, as far as readable. Blocking.
 
-        Records may be ahead of the clock, but one of the year 9999 must not bar learning till then. `last` is
-        the newest of the subject's own ledger, if it is known.
+        Records may be ahead of the clock, but one of the year 9999 must not bar learning till then: it is at
+        most an hour from now. `last` is the newest of the subject's own ledger, if it is known.
         """
-        own = self._last_ms(subject) if last is None else last
-        return min(max(own, self._last_in_groups(subject)), self._clock() + HOUR_MS)
-
-    def _last_in_groups(self, subject: str) -> int:
-        """The time (ms) of the newest group record resting on a person's words, as far as readable."""
-        user = user_of(subject)
-        try:
-            return self._eraser.newest_in_groups(user) if user is not None else 0
-        except OSError:
-            return 0
-
-    def _last_ms(self, subject: str) -> int:
-        """The time of a subject's newest record, as far as it can be read."""
-        try:
-            records = ledger.read(self._ledgers.log(subject)).records
-        except OSError:
-            return 0
-        return max((ms_of_iso(record.timestamp) for record in records), default=0)
+        user, times = user_of(subject), [last or 0]
+        if last is None:
+            with suppress(OSError):
+                records = ledger.read(self._ledgers.log(subject)).records
+                times += (ms_of_iso(record.timestamp) for record in records)
+        if user is not None:  # groups remember what rests on a person's words
+            with suppress(OSError):
+                times.append(self._eraser.newest_in_groups(user))
+        return min(max(times), self._clock() + HOUR_MS)
 
 
 def _rests_on(commit: Commit, user: str) -> bool:

@@ -1,10 +1,12 @@
-"""Followers of the ledger: they mirror memory elsewhere, each with a saved cursor.
+"""Work that goes over what changed: followers, which mirror memory elsewhere, and rounds over all subjects.
 
-The writer never calls a mirror. It only reports that a subject changed; a follower's own task then updates
-the mirror and saves its progress. Its cursor has a `mark`, a moment of the store up to which everything is
-mirrored except what is still `todo` there. Changes made while the program was down are those since the mark,
-so a start costs no more than there were changes, and so does each save. A mirror may lag or fail without
-affecting anything else. Independent of what a mirror is.
+Each has a cursor {mark, todo}: the mark is a moment of the store, and everything that changed up to it is
+done except what is still `todo`. So a start costs no more than there were changes while the program was down.
+
+A follower is told of each change, mirrors it in a task of its own and saves its progress afterwards. The
+writer never calls a mirror, which may lag or fail without affecting anything else. A round looks for changes
+when it begins, and saves what it found before it looks at any, so a process that is killed loses none.
+Independent of what a mirror is, and of what a round looks at.
 """
 
 import logging
@@ -13,8 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import texts_of
-from discoclaw.memory.subjects.round import marked
-from discoclaw.store.files import read_in_thread
+from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
 from discoclaw.work import RETRY_S, Worker
 
@@ -64,7 +65,7 @@ class Follower(Listener):
         if self._worker is None:
             return
         cursor = await self._cursors.get(self._name)
-        self._mark = await marked(self._cursors, self._name)
+        self._mark = await _marked(self._cursors, self._name)
         self._follows = True
         for subject in texts_of(cursor, "todo"):
             self.touch(subject)
@@ -165,6 +166,59 @@ class Follower(Listener):
             return self._ledgers.log(subject).head()
         except OSError:
             return NO_LOG
+
+
+class Rounds:
+    """The rounds of one kind of work; `name` is that of their cursor, which may have other fields too."""
+
+    def __init__(self, name: str, ledgers: Ledgers, cursors: Cursors) -> None:
+        self._name = name
+        self._ledgers = ledgers
+        self._cursors = cursors
+
+    async def begin(self, also: Iterable[str] = (), *, anew: bool = False) -> list[str]:
+        """Return what this round has to look at, the longest-standing first.
+
+        `also` are subjects to look at though they did not change; with `anew` these are all. Raises OSError.
+        """
+        erasings, cursor = self._cursors.erasings, await self._cursors.get(self._name)
+        mark = None if anew else await _marked(self._cursors, self._name)
+        changed, present = await in_thread(self._ledgers.since, mark)
+        new = dict.fromkeys([*also, *changed])
+
+        def noted(known: Mapping[str, object]) -> Mapping[str, object] | None:
+            if erasings != self._cursors.erasings:
+                return None  # the next round finds the same once more
+            return {**known, "todo": list(dict.fromkeys([*texts_of(known, "todo"), *new])), "mark": present}
+
+        if await self._cursors.update(self._name, noted):
+            return texts_of(await self._cursors.get(self._name), "todo")
+        return list(dict.fromkeys([*texts_of(cursor, "todo"), *new]))
+
+    async def done(self, subjects: Collection[str]) -> None:
+        """Note that these need not be looked at again until they change."""
+        if not subjects:
+            return
+        gone = frozenset(subjects)
+
+        def noted(known: Mapping[str, object]) -> Mapping[str, object]:
+            return {**known, "todo": [one for one in texts_of(known, "todo") if one not in gone]}
+
+        await self._cursors.update(self._name, noted)
+
+    async def head(self, subject: str) -> Head:
+        """How far a subject's ledger reaches. Raises OSError."""
+        return await in_thread(self._ledgers.log(subject).head)
+
+
+async def _marked(cursors: Cursors, name: str) -> Mark:
+    """The mark in a cursor. Earlier versions had it in one of its own, which is removed."""
+    cursor, old = await cursors.get(name), f"{name}-mark"
+    if "mark" in cursor or "todo" not in cursor:
+        return cursor.get("mark")  # type: ignore[return-value]
+    mark = (await cursors.get(old)).get("mark")
+    await cursors.remove([old])
+    return mark  # type: ignore[return-value]
 
 
 def _about(name: str) -> str | None:

@@ -18,7 +18,6 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory import cursors
 from discoclaw.memory.subjects import durable_file
-from discoclaw.memory.subjects.hand_edit import base_of, edit_of, pictured
 from discoclaw.memory.subjects.ledger import Damage, Loaded, read
 from discoclaw.store.files import Linked, read_plain, safe_id, stamp_now
 from discoclaw.store.plain import disk_at
@@ -70,9 +69,9 @@ def subject_named(name: str) -> str:
     return safe_id(user_subject(plain) if plain.isdigit() else plain)
 
 
-def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+def subjects(where: Path | Disk) -> list[str]:
     """Every subject with a ledger or a durable file, sorted. Raises MemoryFault."""
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     try:
         ledgers = {subject for subject, _ in disk.ledgers.by_age()}
     except OSError as error:
@@ -81,12 +80,12 @@ def subjects(where: Path | Disk, durable_folder: Path | None = None) -> list[str
     return sorted(ledgers | {user_subject(path.stem) for path in files})
 
 
-def recorded(where: Path | Disk, durable_folder: Path | None = None) -> list[str]:
+def recorded(where: Path | Disk) -> list[str]:
     """Every subject with any record: a memory, a profile or a group file.
 
     Sorted. Raises MemoryFault.
     """
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     found = set(subjects(disk))
     try:
         for folder, of in ((PROFILES, user_subject), (GROUPS, group_subject)):
@@ -109,13 +108,13 @@ def unfinished(where: Path | Disk) -> set[str]:
     }
 
 
-def held(where: Path | Disk, subject: str, durable_folder: Path | None = None) -> Inspection:
+def held(where: Path | Disk, subject: str) -> Inspection:
     """Read and verify one subject. A missing ledger is an empty memory. Raises MemoryFault.
 
     A running bot writes ledger and file one after the other, so an apparent mismatch is checked a second
     time.
     """
-    disk = disk_at(where, durable_folder)
+    disk = disk_at(where)
     try:
         first = _held(disk, subject)
         return _held(disk, subject) if first.faults or first.notes else first
@@ -195,49 +194,34 @@ def _held(disk: Disk, subject: str) -> Inspection:
 def _judged(path: Path, loaded: Loaded) -> tuple[list[str], list[str]]:
     """The faults of a durable file, and what the bot will change in it although nothing is wrong."""
     history, name, renewed = loaded.history, path.name, "the bot writes it again when it next uses it"
+    view, branches = history.shown(), history.branches
     try:
-        content, view = read_plain(path), history.shown()
+        content = read_plain(path)
+        if content == durable_file.render(view):
+            return [], []
+        file = durable_file.parse(content, now_ms=view.updated_at)
     except FileNotFoundError:
         return [], [f"{name} is missing; {renewed}"]
-    except Linked as linked:
-        return [f"{name} is left as it is: {linked}"], []
-    if content == durable_file.render(view):
-        return [], []
-    try:
-        file = durable_file.parse(content, now_ms=view.updated_at)
-    except NewerSchema as newer:
-        return [f"{name} is left as it is: {newer}"], []
+    except (Linked, NewerSchema) as why:
+        return [f"{name} is left as it is: {why}"], []
     except durable_file.Unreadable as unreadable:
         return [f"can't read {name}: {unreadable}; the bot sets it aside and writes it again"], []
     if not history.records:
+        untold = sum(item.active and item.id in file.unmarked for item in file.items)
+        private = f", {untold} of them as learned in private, because they don't say where" if untold else ""
         what = f"{name} has {len(file.items)} items and no ledger yet"
-        return [f"{what}; the bot takes them over when it next reads it{_unmarked(file)}"], []
-    if not _edited(file, content, loaded):
-        return [], [f"{name} shows an older state; {renewed}"]
-    edited = f"{name} was edited; the bot adopts the edit when it next reads it"
-    return [edited, *(f"{name}, {rejected}" for rejected in file.rejected)], []
-
-
-def _unmarked(file: durable_file.DurableFile) -> str:
-    """The note about items that may become private when a file is taken over."""
-    untold = sum(item.active and item.id in file.unmarked for item in file.items)
-    return f", {untold} of them as learned in private, because they don't say where" if untold else ""
-
-
-def _edited(file: durable_file.DurableFile, content: bytes, loaded: Loaded) -> bool:
-    """Whether the bot would adopt something from a file, or has to set it aside."""
-    history = loaded.history
-    branches = history.branches
+        return [f"{what}; the bot takes them over when it next reads it{private}"], []
     foreign = file.version != durable_file.VERSION
-    found = None if foreign else pictured(loaded.records, file, content)
-    base, branch = base_of(found, branches)
-    commit = edit_of(
+    edited = durable_file.edit_of(
         file,
-        base,
-        history.view(branches.all[branch].head),
-        branch=branch,
+        None if foreign else durable_file.shown_by(loaded.records, file, content),
+        branches,
+        lambda branch: history.view(branches.all[branch].head),
         foreign=foreign,
-        now_ms=branches.next_ms(0),
+        now_ms=0,
         max_items=sys.maxsize,
     )
-    return commit is not None or foreign or bool(file.rejected)
+    if edited is None and not foreign and not file.rejected:
+        return [], [f"{name} shows an older state; {renewed}"]
+    told = f"{name} was edited; the bot adopts the edit when it next reads it"
+    return [told, *(f"{name}, {rejected}" for rejected in file.rejected)], []

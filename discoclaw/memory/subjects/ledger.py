@@ -1,12 +1,10 @@
-"""The ledger of one subject: a log of records, commits and refs, one line each. The only writer of history.
+"""The ledger of one subject, from bytes to records: commits and refs, one line each. Reads, and repairs.
 
-Appending a line is the commit; after a crash either all of it is there or nothing. A torn last line (no
-newline, or not parsable at the very end) is dropped on load and kept aside. A damaged line elsewhere is
-reported, and all other lines still load. Nothing is rewritten, and nothing more is appended, until somebody
-asks for `repair`, which keeps the original. Independent of views, of Discord and of the callers.
+A torn last line (no newline, or not parsable at the very end) is left out. A damaged line elsewhere is
+reported, and all other lines still load. Nothing is rewritten until somebody asks for `repair`, which keeps
+the original. Only `subject` appends. Independent of views, of Discord and of the callers.
 """
 
-import hashlib
 import logging
 import re
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from discoclaw.store.plain import log_at
 from discoclaw.store.port import Head, Ledgers, Log
 
 log = logging.getLogger(__name__)
+"""Warnings about ledgers; the command line leaves them out, because it reports them itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +95,9 @@ def decode(content: bytes, *, known: frozenset[str] = frozenset(), generation: i
     return Loaded(tuple(records), position, len(content) - position, tuple(damage), generation)
 
 
-def begun(where: Path | Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
-    """Write a ledger from records, which are verified, and return what it holds and its bytes.
-
-    Raises OSError.
-    """
+def begun(lines: Log, records: Sequence[Record]) -> tuple[Loaded, bytes]:
+    """Write a ledger from verified records. Returns what it holds, and its bytes. Raises OSError."""
     content = b"".join(map(encode_line, records))
-    lines = log_at(where)
     lines.replace(content)
     damage = _orphans(records, range(1, len(records) + 1), {record.id for record in records})
     loaded = Loaded(tuple(records), len(content), damage=tuple(damage), generation=lines.head().generation)
@@ -167,67 +162,6 @@ def _repaired(lines: Log, loaded: Loaded, now_ms: int, stamp: str) -> Repaired |
     lines.replace(b"".join(encode_line(record) for record in (*loaded.records, *mends)))
     log.warning("%s: repaired; what was there is kept as %s", path, aside.name)
     return Repaired(loaded.damage, aside)
-
-
-class Ledger:
-    """A subject's ledger, open for appending after what was `loaded`. Callers hold the subject's lock.
-
-    `hashed` has been fed the sound lines; `digest` is that SHA-256, by which snapshots identify the ledger.
-    """
-
-    def __init__(self, where: Path | Log, loaded: Loaded, hashed: "hashlib._Hash | None" = None) -> None:
-        self.lines = log_at(where)
-        self.path = self.lines.path
-        self.damage = loaded.damage
-        self.head = loaded.head
-        self._torn = loaded.torn
-        self._hash = hashed or hashlib.sha256()
-        if loaded.torn:
-            log.warning("%s: a torn last line of %d bytes is left out", self.path, loaded.torn)
-        for one in loaded.damage:
-            log.error(
-                "%s, %s; the other lines are used and nothing is appended until repaired", self.path, one
-            )
-
-    @property
-    def size(self) -> int:
-        """The length of the sound lines, in bytes."""
-        return self.head.size
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()
-
-    def append(self, *records: Record, stamp: str) -> None:
-        """Write records durably, all or nothing. `stamp` names a file kept aside, if need be.
-
-        Raises MemoryFault when the ledger is damaged or the disk refuses the lines; nothing is then recorded,
-        on disk or in RAM.
-        """
-        if self.damage:
-            raise MemoryFault(
-                f"{self.path.name}, {self.damage[0]}; nothing is recorded until it is repaired: "
-                "stop the bot and run `discoclaw memory verify --repair`"
-            )
-        lines = b"".join(encode_line(record) for record in records)
-        try:
-            if self._torn:
-                self._drop_torn(stamp)
-            head = self.lines.append(lines, after=self.head)
-        except OSError as error:
-            raise MemoryFault(f"{self.path.name} could not be written: {error}") from error
-        self.grew(lines, head)
-
-    def grew(self, lines: bytes, head: Head) -> None:
-        """Note that these lines, which are sound, follow now."""
-        self.head = head
-        self._hash.update(lines)
-
-    def _drop_torn(self, stamp: str) -> None:
-        aside = self.lines.keep_aside("torn", stamp)
-        self.lines.cut(self.size)
-        log.warning("%s: the torn last line is kept in %s", self.path, aside.name)
-        self._torn = 0
 
 
 # ----------------------------------------------------------------------

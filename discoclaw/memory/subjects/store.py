@@ -1,18 +1,25 @@
-"""The memory of all subjects: views in RAM, each behind its own lock, backed by ledger and durable file.
+"""The memory of all subjects: views in RAM, each subject behind its own lock, backed by its files.
 
-Reading is a look into RAM (and one `stat`, so that an edit by hand takes effect at once). Changing takes the
-subject's lock: draft on the newest view, append the commit, replace the durable file, publish the new view,
-notify the followers. Every writer of a person's memory goes through here, so a person who talks in two
-channels, a command and a loop never lose each other's update. Erasing (`erase`) goes through here too:
-whoever was waiting for the lock then finds an empty memory. Independent of Discord, models and prompts.
+What always holds:
+
+1  Reading is a look into RAM (and one `stat`, so that an edit by hand takes effect at once). It never waits
+   for a writer.
+2  Whoever writes a subject holds its lock, in whichever part of the program: draft on the newest view, append
+   the commit, renew the durable file, publish the new view, notify the followers. So a person who talks in
+   two channels, a command and a loop never lose each other's update.
+3  In a store that processes share, what was drafted on an older state is refused there and drafted once more.
+   Nothing is recorded while the store is out of touch.
+4  Erasing goes through here too: whoever was waiting for the lock then finds an empty memory, and records
+   from before the erasing are refused.
+
+`subject` knows how one of them lies on disk. Independent of Discord, models and prompts.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Draft
@@ -24,7 +31,7 @@ from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.processes import ALONE, Processes
-from discoclaw.core.subject import BOT, group_of, user_subject
+from discoclaw.core.subject import BOT, group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Changes, Listener
@@ -38,16 +45,19 @@ from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
 from discoclaw.memory.subjects.changed import Numbered
-from discoclaw.memory.subjects.erase import SubjectEraser
-from discoclaw.memory.subjects.opening import Opener, branch_view_of, history_of
-from discoclaw.memory.subjects.subject import Entries, Entry, SubjectFiles, locked
-from discoclaw.store.files import in_thread, to_its_end
+from discoclaw.memory.subjects.erase import Entries, Entry, SubjectEraser
+from discoclaw.memory.subjects.subject import Subject
+from discoclaw.store.files import in_thread, read_in_thread, to_its_end
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import CURSORS, LEDGERS, Disk, Ledgers
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Attempt: TypeAlias = Callable[[Subject], Awaitable[tuple[T, Sequence[Record], View | None]]]
+"""Drafts records on a subject as it is now. Returns its outcome for whoever asked, the records to append, and
+the view including the last of them, if known."""
 
 
 class Memory:
@@ -83,11 +93,9 @@ class Memory:
         self._folder = DataFolder(disks, clock=clock)
         self._tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
-        snapshots = disks.root.parent / "cache" / "views"
-        self._opener = Opener(
-            self.disk, snapshots, self._tombstones, max_items=max_items, clock=clock, dm_privacy=dm_privacy
-        )
-        cache = FileDocuments(snapshots)
+        self._dm_privacy = dm_privacy
+        self._snapshots = disks.root.parent / "cache" / "views"
+        cache = FileDocuments(self._snapshots)
         parts = files_of(self.disk, cache)
         parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
         parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.listed), self._entries]
@@ -95,9 +103,6 @@ class Memory:
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         intents, marks = Intents(self.disk), self._tombstones
         self.eraser = Eraser(self.disk, intents, marks, self.personal, cursors, processes)
-        self._access = Access(
-            self.disk, self._entries, self._opener, marks, self.changes, self.eraser.why_not
-        )
         self.erasings = SubjectEraser(
             self.eraser,
             Hearing(intents, marks, self.personal, cursors),
@@ -141,7 +146,7 @@ class Memory:
         """Release the folder."""
         self._folder.close()
 
-    # ------------------------------------------------------------------ reading and changing
+    # ------------------------------------------------------------------ reading
 
     async def view(self, subject: str, branch: str | None = None) -> View:
         """Return what is remembered about a subject now, on HEAD's branch or the one named.
@@ -152,17 +157,16 @@ class Memory:
         known = self.view_in_ram(subject, branch)
         if known is not None:
             return known
-        async with self._access.locked(subject) as files:
-            return await branch_view_of(files, branch)
+        async with self._locked(subject) as one:
+            return await _branch_view(one, branch or one.branches.current)
 
     def view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         """The view if it is in RAM and nobody edited its file, else None. Costs one `stat`."""
-        files = self._access.unchanged(subject)
-        if files is None:
+        one = self._unchanged(subject)
+        if one is None:
             return None
-        if branch is None:
-            return files.view
-        return files.branch_view(branch) if files.in_ram(branch) else None
+        name = branch or one.branches.current
+        return one.branch_view(name) if one.in_ram(name) else None
 
     async def last_view(self, subject: str) -> View:
         """The last known view of HEAD's branch, without checking whether the file was edited since.
@@ -170,29 +174,35 @@ class Memory:
         For mirrors, which hear of an edit through `changed`: a check here would keep the view from a reply to
         the person at the same time. Raises MemoryFault if the memory cannot be read.
         """
-        files = self._access.in_ram(subject)
-        return files.view if files is not None else await self.view(subject)
+        one = self._usable(self._entries.use(subject))
+        return one.view if one is not None else await self.view(subject)
 
     async def branches(self, subject: str) -> Branches:
         """Return the branches of a subject. Raises MemoryFault if they cannot be read."""
-        if (files := self._access.unchanged(subject)) is not None:
-            return files.branches
-        async with self._access.locked(subject) as files:
-            return files.branches
+        if (one := self._unchanged(subject)) is not None:
+            return one.branches
+        async with self._locked(subject) as one:
+            return one.branches
 
     def branches_in_ram(self, subject: str) -> Branches | None:
         """The branches if they are in RAM, else None."""
-        files = self._entries.use(subject).files
-        return files.branches if files is not None and self.disk.in_touch else None
+        one = self._entries.use(subject).subject
+        return one.branches if one is not None and self.disk.in_touch else None
+
+    def has_in_ram(self, subject: str) -> bool:
+        """Whether a subject is in RAM."""
+        return subject in self._entries
 
     async def history(self, subject: str) -> History:
         """Return the full history of a subject, read from disk. Raises MemoryFault if that fails.
 
         No writer waits for the reading, so a record appended meanwhile may or may not be included.
         """
-        async with self._access.locked(subject) as files:
+        async with self._locked(subject) as one:
             pass
-        return await history_of(files)
+        return await _history(one)
+
+    # ------------------------------------------------------------------ changing
 
     async def change(
         self,
@@ -214,16 +224,16 @@ class Memory:
         `wish` raises, and MemoryFault when the disk fails; the memory is then unchanged.
         """
 
-        async def attempt(files: SubjectFiles) -> Drafted[T]:
-            name = branch or files.branches.current
-            if name not in files.branches.all:
-                name = branch_name(name) if begin else files.branches.named(name).name
-            view = await branch_view_of(files, name)
+        async def attempt(one: Subject) -> tuple[T, Sequence[Record], View | None]:
+            name = branch or one.branches.current
+            if name not in one.branches.all:
+                name = branch_name(name) if begin else one.branches.named(name).name
+            view = await _branch_view(one, name)
             people = map(user_subject, metadata.get(PEOPLE, ()))
-            now_ms = files.next_ms(self._opener.present(subject, *people))
+            now_ms = one.branches.next_ms(self._present(subject, *people))
             records: list[Record] = []
-            if name not in files.branches.all:
-                records.append(files.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
+            if name not in one.branches.all:
+                records.append(one.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
                 now_ms += 1
             draft = Draft(
                 view,
@@ -235,10 +245,10 @@ class Memory:
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)
             if commit is None:
-                return Drafted(outcome)
-            return Drafted(outcome, [*records, commit], draft.after(commit))
+                return outcome, (), None
+            return outcome, [*records, commit], draft.after(commit)
 
-        return await self._access.write(subject, attempt)
+        return await self._write(subject, attempt)
 
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
         """Let `work` make records from the full history, and append them.
@@ -248,28 +258,27 @@ class Memory:
         raises, and MemoryFault.
         """
 
-        async def attempt(files: SubjectFiles) -> Drafted[T]:
-            history = await history_of(files)
-            records, outcome = await in_thread(work, history, self._opener.present(subject), self._max_items)
-            return Drafted(outcome, records)
+        async def attempt(one: Subject) -> tuple[T, Sequence[Record], None]:
+            history = await _history(one)
+            records, outcome = await in_thread(work, history, self._present(subject), self._max_items)
+            return outcome, records, None
 
-        return await self._access.write(subject, attempt)
+        return await self._write(subject, attempt)
 
     async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
         """Let `work` create, switch or delete a branch, given the branches and the current time (ms).
 
-        It runs once more if another process was faster.
-
-        Returns the branches after that. Raises what `work` raises, and MemoryFault.
+        It runs once more if another process was faster. Returns the branches after that. Raises what `work`
+        raises, and MemoryFault.
         """
 
-        async def attempt(files: SubjectFiles) -> Drafted[SubjectFiles]:
-            ref = work(files.branches, self._opener.present(subject))
+        async def attempt(one: Subject) -> tuple[Subject, Sequence[Record], None]:
+            ref = work(one.branches, self._present(subject))
             if ref is not None and ref.action == "switch":
-                await branch_view_of(files, ref.branch)
-            return Drafted(files, [ref] if ref is not None else ())
+                await _branch_view(one, ref.branch)
+            return one, [ref] if ref is not None else [], None
 
-        return (await self._access.write(subject, attempt)).branches
+        return (await self._write(subject, attempt)).branches
 
     async def restore(self, subject: str, records: Sequence[Record]) -> bool:
         """Put back a lost ledger of verified records. False, and nothing is written, where there is one.
@@ -277,7 +286,26 @@ class Memory:
         The durable file is checked after that: an edit becomes a commit, and a lost file is written again.
         Raises MemoryFault when the disk fails.
         """
-        return await self._access.begin(subject, records)
+
+        def begin() -> Subject | None:
+            if self.disk.ledgers.log(subject).size():
+                return None
+            one = self._opened(subject, records)
+            one.reconcile(self._present(subject))
+            return one
+
+        entry = self._entries.use(subject)
+        async with entry.locked():
+            self._check(subject)
+            if group_of(subject) is not None:
+                records = unerased(records, self.erased_at)
+            with _faults(f"{subject}.jsonl could not be written"):
+                one = await in_thread(begin)
+            if one is None:
+                return False
+            entry.subject = one
+        self.changes.recorded(subject)
+        return True
 
     # ------------------------------------------------------------------ erasing
 
@@ -308,105 +336,64 @@ class Memory:
         """Record that an outside step is done. Raises MemoryFault on failure; the step is then repeated."""
         await self.erasings.step_done(subject, step)
 
-    # ------------------------------------------------------------------ the RAM cache
-
-    def evict_idle(self) -> list[str]:
-        """Evict idle subjects now; they are read from disk when used again."""
-        return self._entries.evict_idle()
-
-    def has_in_ram(self, subject: str) -> bool:
-        """Whether a subject is in RAM."""
-        return subject in self._entries
-
-    def in_ram(self) -> int:
-        """How many subjects are in RAM."""
-        return len(self._entries)
-
-
-# ---------------------------------------------------------------------- the way to the files
-
-
-@dataclass(frozen=True, slots=True)
-class Drafted(Generic[T]):
-    """Records to be appended, and the outcome for whoever drafted them.
-
-    `after` is the view including the last record, if known.
-    """
-
-    outcome: T
-    records: Sequence[Record] = ()
-    after: View | None = None
-
-
-Attempt = Callable[[SubjectFiles], Awaitable[Drafted[T]]]
-
-
-class Access:
-    """The files of the subjects that `entries` has in RAM, or `opener` reads. `changes` hears of new records.
-
-    `why_not` says why a subject must not be opened now, if so.
-    """
-
-    def __init__(
-        self,
-        disk: Disk,
-        entries: Entries,
-        opener: Opener,
-        marks: Tombstones,
-        changes: Changes,
-        why_not: Callable[[str], str | None],
-    ) -> None:
-        self._disk = disk
-        self._entries = entries
-        self._opener = opener
-        self._tombstones = marks
-        self._changes = changes
-        self._why_not = why_not
-
-    # ------------------------------------------------------------------ reading
-
-    def in_ram(self, subject: str) -> SubjectFiles | None:
-        """The files if they are in RAM and no other process may have changed them, else None."""
-        return self._usable(self._entries.use(subject))
-
-    def unchanged(self, subject: str) -> SubjectFiles | None:
-        """The files in RAM, if nobody edited the durable file. Costs one `stat`; never waits for a writer."""
-        entry = self._entries.use(subject)
-        files = self._usable(entry)
-        return files if files is not None and (entry.lock.locked() or files.current()) else None
+    # ------------------------------------------------------------------ one subject
 
     @asynccontextmanager
-    async def locked(self, subject: str) -> AsyncIterator[SubjectFiles]:
-        """Hold a subject's lock, and have its files. Raises MemoryFault if they cannot be read."""
+    async def _locked(self, subject: str) -> AsyncIterator[Subject]:
+        """Hold a subject's lock, and have it loaded. Raises MemoryFault if it cannot be read."""
         entry = self._entries.use(subject)
-        async with locked(entry):
+        async with entry.locked():
             yield await self._loaded(subject, entry)
 
-    def _usable(self, entry: Entry) -> SubjectFiles | None:
-        return None if entry.stale or not self._disk.in_touch else entry.files
+    def _usable(self, entry: Entry) -> Subject | None:
+        """What is in RAM, if no other process may have changed it."""
+        return None if entry.stale or not self.disk.in_touch else entry.subject
 
-    async def _loaded(self, subject: str, entry: Entry) -> SubjectFiles:
-        """The subject's files, read if need be, with any edit by hand adopted. The caller holds the lock."""
-        files = entry.files
-        if files is None:
-            self._check(subject)
-            entry.stale = False
-            files = await self._opener.open(subject)
-        elif self._usable(entry) is None:
-            await _renewed(entry, self._opener.catch_up(files))
-        adopted = not files.current() and await in_thread(files.reconcile, self._opener.present(subject))
-        entry.files = files  # not earlier: nobody may see a view that an edit has replaced
+    def _unchanged(self, subject: str) -> Subject | None:
+        """What is in RAM, if nobody edited the durable file. Costs one `stat`; never waits for a writer."""
+        entry = self._entries.use(subject)
+        one = self._usable(entry)
+        return one if one is not None and (entry.lock.locked() or one.current()) else None
+
+    async def _loaded(self, subject: str, entry: Entry) -> Subject:
+        """The subject, read if need be, with any edit by hand adopted. The caller holds the lock."""
+        one, fault = entry.subject, f"the memory of {subject} cannot be read"
+        with _faults(fault):
+            if one is None:
+                self._check(subject)
+                entry.stale = False
+                one = await read_in_thread(self._opened, subject)
+            elif self._usable(entry) is None:
+                await _renewed(entry, read_in_thread(one.catch_up))
+        adopted = not one.current() and await in_thread(one.reconcile, self._present(subject))
+        entry.subject = one  # not earlier: nobody may see a view that an edit has replaced
         if adopted:
-            self._changes.recorded(subject)
-        return files
+            self.changes.recorded(subject)
+        return one
+
+    def _opened(self, subject: str, records: Sequence[Record] | None = None) -> Subject:
+        """Read a subject from disk, or write its ledger from these records first. Raises OSError."""
+        user, folder = user_of(subject), self.disk.durable
+        return Subject(
+            subject,
+            self.disk.ledgers.log(subject),
+            folder / f"{user}.json" if user is not None and folder is not None else None,
+            self._snapshots / f"{subject}.json",
+            max_items=self._max_items,
+            erased_at=self.erased_at(subject),
+            dm_privacy=self._dm_privacy,
+            records=records,
+        )
 
     def _check(self, subject: str) -> None:
-        if (why := self._why_not(subject)) is not None:
+        if (why := self.eraser.why_not(subject)) is not None:
             raise MemoryFault(why)
 
-    # ------------------------------------------------------------------ writing
+    def _present(self, *subjects: str) -> int:
+        """The time (ms) for a record now: after every erasing of these subjects, even by a slow clock."""
+        return max(self._clock(), *(self.erased_at(subject) + 1 for subject in subjects))
 
-    async def write(self, subject: str, attempt: Attempt[T]) -> T:
+    async def _write(self, subject: str, attempt: Attempt[T]) -> T:
         """Append what an attempt drafts on the newest state, and return its outcome.
 
         If another process was faster, it drafts once more. The log is then held before that, so that a
@@ -414,12 +401,12 @@ class Access:
         MemoryFault when the disk fails; nothing is then recorded.
         """
         entry = self._entries.use(subject)
-        async with locked(entry):
+        async with entry.locked():
             try:
                 return await self._written(subject, entry, attempt)
             except Overtaken as fault:
-                if not self._disk.shared:  # no process of ours: whoever wrote may have damaged it
-                    entry.files = None
+                if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
+                    entry.subject = None
                     raise
                 log.debug("%s: %s; once more on what is there now", subject, fault)
             entry.contended = True
@@ -430,62 +417,69 @@ class Access:
 
         To lose first would cost as many questions again, and everybody who writes there waits for them.
         """
-        files = entry.files
-        if files is None or not entry.contended:
-            files = await self._loaded(subject, entry)
+        one = entry.subject
+        if one is None or not entry.contended:
+            one = await self._loaded(subject, entry)
         if not entry.contended:
-            return await self._recorded(subject, entry, files, await attempt(files))
+            return await self._recorded(subject, entry, one, await attempt(one))
         try:
-            entry.contended = await _renewed(entry, self._opener.hold(files))
-            return await self._recorded(subject, entry, files, await attempt(files))
+            with _faults(f"the memory of {subject} cannot be read"):
+                entry.contended = await _renewed(entry, in_thread(one.hold))
+            return await self._recorded(subject, entry, one, await attempt(one))
         finally:
-            await in_thread(files.release)
+            await in_thread(one.release)
 
-    async def _recorded(self, subject: str, entry: Entry, files: SubjectFiles, drafted: Drafted[T]) -> T:
-        """Append what was drafted on these files, and return its outcome. The caller holds the lock."""
-        records, before = drafted.records, files.branches
-        erased_at = self._tombstones.erased_at
-        if any(ms_of_iso(record.timestamp) <= erased_at(subject) for record in records):
+    async def _recorded(
+        self, subject: str, entry: Entry, one: Subject, drafted: tuple[T, Sequence[Record], View | None]
+    ) -> T:
+        """Append what was drafted on a subject, and return its outcome. The caller holds the lock."""
+        (outcome, records, after), before = drafted, one.branches
+        if any(ms_of_iso(record.timestamp) <= self.erased_at(subject) for record in records):
             raise Refused("what was recorded before the memory was erased does not come back")
         if group_of(subject) is not None:
-            records = unerased(records, erased_at)
+            records = unerased(records, self.erased_at)
         if not records:
-            return drafted.outcome
-        if not self._disk.in_touch:  # its subject may have been erased since, which is not known yet
+            return outcome
+        if not self.disk.in_touch:  # its subject may have been erased since, which is not known yet
             raise MemoryFault(f"what others changed of {subject} is not known yet, so nothing is recorded")
         try:
-            await in_thread(files.record, records, self._opener.present(subject), drafted.after)
+            with _faults(f"the memory of {subject} cannot be read"):
+                await in_thread(one.record, records, self._present(subject), after)
         except Overtaken:
             raise  # nothing changed here
-        except (MemoryFault, OSError) as error:
-            entry.files = None  # the next reader reads and verifies what is on disk
-            if isinstance(error, MemoryFault):
-                raise
-            raise MemoryFault(f"the memory of {subject} cannot be read: {error}") from error
+        except MemoryFault:
+            entry.subject = None  # the next reader reads and verifies what is on disk
+            raise
         finally:  # also when the caller gave up meanwhile: the records are on disk
-            if files.branches is not before:
-                self._changes.recorded(subject)
+            if one.branches is not before:
+                self.changes.recorded(subject)
                 for record in records:
                     if isinstance(record, Commit):
-                        self._changes.committed(subject, record)
-        return drafted.outcome
+                        self.changes.committed(subject, record)
+        return outcome
 
-    async def begin(self, subject: str, records: Sequence[Record]) -> bool:
-        """Write a subject's files from verified records. False, and nothing is written, if it has a ledger.
 
-        Raises MemoryFault.
-        """
-        entry = self._entries.use(subject)
-        async with locked(entry):
-            self._check(subject)
-            if group_of(subject) is not None:
-                records = unerased(records, self._tombstones.erased_at)
-            files = await self._opener.begin(subject, records)
-            if files is None:
-                return False
-            entry.files = files
-        self._changes.recorded(subject)
-        return True
+@contextmanager
+def _faults(what: str) -> Iterator[None]:
+    """Say what failed where the disk did."""
+    try:
+        yield
+    except OSError as error:
+        raise MemoryFault(f"{what}: {error}") from error
+
+
+async def _history(one: Subject) -> History:
+    """The full history of a subject."""
+    with _faults(f"the history of {one.name} cannot be read"):
+        return await read_in_thread(one.history)
+
+
+async def _branch_view(one: Subject, branch: str) -> View:
+    """A branch's view, from disk if need be."""
+    if one.in_ram(branch):
+        return one.branch_view(branch)
+    with _faults(f"the memory of {one.name} cannot be read"):
+        return await in_thread(one.branch_view, branch)
 
 
 async def _renewed(entry: Entry, reading: Awaitable[T]) -> T:

@@ -6,7 +6,7 @@ reply. All raise Refused with a way out, and MemoryFault when the disk fails.
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from discoclaw.core import approval
 from discoclaw.core import merge as core
@@ -21,72 +21,49 @@ from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict
 from discoclaw.memory.off import AnyMemory
 
-Bring = Callable[[History, MergeContext], MergeResult]
+Rule: TypeAlias = Callable[[History, str, MergeContext], MergeResult]
 
 
-async def merge(
+async def _bring(
+    rule: Rule,
     memory: AnyMemory,
     subject: str,
-    source: str,
+    point: str,
     origin: Origin,
     *,
-    into: str | None = None,
+    branch: str | None = None,
     **metadata: Any,
 ) -> MergeResult:
-    """Bring another branch's changes into HEAD's branch, or `into`."""
-    return await _bring(memory, subject, lambda h, act: core.merge(h, source, act), origin, into, metadata)
+    """Bring a point of the history (a branch or a commit) to HEAD's branch, or to `branch`, by a rule."""
+
+    def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], MergeResult]:
+        name = history.branch(branch).name if branch is not None else history.branches.current
+        context = MergeContext(name, origin, now_ms, max_items, tuple(metadata.items()))
+        brought = rule(history, point, context)
+        return ([brought.commit] if brought.commit is not None else []), brought
+
+    return await memory.act(subject, work)
 
 
-async def cherry_pick(
-    memory: AnyMemory,
-    subject: str,
-    commit: str,
-    origin: Origin,
-    *,
-    onto: str | None = None,
-    **metadata: Any,
-) -> MergeResult:
-    """Apply one commit's changes to HEAD's branch, or `onto`."""
-    return await _bring(
-        memory, subject, lambda h, act: core.cherry_pick(h, commit, act), origin, onto, metadata
-    )
-
-
-async def revert(
-    memory: AnyMemory,
-    subject: str,
-    commit: str,
-    origin: Origin,
-    *,
-    on: str | None = None,
-    **metadata: Any,
-) -> MergeResult:
-    """Revert one commit's changes."""
-    return await _bring(memory, subject, lambda h, act: core.revert(h, commit, act), origin, on, metadata)
+merge = partial(_bring, core.merge)
+"""Bring another branch's changes over."""
+cherry_pick = partial(_bring, core.cherry_pick)
+"""Apply one commit's changes."""
+revert = partial(_bring, core.revert)
+"""Revert one commit's changes."""
+restore = partial(_bring, core.restore)
+"""Set the branch back to its state at an earlier commit."""
 
 
 async def undo(
-    memory: AnyMemory, subject: str, origin: Origin, *, on: str | None = None, **metadata: Any
+    memory: AnyMemory, subject: str, origin: Origin, *, branch: str | None = None, **metadata: Any
 ) -> MergeResult:
     """Revert the last change that has not been undone."""
 
-    def bring(history: History, act: MergeContext) -> MergeResult:
-        return core.revert(history, core.last_change(history, act.branch).id, act)
+    def last(history: History, _: str, context: MergeContext) -> MergeResult:
+        return core.revert(history, core.last_change(history, context.branch).id, context)
 
-    return await _bring(memory, subject, bring, origin, on, metadata)
-
-
-async def restore(
-    memory: AnyMemory,
-    subject: str,
-    commit: str,
-    origin: Origin,
-    *,
-    on: str | None = None,
-    **metadata: Any,
-) -> MergeResult:
-    """Set the branch back to its state at an earlier commit."""
-    return await _bring(memory, subject, lambda h, act: core.restore(h, commit, act), origin, on, metadata)
+    return await _bring(last, memory, subject, "", origin, branch=branch, **metadata)
 
 
 async def create_branch(
@@ -192,19 +169,3 @@ async def edit(
         return held, draft.upsert(held.kind, text, origin, given_id=held.id, marked=secret, tags=held.tags)[0]
 
     return await memory.change(subject, "edited", wish, branch=branch, **metadata)
-
-
-async def _bring(
-    memory: AnyMemory,
-    subject: str,
-    bring: Bring,
-    origin: Origin,
-    branch: str | None,
-    metadata: dict[str, Any],
-) -> MergeResult:
-    def work(history: History, now_ms: int, max_items: int) -> tuple[Sequence[Record], MergeResult]:
-        name = history.branch(branch).name if branch is not None else history.branches.current
-        brought = bring(history, MergeContext(name, origin, now_ms, max_items, tuple(metadata.items())))
-        return ([brought.commit] if brought.commit is not None else []), brought
-
-    return await memory.act(subject, work)
