@@ -23,10 +23,19 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
-from discoclaw.memory.backup.reading import Contents, read_file
-from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
-from discoclaw.memory.backup.writing import Backup, Source, back_up
+from discoclaw.memory.exchange.backup import (
+    ARCHIVE,
+    ENDING,
+    KEY,
+    MEMORY,
+    OUTBOX,
+    TABLES,
+    Backup,
+    Contents,
+    back_up,
+    read_file,
+)
+from discoclaw.memory.exchange.whole import Restored, Target, refusal, restore
 from discoclaw.memory.folder import DataFolder
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -66,8 +75,7 @@ def written(settings: Settings, target: Path, *, force: bool) -> Backup:
         if not stores.used.shared and not settings.memory_dir.is_dir():
             raise Refused(f"there is nothing to back up in {place(settings)}; set DISCOCLAW_DATA_DIR")
         note_other_stores(settings)
-        source = Source(stores.used, settings.data_dir, settings.data_dir / "cache")
-        done = back_up(source, target, clock=now_ms, replace=force)
+        done = back_up(stores.used, settings.data_dir, target, clock=now_ms, replace=force)
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
     _note_damaged(done.contents)
@@ -111,7 +119,7 @@ def restore_(
 
         def work() -> Restored:
             _refuse(target, contents, replace)
-            return restore(file, target, contents, _Erasing(settings), now_ms=now_ms())
+            return restore(file, target, contents, Erasing(settings), now_ms=now_ms())
 
         done = DataFolder(stores, clock=now_ms).alone(work)
     _tell(settings, file, contents, done)
@@ -155,7 +163,7 @@ def _tell(settings: Settings, file: Path, contents: Contents, done: Restored) ->
     say("Start the bot now. It reads what was said since from Discord, as after any pause.")
 
 
-class _Erasing:
+class Erasing:
     """Erases people from the plain files of a data folder that is being prepared."""
 
     def __init__(self, settings: Settings) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.backup import secrecy, written
+from discoclaw.cli.backup import Erasing, secrecy, written
 from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
@@ -35,16 +35,17 @@ from discoclaw.core.history import History
 from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
-from discoclaw.memory.backup import uniting
-from discoclaw.memory.backup.layout import ENDING
 from discoclaw.memory.exchange import Content, Imported, Items, Report
+from discoclaw.memory.exchange.backup import ENDING
+from discoclaw.memory.exchange.whole import PEOPLE_FIRST, REST, is_whole, opened
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, subject_named
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
-from discoclaw.store.port import CURSORS
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.port import CURSORS, ROLLING
 
 commands = typer.Typer()
 
@@ -162,7 +163,7 @@ def import_(
 
     Example: discoclaw memory import ann.json --as 123456789012345678
     """
-    if uniting.is_whole(path):
+    if is_whole(path):
         _import_all(path, who, as_json)
         return
     imported = exchange.load_file(path, redactor())
@@ -172,7 +173,8 @@ def import_(
     done: dict[str, Report] = {}
 
     async def work(storage: Storage) -> int:
-        await _take_all(storage.memory, plan, done, settings.max_items)
+        await _try_all(storage.memory, plan, settings.max_items)
+        await _take_all(storage.memory, plan, done)
         for subject, content in plan.items():
             used = content.accessed if isinstance(content, Items) else {}
             await access.bring(storage.memory, storage.cursors, subject, used)
@@ -190,38 +192,43 @@ def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     settings = settings_module.load()
     only = subject_named(who) if who is not None else None
     done: dict[str, Report] = {}
-    with uniting.opened(path, settings.data_dir) as whole:
-        plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
-        if only is not None and not plan:
+    with opened(path, settings.data_dir, now_ms=now_ms()) as whole:
+        if only is not None and only not in whole.subjects:
             raise Refused(f"the store in {path.name} has nothing about {only}")
 
-        async def work(memory: Memory) -> tuple[int, int]:
+        async def work(memory: Memory) -> Mapping[str, int]:
             if only is None:  # who opted out or was erased comes first, as it decides about the rest
                 try:
                     memory.bring_decisions(whole.disk)
                 except MemoryFault as fault:
                     note(str(fault))
-            await _take_all(memory, plan, done, settings.max_items)
-            if only is not None:
-                return 0, 0
-            erased = memory.erased_anybody()
-            return uniting.take(whole, memory.disk, memory.erased_at, any_erased=erased)
+            await read_in_thread(whole.without_erased, memory.disk, Erasing(settings))
+            plan = whole.subjects if only is None else {only: whole.subjects[only]}
+            await _try_all(memory, plan, settings.max_items)
+            if only is None:
+                whole.take(memory.disk, PEOPLE_FIRST)
+            await _take_all(memory, plan, done)
+            return whole.take(memory.disk, REST) if only is None else {}
 
-        summaries, cursors = run_locked(work)
+        new = run_locked(work)
+    summaries, cursors = new.get(ROLLING, 0), new.get(CURSORS, 0)
     _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
     if only is None and not as_json:
         say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
 
 
-async def _take_all(
-    memory: Memory, plan: Mapping[str, Content], done: dict[str, Report], max_items: int
-) -> None:
-    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault.
-
-    Every subject is tried before the first record is written, so that a refusal changes nothing.
-    """
+async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) -> None:
+    """Raise whatever speaks against importing one of the subjects, without writing anything."""
     for subject, content in plan.items():
-        await _try(memory, subject, content, max_items)
+        lines = memory.ledgers.log(subject)
+        history = await memory.history(subject)
+        if damage := ledger.read(lines).damage:
+            raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
+        _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
+
+
+async def _take_all(memory: Memory, plan: Mapping[str, Content], done: dict[str, Report]) -> None:
+    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault."""
     for subject, content in plan.items():
         try:
             done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
@@ -272,15 +279,6 @@ class _Take:
             origin=replace(CLI_ORIGIN, dm_privacy=self._rule),
             erased_at=self._erased_at,
         )
-
-
-async def _try(memory: Memory, subject: str, content: Content, max_items: int) -> None:
-    """Raise whatever speaks against importing a subject, without writing anything."""
-    lines = memory.ledgers.log(subject)
-    history = await memory.history(subject)
-    if damage := ledger.read(lines).damage:
-        raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
-    _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
 
 
 async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.memory import upgrades
-from discoclaw.memory.backup import swap
+from discoclaw.memory.exchange import swap
 from discoclaw.memory.stores import Disks
 from discoclaw.store import lock_holder, private, temporary
 from discoclaw.store.files import stamp_of

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import DiscoClawError, NewerSchema, Refused
 from discoclaw.core.event import encode_line
-from discoclaw.memory.backup.reading import MOST_ALWAYS, MOST_HEADER, read, read_file
+from discoclaw.memory.exchange.backup import read, read_file
+from discoclaw.memory.exchange.files import MOST_ALWAYS, MOST_HEADER
 from tests.memory.backups import NAME, entry, head, listing, packed
 from tests.memory.kit import chain
 from tests.tables import naming

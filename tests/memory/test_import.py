@@ -28,12 +28,12 @@ from discoclaw.memory.exchange import (
     Records,
     export_json,
     export_objects,
+    files,
     layout,
     load_bytes,
     load_file,
     objects,
     records_for,
-    tree,
     write_objects,
 )
 from discoclaw.memory.exchange.objects import records_of
@@ -705,7 +705,7 @@ class TestHostileZips:
             load_bytes("evil.zip", packed.getvalue())
 
     def test_a_bomb_that_says_so_is_not_unpacked(self) -> None:
-        content = self.entry("events/a.json", b"0" * (layout.MOST_BYTES + 1))
+        content = self.entry("events/a.json", b"0" * (files.MOST_BYTES + 1))
         assert len(content) < 100_000
         with pytest.raises(Refused, match="is larger than 64 MiB"):
             load_bytes("evil.zip", content)
@@ -714,7 +714,7 @@ class TestHostileZips:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for number in range(5):
-                archive.writestr(f"events/{number}.json", b"0" * (60 * layout.MIB))
+                archive.writestr(f"events/{number}.json", b"0" * (60 * files.MIB))
         with pytest.raises(Refused, match="unpacks to more than 256 MiB"):
             load_bytes("evil.zip", packed.getvalue())
 
@@ -727,7 +727,7 @@ class TestHostileZips:
 
     def test_more_files_than_anybody_has_are_not_even_listed(self) -> None:
         with pytest.raises(Refused, match="holds more than 201,000 files"):
-            load_bytes("evil.zip", b"PK\x03\x04" + b"PK\x01\x02" * (layout.MOST_FILES + 1))
+            load_bytes("evil.zip", b"PK\x03\x04" + b"PK\x01\x02" * (files.MOST_FILES + 1))
 
     def test_an_encrypted_one_is_refused(self) -> None:
         content = bytearray(self.entry("events/a.json"))
@@ -797,7 +797,7 @@ class TestHostileFolders:
     def test_a_file_that_is_too_large_is_not_read(self, tmp_path: Path, folder: Path) -> None:
         for path in (tmp_path / "large.json", folder / "refs.json"):
             with path.open("wb") as file:
-                file.truncate(layout.MOST_BYTES + 1)
+                file.truncate(files.MOST_BYTES + 1)
         for path in (tmp_path / "large.json", folder):
             with pytest.raises(Refused, match="is larger than 64 MiB, which is the most"):
                 load_file(path)
@@ -878,7 +878,7 @@ class TestHostileJson:
 
     def test_a_file_that_is_too_large_is_refused(self) -> None:
         with pytest.raises(Refused, match="is larger than 64 MiB"):
-            load_bytes("m.json", b" " * (layout.MOST_BYTES + 1))
+            load_bytes("m.json", b" " * (files.MOST_BYTES + 1))
 
 
 def sealed(fields: dict[str, Any], *events: dict[str, Any]) -> Any:
@@ -1069,4 +1069,4 @@ class TestHostileHistories:
 
 def test_no_limit_is_above_what_python_s_json_can_take() -> None:
     assert layout.DEEPEST < 100
-    assert tree.MOST_FILES > layout.MOST_RECORDS
+    assert files.MOST_FILES > layout.MOST_RECORDS

@@ -19,19 +19,18 @@ from discoclaw.core.history import MAIN, History
 from discoclaw.core.item import triple_text
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
+from discoclaw.memory.exchange.files import MOST_UNPACKED, Tree
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
     EVENTS,
     HEAD,
-    MOST_UNPACKED,
     REFS,
     Records,
     parse_json,
     sensitivity_of,
 )
 from discoclaw.memory.exchange.objects import objects, records_of, too_long
-from discoclaw.memory.exchange.tree import Tree
 
 _TEXTS = ("event_type", "subject", "predicate", "object", "timestamp")
 _OPTIONAL = {"source": "manual", "evidence": "", "sensitivity": "normal"}

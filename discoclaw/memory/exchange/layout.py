@@ -21,13 +21,7 @@ VERSION = 1
 EVENTS, COMMITS = "events", "commits"
 BRANCHES, HEAD, SUMMARY, REFS = "branches.json", "HEAD", "MEMORY.md", "refs.json"
 
-MIB = 1024 * 1024
-MOST_BYTES = 64 * MIB
-"""Largest file that is read."""
-MOST_UNPACKED = 256 * MIB
-"""Most bytes that all files of a folder or zip may have together."""
 MOST_RECORDS = 200_000
-MOST_FILES = MOST_RECORDS + 1_000
 MOST_ITEMS = 100_000
 MOST_STEPS = 50_000_000
 """Most steps that reading a history may take; it is read anew at every start."""

@@ -19,6 +19,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
+from discoclaw.memory.exchange.files import Folder, Tree, opened, read_whole
 from discoclaw.memory.exchange.foreign import (
     LEDGER,
     NO_SOURCES,
@@ -32,7 +33,6 @@ from discoclaw.memory.exchange.layout import (
     COMMITS,
     EVENTS,
     FORMAT,
-    MOST_BYTES,
     MOST_ITEMS,
     REFS,
     Content,
@@ -43,7 +43,6 @@ from discoclaw.memory.exchange.layout import (
     sensitivity_of,
 )
 from discoclaw.memory.exchange.objects import check_version, read_objects, records_of, verified
-from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
 from discoclaw.memory.subjects import durable_file, ledger
 
 _KNOWN = "a memories.json, a snapshot, a folder or zip of objects, a durable file, a data folder or nanobot's"
@@ -72,10 +71,8 @@ def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
 
 def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Imported:
     """Return the content of a file given by its name and bytes, like `load_file`. Raises Refused."""
-    if len(content) > MOST_BYTES:
-        raise Refused(too_large(name))
-    if content.startswith(b"PK"):
-        return _of_tree(Zip(name, content), redactor)
+    if (packed := opened(name, content)) is not None:
+        return _of_tree(packed, redactor)
     if name.endswith(".jsonl"):
         return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
     value = parse_json(name, content)

@@ -14,23 +14,21 @@ from discoclaw.core.order import in_order
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Fold
+from discoclaw.memory.exchange.files import MIB, MOST_UNPACKED, Tree
 from discoclaw.memory.exchange.layout import (
     BRANCHES,
     COMMITS,
     DEEPEST,
     EVENTS,
     HEAD,
-    MIB,
     MOST_RECORDS,
     MOST_STEPS,
-    MOST_UNPACKED,
     OBJECTS_FORMAT,
     REFS,
     VERSION,
     Records,
     parse_json,
 )
-from discoclaw.memory.exchange.tree import Tree
 
 # ---------------------------------------------------------------------- records
 

@@ -1,26 +1,41 @@
-"""Folders and zip files from untrusted sources, as names and bytes.
+"""Opens a folder, a zip file or a tar file from an untrusted source, and yields names and bytes.
 
-A name is relative, with "/" between its parts. Nothing outside the folder is ever opened, no link is
-followed, and no more is unpacked than was declared, or than our limits allow. Every error is a Refused that
-names the entry and the way out. Independent of what the files mean.
+A name is relative, with "/" between its parts. Only regular files are read, each name once; nothing outside
+is ever opened, no link is followed, and no more is unpacked than was declared, or than our limits allow.
+Errors are Refused, naming the entry and the way out. Blocking. Independent of what the files mean.
 """
 
+import gzip
 import io
 import os
 import re
 import stat
 import struct
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.text import scrub
-from discoclaw.memory.exchange.layout import MIB, MOST_BYTES, MOST_FILES, MOST_UNPACKED
 from discoclaw.store.files import open_regular
 
+MIB = 1024 * 1024
+MOST_BYTES = 64 * MIB
+"""Largest file that is read as a whole."""
+MOST_UNPACKED = 256 * MIB
+"""Most bytes that all files of a folder or zip may have together."""
+MOST_FILES = 201_000
+MOST_TIMES, MOST_ALWAYS = 300, 64 * MIB
+"""The most bytes that a tar file unpacks to: so many times what is packed, or at least so many. Ledgers pack
+to about a tenth; what packs better than a three-hundredth was made to fill a disk."""
+MOST_HEADER = 128 << 10
+"""The most bytes of a tar file's header, of the padding around it, and of what is read ahead."""
+GZIP, ZIP = b"\x1f\x8b", b"PK"
+"""How packed files begin."""
+_AT_ONCE = 32 << 10
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DEEPEST = 4
@@ -42,8 +57,24 @@ class Tree(Protocol):
         ...
 
 
+def opened(name: str, content: bytes) -> Tree | None:
+    """The zip file that these bytes are; None if they are something else. Raises Refused."""
+    if len(content) > MOST_BYTES:
+        raise Refused(_too_large(name))
+    return _Zip(name, content) if content.startswith(ZIP) else None
+
+
+def read_whole(path: Path, name: str, flags: int = os.O_RDONLY) -> bytes:
+    """A regular file's content, at most MOST_BYTES. Raises Refused for anything else, and OSError."""
+    with open(open_regular(path, flags), "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise Refused(_too_large(name))
+    return content
+
+
 class _Budget:
-    """How many bytes may still be read."""
+    """How many files and bytes may still be read."""
 
     def __init__(self, of: str) -> None:
         self._of = of
@@ -52,33 +83,22 @@ class _Budget:
     def take(self, name: str, size: int) -> None:
         self._left -= size
         if size > MOST_BYTES:
-            raise Refused(too_large(name))
+            raise Refused(_too_large(name))
         if self._left < 0:
             raise Refused(
                 f"{self._of} unpacks to more than {MOST_UNPACKED // MIB} MiB; import it in smaller parts"
             )
 
+    def count(self, files: int) -> None:
+        if files > MOST_FILES:
+            raise Refused(
+                f"{self._of} holds more than {MOST_FILES:,} files, which is the most; "
+                "import it in smaller parts"
+            )
 
-def too_large(name: str) -> str:
-    """The error for a file that is too large."""
+
+def _too_large(name: str) -> str:
     return f"{name} is larger than {MOST_BYTES // MIB} MiB, which is the most; import it in smaller parts"
-
-
-def _too_many(name: str) -> str:
-    return f"{name} holds more than {MOST_FILES:,} files, which is the most; import it in smaller parts"
-
-
-def read_whole(path: Path, name: str) -> bytes:
-    """A regular file's content, at most MOST_BYTES. Raises Refused for anything else, and OSError."""
-    return _read(open_regular(path), name)
-
-
-def _read(handle: int, name: str) -> bytes:
-    with open(handle, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise Refused(too_large(name))
-    return content
 
 
 # ---------------------------------------------------------------------- folders
@@ -109,16 +129,14 @@ class Folder:
                         self._list(f"{name}/")
                     continue
                 self.names.add(name)
-                if len(self.names) > MOST_FILES:
-                    raise Refused(_too_many(self.name))
+                self._budget.count(len(self.names))
 
     def read(self, name: str) -> bytes:
         said = scrub(f"{self.name}/{name}")
         if name in self._links:
             raise Refused(_is_link(said))
         try:
-            handle = open_regular(self._root / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-            content = _read(handle, said)
+            content = read_whole(self._root / name, said, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except OSError as error:
             raise MemoryFault(f"{said} cannot be read: {error}") from error
         self._budget.take(said, len(content))
@@ -131,7 +149,7 @@ def _is_link(said: str) -> str:
 
 # ---------------------------------------------------------------------- zip files
 
-_BROKEN = (
+_BROKEN_ZIP = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -145,21 +163,19 @@ _BROKEN = (
 """Errors that Python's zipfile raises for a file that is damaged, or built to do damage."""
 
 
-class Zip:
+class _Zip:
     """A zip file in RAM, its directory checked before anything is unpacked."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.name = name
-        self._budget = _Budget(name)
-        if content.count(_ENTRY) > MOST_FILES:
-            raise Refused(_too_many(name))
+        self._budget, declared = _Budget(name), _Budget(name)
+        self._budget.count(content.count(_ENTRY))
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
             entries = self._archive.infolist()
-        except _BROKEN as error:
+        except _BROKEN_ZIP as error:
             raise Refused(f"{name} is a damaged zip file ({error}); make it again") from error
         self._entries: dict[str, zipfile.ZipInfo] = {}
-        declared = _Budget(name)
         for entry in entries:
             said = _check_name(name, entry)
             if entry.filename.endswith("/"):
@@ -175,7 +191,7 @@ class Zip:
         try:
             with self._archive.open(entry) as file:
                 content = file.read(entry.file_size + 1)
-        except _BROKEN as error:
+        except _BROKEN_ZIP as error:
             raise Refused(f"{said} cannot be unpacked ({error}); make the zip file again") from error
         if len(content) != entry.file_size:
             raise Refused(f"{said} does not have the size it declares; make the zip file again")
@@ -199,3 +215,71 @@ def _check_name(archive: str, entry: zipfile.ZipInfo) -> str:
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise Refused(f"{said} is packed in an unusual way; make the zip file again")
     return said
+
+
+# ---------------------------------------------------------------------- tar files
+
+BROKEN_TAR = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError)
+"""Errors for a tar file that is damaged, or built to do damage.
+
+ValueError: `tarfile` takes what a header says of a sparse file for numbers, before we can look at it.
+"""
+
+
+class Entry(NamedTuple):
+    """A file in a tar file: its name, which nobody has checked, its size, and its bytes, read in its turn."""
+
+    name: str
+    size: int
+    file: IO[bytes]
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the content. Raises Refused if it is cut off."""
+        left = self.size
+        while part := self.file.read(_AT_ONCE):
+            left -= len(part)
+            yield part
+        if left:
+            raise Refused(f"it was cut off within {self.name}")
+
+
+def tar_entries(file: BinaryIO) -> Iterator[Entry]:
+    """Yield the files in a tar file that is packed with gzip, in order, to the end of its checksum.
+
+    It can be of any size: nothing stays in RAM. Raises Refused, BROKEN_TAR, and OSError.
+    """
+    left = max(MOST_ALWAYS, MOST_TIMES * file.seek(0, 2))
+    file.seek(0)
+    with _Bounded(file) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+        while True:
+            packed.room = MOST_HEADER
+            if (info := tar.next()) is None:
+                break
+            tar.members.clear()  # type: ignore[attr-defined] # else each one stays in RAM
+            if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.sparse is not None:
+                raise Refused(f"{info.name[:80]!r} in it is no regular file")
+            if not 0 <= info.size <= left:
+                raise Refused(f"it unpacks to more than {MOST_TIMES} times its size")
+            left -= info.size
+            packed.room = info.size + MOST_HEADER
+            content = tar.extractfile(info)
+            assert content is not None  # it is a regular file
+            yield Entry(info.name, info.size, content)
+        while rest := packed.read(_AT_ONCE):
+            if rest.strip(b"\0"):
+                raise Refused("it goes on behind its end")
+
+
+class _Bounded(gzip.GzipFile):
+    """A gzip file that unpacks no more than there is `room` for: a header may say that it has any length."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self.room = MOST_HEADER
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        self.room -= len(content)
+        if self.room < 0:
+            raise Refused("a header in it is too long")
+        return content
