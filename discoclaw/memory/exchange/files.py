@@ -35,6 +35,18 @@ MOST_HEADER = 128 << 10
 """The most bytes of a tar file's header, of the padding around it, and of what is read ahead."""
 GZIP, ZIP = b"\x1f\x8b", b"PK"
 """How packed files begin."""
+_OTHERS = {
+    GZIP: "packed with gzip, as backups are",
+    ZIP: "a zip file",
+    b"BZh": "packed with bzip2",
+    b"\xfd7zXZ\0": "packed with xz",
+    b"\x28\xb5\x2f\xfd": "packed with zstd",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"SQLite format 3\0": "a database of SQLite",
+    b"{": "JSON",
+    b"[": "JSON",
+}
+_TAR, _AT = b"ustar", 257
 _AT_ONCE = 32 << 10
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -71,6 +83,15 @@ def read_whole(path: Path, name: str, flags: int = os.O_RDONLY) -> bytes:
     if len(content) > MOST_BYTES:
         raise Refused(_too_large(name))
     return content
+
+
+def kind_of(start: bytes) -> str:
+    """What a file is by its first 512 bytes, as the end of "x is …"; "" if that is unknown."""
+    if not start:
+        return "empty"
+    if start[_AT:].startswith(_TAR):
+        return "a tar file that isn't packed with gzip"
+    return next((what for begin, what in _OTHERS.items() if start.startswith(begin)), "")
 
 
 class _Budget:
@@ -249,6 +270,9 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
     It can be of any size: nothing stays in RAM. Raises Refused, BROKEN_TAR, and OSError.
     """
     left = max(MOST_ALWAYS, MOST_TIMES * file.seek(0, 2))
+    file.seek(0)
+    if not (start := file.read(512)).startswith(GZIP):
+        raise Refused(f"it is {kind_of(start) or 'not packed with gzip'}")
     file.seek(0)
     with _Bounded(file) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
         while True:

@@ -19,7 +19,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
-from discoclaw.memory.exchange.files import Folder, Tree, opened, read_whole
+from discoclaw.memory.exchange.files import Folder, Tree, kind_of, opened, read_whole
 from discoclaw.memory.exchange.foreign import (
     LEDGER,
     NO_SOURCES,
@@ -75,6 +75,8 @@ def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Importe
         return _of_tree(packed, redactor)
     if name.endswith(".jsonl"):
         return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
+    if (kind := kind_of(content)) not in ("", "JSON"):
+        raise Refused(f"{name} is {kind}, and can't be imported here; import {_KNOWN}")
     value = parse_json(name, content)
     if is_snapshot(value):
         return Imported(

@@ -44,8 +44,18 @@ from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.cursor_files import people_of
 from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON, GroupIndex
 from discoclaw.memory.exchange import swap
-from discoclaw.memory.exchange.backup import ARCHIVE, DURABLE, KEY, MEMORY, TABLES, Contents, fits, read_file
-from discoclaw.memory.exchange.files import GZIP
+from discoclaw.memory.exchange.backup import (
+    ARCHIVE,
+    DURABLE,
+    ENDING,
+    KEY,
+    MEMORY,
+    TABLES,
+    Contents,
+    fits,
+    read_file,
+)
+from discoclaw.memory.exchange.files import GZIP, kind_of
 from discoclaw.memory.exchange.layout import Content, Records, parse_json
 from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.objects import check_version
@@ -418,10 +428,12 @@ class Whole:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a path looks like a whole store: it is packed as backups are, or a folder with a list."""
+    """Whether a path looks like a whole store: packed or called as backups are, or a folder with a list."""
     if path.is_file():
         with suppress(OSError), open(path, "rb") as file:
-            return file.read(len(GZIP)) == GZIP
+            start = file.read(512)
+            named = path.name.endswith((ENDING, ".tgz", ".tar")) and "JSON" != kind_of(start) != "a zip file"
+            return start.startswith(GZIP) or named
     return (path / LIST).is_file()
 
 
