@@ -68,14 +68,17 @@ def backup(
     say(secrecy(settings, done.contents))
 
 
-def written(settings: Settings, target: Path, *, force: bool) -> Backup:
-    """Write a backup, and note what is not in it or not sound. Raises Refused and MemoryFault."""
+def written(settings: Settings, target: Path, *, force: bool, beside: bool = True) -> Backup:
+    """Write a backup, and note what is not in it or not sound. Raises Refused and MemoryFault.
+
+    Without what lies `beside` the store, no archive and no key is in it.
+    """
     check_outside(target)
     with stores_of(settings) as stores:
         if not stores.used.shared and not settings.memory_dir.is_dir():
             raise Refused(f"there is nothing to back up in {place(settings)}; set DISCOCLAW_DATA_DIR")
         note_other_stores(settings)
-        done = back_up(stores.used, settings.data_dir, target, clock=now_ms, replace=force)
+        done = back_up(stores.used, settings.data_dir, target, clock=now_ms, replace=force, beside=beside)
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
     _note_damaged(done.contents)

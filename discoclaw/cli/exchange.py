@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.backup import Erasing, secrecy, written
@@ -35,16 +36,20 @@ from discoclaw.core.history import History
 from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory import exchange
-from discoclaw.memory.exchange import Content, Imported, Items, Report
+from discoclaw.memory.exchange import Content, Imported, Items, Records, Report
 from discoclaw.memory.exchange.backup import ENDING
+from discoclaw.memory.exchange.swap import UNPACKED
 from discoclaw.memory.exchange.whole import PEOPLE_FIRST, REST, is_whole, opened
 from discoclaw.memory.people import last_used as access
+from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.inspect import Inspection, subject_named
+from discoclaw.memory.subjects.inspect import Inspection, held, subject_named
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.settings import Settings
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
+from discoclaw.store.new_folder import passing_folder
 from discoclaw.store.port import CURSORS, ROLLING
 
 commands = typer.Typer()
@@ -111,8 +116,8 @@ def export(
         content, number = _exported(one, format_, history)
         if not put(content, path, force=force):
             return
-    held = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
-    say(f"Exported {held} of {one.subject} to {path}.")
+    present = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
+    say(f"Exported {present} of {one.subject} to {path}.")
 
 
 def _export_all(target: Path, format_: Format, *, force: bool) -> None:
@@ -121,16 +126,22 @@ def _export_all(target: Path, format_: Format, *, force: bool) -> None:
     if str(target) == "-":
         raise Refused("--all makes a backup, which can't go to stdout; name the file with --output")
     settings = settings_module.load()
+    people = _sound(settings)
+    done = written(settings, target, force=force)
+    present = memories([item for one in people for item in one.history.items().values()])
+    say(f"Exported {present} of {count(len(people), 'subject')} to {target}.")
+    say(secrecy(settings, done.contents))
+
+
+def _sound(settings: Settings) -> list[Inspection]:
+    """Every subject in a store. Raises Refused if one is damaged, or was edited by hand since."""
     people = inspect_all(settings)
     if faulty := [one for one in people if one.faults]:
         raise Refused(
             f"{faulty[0].subject}: {faulty[0].faults[0]}; "
             "`discoclaw memory verify --repair` brings it in line, so that nothing is lost on the way"
         )
-    done = written(settings, target, force=force)
-    held = memories([item for one in people for item in one.history.items().values()])
-    say(f"Exported {held} of {count(len(people), 'subject')} to {target}.")
-    say(secrecy(settings, done.contents))
+    return people
 
 
 def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
@@ -142,6 +153,54 @@ def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, i
         return exchange.export_snapshot(one.history, accessed)
     make = exchange.export_json if format_ == "json" else exchange.export_markdown
     return make(one.history, one.subject, history_too=history, now_ms=now_ms())
+
+
+# ---------------------------------------------------------------------- from store to store
+
+
+@commands.command(rich_help_panel=IMPORT_PANEL)
+def copy(
+    store: Annotated[
+        str, typer.Argument(help="What DISCOCLAW_STORE was before: files, sqlite, or a database's address.")
+    ],
+) -> None:
+    """Copy everything from another store into the one that DISCOCLAW_STORE names, and compare it there.
+
+    It adds what is not there yet and replaces nothing, so it may be repeated. Who was erased stays so. The
+    other store keeps what it has. The archive and copies that were set aside are not copied.
+
+    Example: DISCOCLAW_STORE=sqlite discoclaw memory copy files
+    """
+    settings = settings_module.load()
+    theirs = settings_module.load(store=SecretStr(store))
+    if theirs.store == settings.store or "none" in (store, settings.store.get_secret_value()):
+        raise Refused("name another store than the one that is used (DISCOCLAW_STORE), and neither is none")
+    people = _sound(theirs)
+    if not people:
+        raise Refused("there are no memories in the store that you named, so nothing was copied")
+    with stores_of(theirs) as stores:
+        source = stores.used.name
+        if isinstance(stores.used, SharedStore) and any(
+            one.alive for one in stores.used.together().processes
+        ):
+            raise Refused("processes of the bot use that database; stop all of them first")
+    with passing_folder(settings.data_dir / UNPACKED) as made:
+        file = made / f"{source}{ENDING}"
+        written(theirs, file, force=False, beside=False)
+        done, new, histories = _united(file, settings)
+    with stores_of(settings) as stores:
+        target = stores.used.name
+        for subject, content in histories.items():
+            there = held(stores.used, subject)
+            lacking = {one.id for one in content.records} - {one.id for one in there.history.records}
+            if there.faults or len(lacking) > done[subject].erased:
+                raise MemoryFault(f"{subject} is not complete in {target}; run `discoclaw memory verify`")
+    for subject, report in done.items():
+        if not report.nothing or report.erased:
+            say(f"{subject}: {_sentence(subject, report)}")
+    texts = f"{count(new[ROLLING], 'summary')} of conversations and {count(new[CURSORS], 'cursor')}"
+    say(f"Copied from {source} to {target}: {count(len(done), 'history')}, {texts}.")
+    say(f"Each history was read again in {target}, and none lacks a record. {source} keeps what it has.")
 
 
 # ---------------------------------------------------------------------- import
@@ -189,8 +248,21 @@ def import_(
 
 def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     """Import a whole store, or one person from it."""
-    settings = settings_module.load()
     only = subject_named(who) if who is not None else None
+    done, new, _ = _united(path, settings_module.load(), only)
+    summaries, cursors = new.get(ROLLING, 0), new.get(CURSORS, 0)
+    _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
+    if only is None and not as_json:
+        say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
+
+
+def _united(
+    path: Path, settings: Settings, only: str | None = None
+) -> tuple[dict[str, Report], Mapping[str, int], Mapping[str, Records]]:
+    """Add a whole store, or one subject of it, to the store that is used.
+
+    Returns what was done for each subject, how many texts each folder got, and the histories that came.
+    """
     done: dict[str, Report] = {}
     with opened(path, settings.data_dir, now_ms=now_ms()) as whole:
         if only is not None and only not in whole.subjects:
@@ -210,11 +282,7 @@ def _import_all(path: Path, who: str | None, as_json: bool) -> None:
             await _take_all(memory, plan, done)
             return whole.take(memory.disk, REST) if only is None else {}
 
-        new = run_locked(work)
-    summaries, cursors = new.get(ROLLING, 0), new.get(CURSORS, 0)
-    _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
-    if only is None and not as_json:
-        say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
+        return done, run_locked(work), whole.subjects
 
 
 async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) -> None:

@@ -319,23 +319,24 @@ def back_up(
     clock: Callable[[], int],
     wait_s: float = WAIT_S,
     replace: bool = False,
+    beside: bool = True,
 ) -> Backup:
-    """Write a store and the data folder around it to a file, completely or not at all.
+    """Write a store to a file, completely or not at all, with what lies `beside` it: databases and the key.
 
     An erasing may take `wait_s` to end. Raises Refused if the file may not be put there or an erasing is
     unfinished, and MemoryFault.
     """
     check_place(target, replace=replace)
-    beside = data / "cache"
+    copies = data / "cache"
     try:
         choices.read(disk)  # or it couldn't be restored
         _refuse_small(disk, data, target)
-        private.make_folder(beside)
+        private.make_folder(copies)
         for _ in range(TIMES):
             before = _decided(disk, wait_s)
             with suppress(_Again), new_file(target, ending=ENDING, replace=replace) as file:
                 with tarfile.open(fileobj=file, mode="w:gz", compresslevel=LEVEL) as tar:
-                    skipped = _Writing(data, beside, tar, clock()).all(disk)
+                    skipped = _Writing(data, copies, tar, clock()).all(disk, beside=beside)
                 file.flush()
                 if unfinished(disk) or _decided(disk, wait_s) != before:
                     raise _Again
@@ -386,41 +387,42 @@ def _refuse_small(disk: Disk, data: Path, target: Path) -> None:
 class _Writing:
     """One try to write a store, and what lies beside it below `data`, into an open tar file."""
 
-    def __init__(self, data: Path, beside: Path, tar: tarfile.TarFile, now_ms: int) -> None:
+    def __init__(self, data: Path, copies: Path, tar: tarfile.TarFile, now_ms: int) -> None:
         self._data = data
-        self._beside = beside
+        self._copies = copies
         self._tar = tar
         self._now_ms = now_ms
         self._members: list[Member] = []
         self._skipped: list[str] = []
 
-    def all(self, disk: Disk) -> tuple[str, ...]:
+    def all(self, disk: Disk, *, beside: bool) -> tuple[str, ...]:
         """Write everything. Returns the names that are left out. Raises OSError and MemoryFault."""
         data = upgrades.check(self._data / "memory")
         about = {"format": FORMAT, "version": VERSION, "program": __version__, "data": data}
         self._plain(HEAD, render_json({**about, "store": disk.name, "at": iso_ms(self._now_ms)}))
-        with disk.frozen(self._beside) as frozen:
-            self._store(frozen)
+        with disk.frozen(self._copies) as frozen:
+            self._store(frozen, beside=beside)
         with suppress(FileNotFoundError):
-            self._plain(KEY, read_plain(self._data / KEY))
+            if beside:
+                self._plain(KEY, read_plain(self._data / KEY))
         self._plain(LIST, render_json([asdict(one) for one in self._members]))
         return tuple(self._skipped)
 
-    def _store(self, disk: Disk) -> None:
+    def _store(self, disk: Disk, *, beside: bool) -> None:
         """Write all parts of a store, in the order that makes them fit each other."""
         self._texts(disk, CURSORS, lambda name: not name.startswith(PEOPLE_OF))
         for folder in (TOOLS, USAGE, ANSWERS, ROLLING, DURABLE, PROFILES, GROUPS):
             self._texts(disk, folder)
         self._texts(disk, CURSORS, lambda name: name.startswith(PEOPLE_OF))
-        for name in DATABASES:
+        for name in DATABASES if beside else ():
             path = self._data / name
             if path.exists():
-                with as_ours(path), database.copied(path, self._beside) as copy, open(copy, "rb") as file:
+                with as_ours(path), database.copied(path, self._copies) as copy, open(copy, "rb") as file:
                     self._add(name, file, os.fstat(file.fileno()).st_size)
-        if isinstance(disk, Tabled):
+        if beside and isinstance(disk, Tabled):
             for name, table in disk.tables_beside.items():
                 # By way of a file: its length has to be known first.
-                with tempfile.TemporaryFile(dir=self._beside) as rows:
+                with tempfile.TemporaryFile(dir=self._copies) as rows:
                     disk.copy_out(table, rows)
                     size = rows.tell()
                     rows.seek(0)

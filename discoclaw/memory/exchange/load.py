@@ -74,8 +74,8 @@ def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Importe
     if (packed := opened(name, content)) is not None:
         return _of_tree(packed, redactor)
     if name.endswith(".jsonl"):
-        return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
-    if (kind := kind_of(content)) not in ("", "JSON"):
+        return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): read_ledger(name, content)})
+    if (kind := kind_of(content)) not in ("", "empty", "JSON"):
         raise Refused(f"{name} is {kind}, and can't be imported here; import {_KNOWN}")
     value = parse_json(name, content)
     if is_snapshot(value):
@@ -114,7 +114,7 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
         elif str(path.parent) == "ledger" and path.suffix == ".jsonl":
             # A ledger knows more than the durable file, which is a picture of it.
             if (of := user_of(path.stem)) is not None:
-                subjects[_user(said, of)] = _ledger(said, tree.read(full))
+                subjects[_user(said, of)] = read_ledger(said, tree.read(full))
         elif str(path.parent) == "rolling" and path.suffix == ".json":
             if not _SESSION.fullmatch(path.stem):
                 raise Refused(f"{said} is not named after a conversation; move it out of the folder")
@@ -143,7 +143,7 @@ def _user(name: str, user: str) -> str:
     return user
 
 
-def _ledger(name: str, content: bytes) -> Records:
+def read_ledger(name: str, content: bytes) -> Records:
     loaded = ledger.decode(content)
     if loaded.damage:
         raise Refused(f"{name}, {loaded.damage[0]}; repair it where it comes from, or export it again")

@@ -56,8 +56,8 @@ from discoclaw.memory.exchange.backup import (
     read_file,
 )
 from discoclaw.memory.exchange.files import GZIP, kind_of
-from discoclaw.memory.exchange.layout import Content, Records, parse_json
-from discoclaw.memory.exchange.load import load_file
+from discoclaw.memory.exchange.layout import Records, parse_json
+from discoclaw.memory.exchange.load import load_file, read_ledger
 from discoclaw.memory.exchange.objects import check_version
 from discoclaw.memory.people import choices
 from discoclaw.memory.processes import SharedStore
@@ -380,7 +380,7 @@ class Whole:
 
     data: Path
     disk: Disk
-    subjects: dict[str, Content] = field(default_factory=dict)
+    subjects: dict[str, Records] = field(default_factory=dict)
     unsure: bool = False
 
     def without_erased(self, here: Disk, erase: Erase) -> None:
@@ -393,7 +393,7 @@ class Whole:
         self.unsure = decided.any()
         if gone := _erased_since([here], self.disk, self.data / "memory"):
             erase(self.data, gone)
-            self.subjects |= _histories(self.disk, self.data / "memory")  # groups no longer have their words
+            self.subjects |= _histories(self.disk)  # groups no longer have their words
 
     def take(self, target: Disk, folders: Sequence[str]) -> Mapping[str, int]:
         """Add what these folders lack in a store to which nobody else writes.
@@ -452,17 +452,17 @@ def opened(path: Path, beside: Path, *, now_ms: int) -> Iterator[Whole]:
                 _unpacked(path, made, lambda name: name.removeprefix(MEMORY).partition("/")[0] in _UNITED)
             upgrades.upgrade(root, now_ms)
             whole = Whole(made, FilesDisk(root))
-            whole.subjects = _histories(whole.disk, root)
+            whole.subjects = _histories(whole.disk)
             _check(whole.disk)
         except OSError as error:
             raise MemoryFault(f"{path} cannot be read: {error}") from error
         yield whole
 
 
-def _histories(disk: Disk, root: Path) -> dict[str, Content]:
+def _histories(disk: Disk) -> dict[str, Records]:
     """The histories in a store. Raises Refused for one that can't be trusted."""
-    subjects = (subject for subject, _ in disk.ledgers.by_age())
-    return {one: load_file(root / LEDGERS / f"{one}.jsonl").content() for one in sorted(subjects)}
+    subjects = sorted(subject for subject, _ in disk.ledgers.by_age())
+    return {one: read_ledger(f"{one}.jsonl", disk.ledgers.log(one).read()) for one in subjects}
 
 
 def _copy_folder(folder: Path, root: Path) -> None:
