@@ -35,10 +35,18 @@ from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
-from discoclaw.memory import exchange
-from discoclaw.memory.exchange import Content, Imported, Items, Records, Report
 from discoclaw.memory.exchange.backup import ENDING
+from discoclaw.memory.exchange.export import (
+    export_json,
+    export_markdown,
+    export_objects,
+    export_snapshot,
+    write_objects,
+)
+from discoclaw.memory.exchange.histories import Records
+from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
 from discoclaw.memory.exchange.swap import UNPACKED
+from discoclaw.memory.exchange.take import Report, records_for
 from discoclaw.memory.exchange.whole import PEOPLE_FIRST, REST, is_whole, opened
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.processes import SharedStore
@@ -111,7 +119,7 @@ def export(
     one = inspect_subject(who)
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
-        number = exchange.write_objects(one.history, path)
+        number = write_objects(one.history, path)
     else:
         content, number = _exported(one, format_, history)
         if not put(content, path, force=force):
@@ -146,12 +154,12 @@ def _sound(settings: Settings) -> list[Inspection]:
 
 def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
     if format_ == "objects":
-        return exchange.export_objects(one.history)
+        return export_objects(one.history)
     if format_ == "snapshot":
         with stores_of(settings_module.load()) as stores:
             accessed = access.kept(stores.used.documents(CURSORS), one.subject)
-        return exchange.export_snapshot(one.history, accessed)
-    make = exchange.export_json if format_ == "json" else exchange.export_markdown
+        return export_snapshot(one.history, accessed)
+    make = export_json if format_ == "json" else export_markdown
     return make(one.history, one.subject, history_too=history, now_ms=now_ms())
 
 
@@ -225,7 +233,7 @@ def import_(
     if is_whole(path):
         _import_all(path, who, as_json)
         return
-    imported = exchange.load_file(path, redactor())
+    imported = load_file(path, redactor())
     plan = _plan(imported, who)
     settings = settings_module.load()
     summaries = imported.summaries if who is None else {}
@@ -339,7 +347,7 @@ class _Take:
         self._rule = settings_module.load().dm_privacy
 
     def __call__(self, history: History, now: int, max_items: int) -> tuple[list[Record], Report]:
-        return exchange.records_for(
+        return records_for(
             self._content,
             history,
             now_ms=now,

@@ -22,21 +22,11 @@ from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
 from discoclaw.core.history import History
 from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.exchange import (
-    Imported,
-    Items,
-    Records,
-    export_json,
-    export_objects,
-    files,
-    layout,
-    load_bytes,
-    load_file,
-    objects,
-    records_for,
-    write_objects,
-)
-from discoclaw.memory.exchange.objects import records_of
+from discoclaw.memory.exchange import files, histories, load, take
+from discoclaw.memory.exchange.export import export_json, export_objects, write_objects
+from discoclaw.memory.exchange.histories import Records, records_of
+from discoclaw.memory.exchange.load import Imported, Items, load_bytes, load_file
+from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
@@ -865,8 +855,8 @@ class TestHostileJson:
 
     def test_more_memories_than_anybody_has_are_refused(self) -> None:
         for content in (
-            memories(*[0] * (layout.MOST_ITEMS + 1)),
-            json.dumps({"version": 1, "items": [0] * (layout.MOST_ITEMS + 1)}).encode(),
+            memories(*[0] * (load.MOST_ITEMS + 1)),
+            json.dumps({"version": 1, "items": [0] * (load.MOST_ITEMS + 1)}).encode(),
         ):
             with pytest.raises(Refused, match="holds 100,001 memories, and 100,000 are the most"):
                 load_bytes("m.json", content)
@@ -874,7 +864,7 @@ class TestHostileJson:
     def test_more_records_than_anybody_has_are_refused(self) -> None:
         record = Ref(action="union", branch="", timestamp=iso_ms(NOW))
         with pytest.raises(Refused, match="there are 200,001 records, and 200,000 are the most"):
-            records_of([("one", record)] * (layout.MOST_RECORDS + 1))
+            records_of([("one", record)] * (histories.MOST_RECORDS + 1))
 
     def test_a_file_that_is_too_large_is_refused(self) -> None:
         with pytest.raises(Refused, match="is larger than 64 MiB"):
@@ -1020,7 +1010,7 @@ class TestHostileHistories:
     @pytest.fixture
     def hundredth(self, monkeypatch: pytest.MonkeyPatch) -> range:
         """So many as are too many where a hundredth of the steps is allowed, which grow with their square."""
-        monkeypatch.setattr(objects, "MOST_STEPS", layout.MOST_STEPS // 100)
+        monkeypatch.setattr(histories, "MOST_STEPS", histories.MOST_STEPS // 100)
         return range(750)
 
     @pytest.mark.parametrize(
@@ -1052,7 +1042,7 @@ class TestHostileHistories:
         assert records_of([("one", record_of_json(sealed({}, *asked)))]).records
 
     def test_a_branch_with_far_too_many_memories_is_refused(self) -> None:
-        events = [{"object": str(number)} for number in range(layout.MOST_LIVE + 1)]
+        events = [{"object": str(number)} for number in range(take.MOST_LIVE + 1)]
         imported = load_bytes("m.json", document(history=[sealed({}, *events)]))
         with pytest.raises(Refused, match="the branch 'main' would have 2,001 memories, and a branch has at"):
             Replica(NOW + DAY).take_in(imported)
@@ -1068,5 +1058,5 @@ class TestHostileHistories:
 
 
 def test_no_limit_is_above_what_python_s_json_can_take() -> None:
-    assert layout.DEEPEST < 100
-    assert files.MOST_FILES > layout.MOST_RECORDS
+    assert histories.DEEPEST < 100
+    assert files.MOST_FILES > histories.MOST_RECORDS

@@ -26,15 +26,9 @@ from discoclaw.core.matters import is_personal
 from discoclaw.core.presumed import PRESUMED
 from discoclaw.core.privacy import DmPrivacy, stricter
 from discoclaw.core.redact import Redactor
-from discoclaw.memory.exchange import (
-    Items,
-    current_items,
-    export_json,
-    export_markdown,
-    export_objects,
-    export_snapshot,
-    load_bytes,
-)
+from discoclaw.memory.exchange.export import export_json, export_markdown, export_objects, export_snapshot
+from discoclaw.memory.exchange.load import Items, load_bytes
+from discoclaw.memory.exchange.take import current_items
 from discoclaw.show.usage import as_csv
 from discoclaw.show.words import count, memories
 

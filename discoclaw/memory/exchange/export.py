@@ -16,20 +16,20 @@ from typing import Any
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Event, Ref
 from discoclaw.core.history import Branch, History
-from discoclaw.core.item import KINDS, Item, durable_line
+from discoclaw.core.item import KINDS, MANUAL, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
-from discoclaw.memory.exchange.layout import (
+from discoclaw.memory.exchange.histories import (
     BRANCHES,
     COMMITS,
     EVENTS,
-    FORMAT,
     HEAD,
     OBJECTS_FORMAT,
     REFS,
     SUMMARY,
     VERSION,
 )
+from discoclaw.memory.exchange.load import FORMAT
 from discoclaw.store.files import render_json, sync_folder
 from discoclaw.store.new_folder import new_folder
 from discoclaw.store.private import make_folder, opener
@@ -168,6 +168,32 @@ def _event_line(event: Event) -> str:
     secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
     why = f"; because {_plain(event.evidence)}" if event.evidence else ""
     return f"{event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
+
+
+# ---------------------------------------------------------------------- snapshot
+
+
+def export_snapshot(history: History, accessed: Mapping[str, int]) -> tuple[bytes, int]:
+    """Return a JSON list (UTF-8) of the entries, and their number. `accessed`: last uses (ms) by item id."""
+    items = history.shown().active()
+    names = {item.id: item.facets.key or item.id for item in items}
+    return render_json([_entry(item, names, accessed.get(item.id, 0)) for item in items]), len(items)
+
+
+def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any]:
+    facets = item.facets
+    return {
+        "id": item.id,
+        "key": names[item.id],
+        "content": item.text,
+        "category": facets.category,
+        "timestamp": item.updated_at // 1000,
+        **({"last_accessed": accessed // 1000} if accessed >= 1000 else {}),
+        "session_id": "" if item.source == MANUAL else str(item.source),
+        "links": sorted(names[one] for one in facets.links if one in names),
+        **({"kind": item.kind} if item.kind != "fact" else {}),
+        "sensitivity": facets.sensitivity,
+    }
 
 
 # ---------------------------------------------------------------------- objects

@@ -1,4 +1,4 @@
-"""Opens a folder, a zip file or a tar file from an untrusted source, and yields names and bytes.
+"""Opens a folder, a zip file or a tar file from an untrusted source: names, bytes, and strict JSON.
 
 A name is relative, with "/" between its parts. Only regular files are read, each name once; nothing outside
 is ever opened, no link is followed, and no more is unpacked than was declared, or than our limits allow.
@@ -7,6 +7,8 @@ Errors are Refused, naming the entry and the way out. Blocking. Independent of w
 
 import gzip
 import io
+import json
+import math
 import os
 import re
 import stat
@@ -14,9 +16,10 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, Protocol
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.text import scrub
@@ -92,6 +95,37 @@ def kind_of(start: bytes) -> str:
     if start[_AT:].startswith(_TAR):
         return "a tar file that isn't packed with gzip"
     return next((what for begin, what in _OTHERS.items() if start.startswith(begin)), "")
+
+
+def parse_json(name: str, content: bytes) -> Any:
+    """Return the value of an unambiguous JSON text: no duplicate keys, no NaN, no endless nesting.
+
+    Raises Refused, naming the file.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise Refused(f"{name} has the key {twice[:60]!r} twice in one object; remove one of them")
+        return value
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
+            raise Refused(f"{name} holds the number {text[:40]}, which is too large")
+        return value
+
+    def constant(text: str) -> Any:
+        raise Refused(f"{name} holds {text}, which is not JSON; write a number or null")
+
+    try:
+        text = content.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=unique, parse_float=number, parse_constant=constant)
+    except RecursionError as error:
+        raise Refused(f"{name} is nested too deep to be a memory; export it again") from error
+    except ValueError as error:
+        raise Refused(f"{name} is not JSON ({error}); correct it or export it again") from error
 
 
 class _Budget:

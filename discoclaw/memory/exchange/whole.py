@@ -55,10 +55,9 @@ from discoclaw.memory.exchange.backup import (
     fits,
     read_file,
 )
-from discoclaw.memory.exchange.files import GZIP, kind_of
-from discoclaw.memory.exchange.layout import Records, parse_json
-from discoclaw.memory.exchange.load import load_file, read_ledger
-from discoclaw.memory.exchange.objects import check_version
+from discoclaw.memory.exchange.files import GZIP, kind_of, parse_json
+from discoclaw.memory.exchange.histories import Records, check_version, read_ledger
+from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.people import choices
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks, bring_decisions
