@@ -1,6 +1,6 @@
 """`discoclaw memory export | import`: takes a memory out of the store, or brings one in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ import typer
 from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.backup import Erasing, secrecy, written
+from discoclaw.cli.backup import erasing, secrecy, written
 from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
@@ -36,13 +36,7 @@ from discoclaw.core.history import History
 from discoclaw.core.presumed import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
 from discoclaw.memory.exchange.backup import ENDING
-from discoclaw.memory.exchange.export import (
-    export_json,
-    export_markdown,
-    export_objects,
-    export_snapshot,
-    write_objects,
-)
+from discoclaw.memory.exchange.export import Form, exported, write_objects
 from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
 from discoclaw.memory.exchange.swap import UNPACKED
@@ -62,7 +56,7 @@ from discoclaw.store.port import CURSORS, ROLLING
 
 commands = typer.Typer()
 
-Format = Literal["json", "markdown", "objects", "snapshot", "usage"]
+Format = Literal[Form, "usage"]
 _NAMES: Mapping[Format, str] = {
     "json": "memories.json",
     "markdown": "memories.md",
@@ -119,13 +113,20 @@ def export(
     one = inspect_subject(who)
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
-        number = write_objects(one.history, path)
+        write_objects(one.history, path)
     else:
-        content, number = _exported(one, format_, history)
+        accessed: Mapping[str, int] = {}
+        if format_ == "snapshot":
+            with stores_of(settings_module.load()) as stores:
+                accessed = access.kept(stores.used.documents(CURSORS), one.subject)
+        content = exported(
+            format_, one.history, one.subject, history_too=history, now_ms=now_ms(), accessed=accessed
+        )
         if not put(content, path, force=force):
             return
-    present = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
-    say(f"Exported {present} of {one.subject} to {path}.")
+    present = count(len(one.history.shown().active()), "memory")
+    in_it = present if format_ == "snapshot" else memories(one.history.items().values())
+    say(f"Exported {in_it} of {one.subject} to {path}.")
 
 
 def _export_all(target: Path, format_: Format, *, force: bool) -> None:
@@ -150,17 +151,6 @@ def _sound(settings: Settings) -> list[Inspection]:
             "`discoclaw memory verify --repair` brings it in line, so that nothing is lost on the way"
         )
     return people
-
-
-def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
-    if format_ == "objects":
-        return export_objects(one.history)
-    if format_ == "snapshot":
-        with stores_of(settings_module.load()) as stores:
-            accessed = access.kept(stores.used.documents(CURSORS), one.subject)
-        return export_snapshot(one.history, accessed)
-    make = export_json if format_ == "json" else export_markdown
-    return make(one.history, one.subject, history_too=history, now_ms=now_ms())
 
 
 # ---------------------------------------------------------------------- from store to store
@@ -282,7 +272,7 @@ def _united(
                     memory.bring_decisions(whole.disk)
                 except MemoryFault as fault:
                     note(str(fault))
-            await read_in_thread(whole.without_erased, memory.disk, Erasing(settings))
+            await read_in_thread(whole.without_erased, memory.disk, erasing(settings))
             plan = whole.subjects if only is None else {only: whole.subjects[only]}
             await _try_all(memory, plan, settings.max_items)
             if only is None:
@@ -300,14 +290,14 @@ async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) 
         history = await memory.history(subject)
         if damage := ledger.read(lines).damage:
             raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
-        _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
+        _taking(content, memory.erased_at(subject))(history, now_ms(), max_items)
 
 
 async def _take_all(memory: Memory, plan: Mapping[str, Content], done: dict[str, Report]) -> None:
     """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault."""
     for subject, content in plan.items():
         try:
-            done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
+            done[subject] = await memory.act(subject, _taking(content, memory.erased_at(subject)))
         except MemoryFault as fault:
             raise MemoryFault(
                 f"{fault}; {len(done)} of {count(len(plan), 'person')} had been imported before. "
@@ -338,23 +328,12 @@ def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
     return {user_subject(user): content for user, content in imported.subjects.items() if user is not None}
 
 
-class _Take:
-    """Makes the records that an import adds to one subject, when the store asks for them."""
-
-    def __init__(self, content: Content, erased_at: int) -> None:
-        self._content = content
-        self._erased_at = erased_at
-        self._rule = settings_module.load().dm_privacy
-
-    def __call__(self, history: History, now: int, max_items: int) -> tuple[list[Record], Report]:
-        return records_for(
-            self._content,
-            history,
-            now_ms=now,
-            max_items=max_items,
-            origin=replace(CLI_ORIGIN, dm_privacy=self._rule),
-            erased_at=self._erased_at,
-        )
+def _taking(content: Content, erased_at: int) -> Callable[[History, int, int], tuple[list[Record], Report]]:
+    """What makes the records that an import adds to one subject, when the store asks for them."""
+    origin = replace(CLI_ORIGIN, dm_privacy=settings_module.load().dm_privacy)
+    return lambda history, now, most: records_for(
+        content, history, now_ms=now, max_items=most, origin=origin, erased_at=erased_at
+    )
 
 
 async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.exchange.backup import Backup, back_up, read_file
-from discoclaw.memory.exchange.whole import Erase, Restored, Target, restore
+from discoclaw.memory.exchange.whole import Erase, Restored, restore
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.port import (
@@ -52,7 +52,7 @@ def restored(path: Path, data: Path, store: Store, erase: Erase = _nobody) -> Re
     with disks(store, data / "memory") as stores:
 
         def work() -> Restored:
-            return restore(path, Target(data, stores), read_file(path), erase, now_ms=NOW)
+            return restore(path, stores, read_file(path), erase, now_ms=NOW)
 
         return DataFolder(stores, clock=Clock()).alone(work)
 

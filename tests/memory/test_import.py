@@ -42,7 +42,7 @@ KEY = "sk-ant-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def as_json(history: History, *, history_too: bool = True, subject: str = ANN) -> bytes:
-    return export_json(history, subject, history_too=history_too, now_ms=NOW)[0]
+    return export_json(history, subject, history_too=history_too, now_ms=NOW)
 
 
 def document(**fields: Any) -> bytes:
@@ -86,7 +86,7 @@ def two_branches() -> Replica:
 
 FORMATS: dict[str, Callable[[History], Imported]] = {
     "json": lambda history: load_bytes("memories.json", as_json(history)),
-    "zip": lambda history: load_bytes("memory.zip", export_objects(history)[0]),
+    "zip": lambda history: load_bytes("memory.zip", export_objects(history)),
 }
 
 
@@ -482,7 +482,7 @@ class TestMemoriesWithoutHistory:
         for history_too in (True, False):
             report = Replica().take_in(load_bytes("m.json", as_json(History(), history_too=history_too)))
             assert report.nothing
-        assert Replica().take_in(load_bytes("m.zip", export_objects(History())[0])).nothing
+        assert Replica().take_in(load_bytes("m.zip", export_objects(History()))).nothing
 
 
 class TestOfWhom:
@@ -494,7 +494,7 @@ class TestOfWhom:
             imported.content("456")
 
     def test_a_file_that_does_not_say_is_for_whoever_brings_it(self) -> None:
-        imported = load_bytes("m.zip", export_objects(two_branches().history)[0])
+        imported = load_bytes("m.zip", export_objects(two_branches().history))
         assert list(imported.subjects) == [None]
         assert imported.content("456") is imported.content()
 
@@ -595,7 +595,7 @@ def replace_names(content: Any, before: str, after: str) -> Any:
 class TestAFolderOfObjectsThatWasTouched:
     @pytest.fixture
     def files(self) -> dict[str, bytes]:
-        return unzipped(export_objects(two_branches().history)[0])
+        return unzipped(export_objects(two_branches().history))
 
     def refused(self, files: Mapping[str, bytes], why: str) -> None:
         with pytest.raises(Refused, match=why):
@@ -733,7 +733,7 @@ class TestHostileZips:
 
     def test_bits_that_flip_never_do_anything_but_refuse(self) -> None:
         history = two_branches().history
-        content = export_objects(history)[0]
+        content = export_objects(history)
         for position in range(0, len(content), 11):
             flipped = bytearray(content)
             flipped[position] ^= 0x55

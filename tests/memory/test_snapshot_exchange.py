@@ -52,9 +52,8 @@ class Home:
         return await self.memory.change(to, "a test", wish)
 
     async def snapshot(self, of: str = ANN, **accessed: int) -> tuple[list[dict[str, Any]], int]:
-        content, number = export_snapshot(await self.memory.history(of), accessed)
-        entries: list[dict[str, Any]] = json.loads(content)
-        return entries, number
+        entries: list[dict[str, Any]] = json.loads(export_snapshot(await self.memory.history(of), accessed))
+        return entries, len(entries)
 
     async def take(self, value: object, to: str = ANN, origin: Origin = STATED) -> Report:
         loaded = load_bytes("snapshot.json", json.dumps(value).encode())

@@ -129,23 +129,25 @@ def parse_json(name: str, content: bytes) -> Any:
 
 
 class _Budget:
-    """How many files and bytes may still be read."""
+    """How many files and bytes may still be read, or any number of them."""
 
-    def __init__(self, of: str) -> None:
+    def __init__(self, of: str, most: int | None = MOST_UNPACKED) -> None:
         self._of = of
-        self._left = MOST_UNPACKED
+        self._left = most
 
     def take(self, name: str, size: int) -> None:
-        self._left -= size
         if size > MOST_BYTES:
             raise Refused(_too_large(name))
+        if self._left is None:
+            return
+        self._left -= size
         if self._left < 0:
             raise Refused(
                 f"{self._of} unpacks to more than {MOST_UNPACKED // MIB} MiB; import it in smaller parts"
             )
 
     def count(self, files: int) -> None:
-        if files > MOST_FILES:
+        if files > MOST_FILES and self._left is not None:
             raise Refused(
                 f"{self._of} holds more than {MOST_FILES:,} files, which is the most; "
                 "import it in smaller parts"
@@ -160,15 +162,15 @@ def _too_large(name: str) -> str:
 
 
 class Folder:
-    """A folder on disk. Of its subfolders only those named in `wanted` are read."""
+    """A folder on disk. Of its subfolders only those named in `wanted` are read; `most` bytes together."""
 
-    def __init__(self, root: Path, wanted: Collection[str]) -> None:
+    def __init__(self, root: Path, wanted: Collection[str], *, most: int | None = MOST_UNPACKED) -> None:
         self.name = scrub(root.name or str(root))
         self.names: set[str] = set()
         self._root = root
         self._wanted = wanted
         self._links: set[str] = set()
-        self._budget = _Budget(self.name)
+        self._budget = _Budget(self.name, most)
         self._list("")
 
     def _list(self, prefix: str) -> None:

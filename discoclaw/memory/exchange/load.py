@@ -185,7 +185,7 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
         elif str(path.parent) == "rolling" and path.suffix == ".json":
             if not _SESSION.fullmatch(path.stem):
                 raise Refused(f"{said} is not named after a conversation; move it out of the folder")
-            summaries[path.stem] = _summary(said, tree.read(full), redactor)
+            summaries[path.stem] = read_summary(said, tree.read(full), redactor)
     if not subjects and not summaries:
         raise Refused(f"{tree.name} holds nothing to import; import {_KNOWN}")
     return Imported(f"the data folder {tree.name}", subjects, summaries)
@@ -210,7 +210,8 @@ def _user(name: str, user: str) -> str:
     return user
 
 
-def _summary(name: str, content: bytes, redactor: Redactor) -> str:
+def read_summary(name: str, content: bytes, redactor: Redactor = PLAIN) -> str:
+    """The text of a rolling summary. Raises Refused."""
     value = parse_json(name, content)
     text = value.get("summary") if isinstance(value, Mapping) else None
     if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY:

@@ -31,13 +31,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import encode_line
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, person_of, user_subject
-from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory import upgrades
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.erasing import tombstones
@@ -55,9 +54,16 @@ from discoclaw.memory.exchange.backup import (
     fits,
     read_file,
 )
-from discoclaw.memory.exchange.files import GZIP, kind_of, parse_json
-from discoclaw.memory.exchange.histories import Records, check_version, read_ledger
-from discoclaw.memory.exchange.load import load_file
+from discoclaw.memory.exchange.files import GZIP, Folder, kind_of, parse_json
+from discoclaw.memory.exchange.histories import (
+    COMMITS,
+    EVENTS,
+    Records,
+    check_version,
+    read_ledger,
+    read_objects,
+)
+from discoclaw.memory.exchange.load import load_bytes, read_summary
 from discoclaw.memory.people import choices
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks, bring_decisions
@@ -123,7 +129,6 @@ _TEXT, _LOG = (
     re.compile(r"[A-Za-z0-9:_-]{1,200}\.json"),
     re.compile(r"[A-Za-z0-9_.-]{1,200}\.jsonl"),
 )
-_LONGEST_SUMMARY = 20_000
 _ID = re.compile(rb"(?<![0-9])[0-9]{5,20}(?![0-9])")
 _AT_ONCE, _LONGEST_ID = 1 << 20, 20
 
@@ -180,14 +185,6 @@ def _subjects(root: Path) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The target of a restore: the data folder, and its stores."""
-
-    data: Path
-    disks: Disks
-
-
-@dataclass(frozen=True, slots=True)
 class Restored:
     """The result of a restore. `kept` is where the old files are; None if there were none.
 
@@ -199,45 +196,51 @@ class Restored:
     left_out: tuple[str, ...]
 
 
-def refusal(target: Target, contents: Contents, *, replace: bool) -> str | None:
-    """Why a backup may not be restored here now; None if it may. Raises Refused, MemoryFault, OSError."""
-    for disk in (target.disks.used, *target.disks.beside):
+def check(disks: Disks, contents: Contents, *, replace: bool) -> None:
+    """Raise Refused, with the way out, if a backup may not be restored here now; MemoryFault, OSError."""
+    if (why := _speaks_against(disks, contents, replace=replace)) is not None:
+        raise Refused(f"nothing was restored: {why}")
+
+
+def _speaks_against(disks: Disks, contents: Contents, *, replace: bool) -> str | None:
+    for disk in (disks.used, *disks.beside):
         if waiting := sorted(unfinished(disk)):
             return (
                 f"{waiting[0]} was being erased here when that was interrupted; finish it first with "
                 f"`discoclaw memory erase {waiting[0]} --yes`, or start the bot"
             )
-    if not target.disks.used.remembers:
+    if not disks.used.remembers:
         return "memory is off here (DISCOCLAW_STORE=none); set a store first"
-    if isinstance(target.disks.used, SharedStore):
-        if any(size for _, size in target.disks.used.ledgers.by_age()):
+    if isinstance(disks.used, SharedStore):
+        if any(size for _, size in disks.used.ledgers.by_age()):
             return (
                 "the database has memories already, and they are never overwritten; create an empty database "
                 "and name it in DISCOCLAW_STORE"
             )
-        if any(one.alive for one in target.disks.used.together().processes):
+        if any(one.alive for one in disks.used.together().processes):
             return "processes of the bot use the database; stop all of them first"
-    if not replace and (there := next(_memory_in(target, contents), None)) is not None:
+    if not replace and (there := next(_memory_in(disks, contents), None)) is not None:
         return (
             f"{there} is there already; add --replace to put the backup in its place (what is there now is "
             "kept beside it), or name another folder with --into"
         )
-    free, needed = free_bytes(target.data), 2 * contents.size
+    data = disks.root.parent
+    free, needed = free_bytes(data), 2 * contents.size
     if free < needed:
         return (
-            f"restoring needs about {needed / 1e6:.1f} MB in {target.data}, and {free / 1e6:.1f} MB are "
-            "free; free some space first"
+            f"restoring needs about {needed / 1e6:.1f} MB in {data}, and {free / 1e6:.1f} MB are free; "
+            "free some space first"
         )
     return None
 
 
-def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now_ms: int) -> Restored:
-    """Restore a backup that was verified, where nothing speaks against it (`refusal`).
+def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_ms: int) -> Restored:
+    """Restore a backup that was verified, where nothing speaks against it (`check`).
 
     Raises Refused, MemoryFault and OSError; unless the files were being put in place, nothing has changed.
     """
-    data, used = target.data.absolute(), target.disks.used
-    every = (used, *target.disks.beside)
+    data, used = disks.root.parent.absolute(), disks.used
+    every = (used, *disks.beside)
     made = swap.begin(data)
     try:
         if _unpacked(path, made) != contents:
@@ -257,7 +260,7 @@ def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now
             if not disk.shared:
                 disk.close()  # else SQLite would go on with a file that was moved
         kept = unused_name(data / KEPT, WHY, stamp_of(now_ms))
-        aside, new = _moves(made, data, kept, target.disks)
+        aside, new = _moves(made, data, kept, disks)
         swap.put_in_place(data, aside, new, first=lambda: _fill(plain, used))
     except BaseException:
         if not (made / swap.MOVES).exists():
@@ -267,16 +270,16 @@ def restore(path: Path, target: Target, contents: Contents, erase: Erase, *, now
     return Restored(kept if aside else None, len(gone), left_out)
 
 
-def _memory_in(target: Target, contents: Contents) -> Iterator[Path]:
-    """Files in the target that a restore would replace. Raises OSError."""
-    root = target.disks.root
+def _memory_in(disks: Disks, contents: Contents) -> Iterator[Path]:
+    """Files that a restore would replace. Raises OSError."""
+    root, key = disks.root, disks.root.parent / KEY
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         if path.name not in _OURS | _DECIDED and (not path.is_dir() or any(path.rglob("*.*"))):
             yield path
-    for folder in sorted(target.disks.placed()):
+    for folder in sorted(disks.placed()):
         yield from _files_in(folder)
-    if contents.has(KEY) and (target.data / KEY).exists():
-        yield target.data / KEY
+    if contents.has(KEY) and key.exists():
+        yield key
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -402,14 +405,14 @@ class Whole:
         added = dict.fromkeys(folders, 0)
         for folder in folders:
             source, there = self.disk.documents(folder), target.documents(folder)
-            without, known = PROGRESS if folder == CURSORS else (), set(there.names())
+            known = set(there.names())
             if folder == ROLLING:  # the clears hide some of them
                 _unite(self.disk.log(clears.FILE), target.log(clears.FILE))
-            for name in source.names():  # no copies that were set aside
+            for name in source.names():
                 full = f"{folder}/{name}"
                 if _LOG.fullmatch(name):
                     _unite(self.disk.log(full), target.log(full))
-                elif _TEXT.fullmatch(name) and name not in known and not name.startswith(without):
+                elif name not in known and _is_taken(folder, name):
                     if folder == ROLLING and self.unsure and not self._people(name):
                         continue
                     content = source.read(name)
@@ -465,44 +468,42 @@ def _histories(disk: Disk) -> dict[str, Records]:
 
 
 def _copy_folder(folder: Path, root: Path) -> None:
-    """Copy an earlier export of everybody to the files of a store. Raises Refused and OSError."""
-    private.make_folder(root)
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            if os.path.islink(os.path.join(place, name)):
-                raise Refused(f"{place}/{name} is a symbolic link; put a copy of the file in its place")
-        part = Path(place).relative_to(folder).as_posix()
-        for name in files if part in {".", *PEOPLE_FIRST, *REST} else ():
-            if fits(f"{MEMORY}{part}/{name}" if part != "." else f"{MEMORY}{name}"):
-                private.make_folder(root / part)
-                with open(root / part / name, "xb", opener=private.opener) as file:
-                    file.write(read_plain(Path(place, name)))
-            elif part != ".":
-                raise Refused(f"{place}/{name} has no name of ours; move it out of the folder")
-    private.make_folder(root / LEDGERS)
-    for name in _listed(folder):
-        path = folder / PEOPLE / safe_id(name)
-        content = load_file(path if path.is_dir() else path.with_name(f"{path.name}.json")).content()
+    """Copy an earlier export of everybody to the files of a store. Raises Refused, MemoryFault, OSError."""
+    names = _listed(Folder(folder, (), most=None).read(LIST))
+    tree = Folder(folder, {PEOPLE, EVENTS, COMMITS, *names, *PEOPLE_FIRST, *REST}, most=None)
+    ledgers = {}
+    for name in names:
+        if (file := f"{PEOPLE}/{name}.json") in tree.names:
+            content = load_bytes(f"{name}.json", tree.read(file)).content()
+        elif any(one.startswith(f"{PEOPLE}/{name}/") for one in tree.names):
+            content = read_objects(tree, f"{PEOPLE}/{name}/")
+        else:
+            raise Refused(f"{file} is missing; export it again")
         if not isinstance(content, Records):
-            raise Refused(f"{path} has no history; export it again")
-        with open(root / LEDGERS / f"{safe_id(name)}.jsonl", "xb", opener=private.opener) as file:
-            file.writelines(map(encode_line, content.records))
+            raise Refused(f"{file} has no history; export it again")
+        ledgers[f"{LEDGERS}/{name}.jsonl"] = b"".join(map(encode_line, content.records))
+    texts = {}
+    for name in tree.names - {LIST}:
+        if fits(MEMORY + name):
+            texts[name] = tree.read(name)
+        elif name.partition("/")[0] in {*PEOPLE_FIRST, *REST}:
+            raise Refused(f"{folder / name} has no name of ours; move it out of the folder")
+    for name, written in {**texts, **ledgers}.items():
+        private.make_folder((root / name).parent)
+        with open(root / name, "xb", opener=private.opener) as target:
+            target.write(written)
 
 
-def _listed(folder: Path) -> list[str]:
-    """The subjects in an earlier export of everybody. Raises Refused and OSError."""
-    head = parse_json(LIST, (folder / LIST).read_bytes())
+def _listed(content: bytes) -> list[str]:
+    """The subjects in an earlier export of everybody. Raises Refused."""
+    head = parse_json(LIST, content)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it again")
     check_version(LIST, head.get("version"))
     names = head.get("subjects")
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise Refused(f"{LIST} has no list of subjects; export it again")
-    try:
-        ms_of_iso(str(head.get("exported_at")))
-    except ValueError:
-        raise Refused(f"{LIST} does not say when it was exported; export it again") from None
-    return names
+    return [safe_id(name) for name in names]
 
 
 def _check(disk: Disk) -> None:
@@ -511,31 +512,28 @@ def _check(disk: Disk) -> None:
     Raises MemoryFault if it is unclear who opted out or was erased: these people would be remembered.
     """
     for part, read in (
-        (ROLLING, _summary),
+        (ROLLING, read_summary),
         (CURSORS, _cursor),
         (PROFILES, partial(_of_id, Profile.from_json)),
         (GROUPS, partial(_of_id, Group.from_json)),
     ):
         documents = disk.documents(part)
         for name in documents.names():
-            if _TEXT.fullmatch(name) and not name.startswith(PROGRESS if part == CURSORS else ()):
+            if _is_taken(part, name):
                 read(f"{part}/{name}", documents.read(name))
     choices.read(disk)
     tombstones.check(disk)
 
 
-def _cursor(name: str, content: bytes) -> dict[str, Any]:
+def _is_taken(folder: str, name: str) -> bool:
+    """Whether a text is taken: no copy that was set aside, and no cursor about that store alone."""
+    return _TEXT.fullmatch(name) is not None and not (folder == CURSORS and name.startswith(PROGRESS))
+
+
+def _cursor(name: str, content: bytes) -> Mapping[str, object]:
     value = parse_json(name, content)
     if not isinstance(value, dict):
         raise Refused(f"{name} is not a cursor; move it out of the folder")
-    return value
-
-
-def _summary(name: str, content: bytes) -> dict[str, Any]:
-    value = _cursor(name, content)
-    text = value.get("summary")
-    if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY or not valid_ms(value.get("updatedAt")):
-        raise Refused(f"{name} is not a rolling summary; move it out of the folder")
     return value
 
 
