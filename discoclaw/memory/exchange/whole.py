@@ -87,7 +87,9 @@ from discoclaw.store.port import (
     Log,
     Tabled,
     drop,
+    is_log,
     joined,
+    line_of,
     rewrite,
     values_in,
 )
@@ -125,10 +127,6 @@ _UNITED = frozenset(
     {LEDGERS, *PEOPLE_FIRST, *REST, clears.FILE, choices.FILE, tombstones.FILE, tombstones.KEY}
 )
 """The folders and files of a store that are united with what is here."""
-_TEXT, _LOG = (
-    re.compile(r"[A-Za-z0-9:_-]{1,200}\.json"),
-    re.compile(r"[A-Za-z0-9_.-]{1,200}\.jsonl"),
-)
 _ID = re.compile(rb"(?<![0-9])[0-9]{5,20}(?![0-9])")
 _AT_ONCE, _LONGEST_ID = 1 << 20, 20
 
@@ -410,7 +408,7 @@ class Whole:
                 _unite(self.disk.log(clears.FILE), target.log(clears.FILE))
             for name in source.names():
                 full = f"{folder}/{name}"
-                if _LOG.fullmatch(name):
+                if is_log(name):
                     _unite(self.disk.log(full), target.log(full))
                 elif name not in known and _is_taken(folder, name):
                     if folder == ROLLING and self.unsure and not self._people(name):
@@ -471,7 +469,12 @@ def _copy_folder(folder: Path, root: Path) -> None:
     """Copy an earlier export of everybody to the files of a store. Raises Refused, MemoryFault, OSError."""
     names = _listed(Folder(folder, (), most=None).read(LIST))
     tree = Folder(folder, {PEOPLE, EVENTS, COMMITS, *names, *PEOPLE_FIRST, *REST}, most=None)
-    ledgers = {}
+
+    def put(name: str, content: bytes) -> None:
+        private.make_folder((root / name).parent)
+        with open(root / name, "xb", opener=private.opener) as file:
+            file.write(content)
+
     for name in names:
         if (file := f"{PEOPLE}/{name}.json") in tree.names:
             content = load_bytes(f"{name}.json", tree.read(file)).content()
@@ -481,17 +484,12 @@ def _copy_folder(folder: Path, root: Path) -> None:
             raise Refused(f"{file} is missing; export it again")
         if not isinstance(content, Records):
             raise Refused(f"{file} has no history; export it again")
-        ledgers[f"{LEDGERS}/{name}.jsonl"] = b"".join(map(encode_line, content.records))
-    texts = {}
+        put(f"{LEDGERS}/{name}.jsonl", b"".join(map(encode_line, content.records)))
     for name in tree.names - {LIST}:
         if fits(MEMORY + name):
-            texts[name] = tree.read(name)
+            put(name, tree.read(name))
         elif name.partition("/")[0] in {*PEOPLE_FIRST, *REST}:
             raise Refused(f"{folder / name} has no name of ours; move it out of the folder")
-    for name, written in {**texts, **ledgers}.items():
-        private.make_folder((root / name).parent)
-        with open(root / name, "xb", opener=private.opener) as target:
-            target.write(written)
 
 
 def _listed(content: bytes) -> list[str]:
@@ -527,7 +525,7 @@ def _check(disk: Disk) -> None:
 
 def _is_taken(folder: str, name: str) -> bool:
     """Whether a text is taken: no copy that was set aside, and no cursor about that store alone."""
-    return _TEXT.fullmatch(name) is not None and not (folder == CURSORS and name.startswith(PROGRESS))
+    return name.endswith(".json") and not (folder == CURSORS and name.startswith(PROGRESS))
 
 
 def _cursor(name: str, content: bytes) -> Mapping[str, object]:
@@ -554,19 +552,15 @@ def _group(name: str, content: bytes, target: Disk) -> bytes:
 
 
 def _unite(source: Log, target: Log) -> None:
-    """Add the lines of a log that another one lacks. Raises OSError."""
-    there = [line for line in source.read().splitlines() if line.strip()]
+    """Add the lines of a log that another one lacks; what is no line of ours stays out. Raises OSError."""
+
+    def keys(content: bytes) -> dict[tuple[str, bool, bool], object]:
+        # Whom a line is about may be known in one store only. A hold becomes a call; `to` may be withdrawn.
+        lines = (one for one in values_in(content) if isinstance(one, dict) and "id" in one)
+        return {(str(one["id"]), "hold" in one, "to" in one): one for one in lines}
 
     def with_new(before: bytes) -> bytes:
-        known = set(map(_key, before.splitlines()))
-        return joined(before, b"".join(line + b"\n" for line in there if _key(line) not in known))
+        known, there = keys(before), keys(source.read())
+        return joined(before, b"".join(line_of(one) for key, one in there.items() if key not in known))
 
     rewrite(target, with_new)
-
-
-def _key(line: bytes) -> object:
-    """What tells a line from others of its log; whom it is about may be known in one store only."""
-    value = next(values_in(line), None)
-    if not isinstance(value, dict) or "id" not in value:
-        return line
-    return str(value["id"]), "hold" in value, "to" in value
