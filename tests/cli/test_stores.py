@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -209,6 +211,17 @@ class TestACopy:
         assert ANN not in house.says("list", **other)
         assert not held(house, other, b"Acme")
         assert ": 2 histories, " in told  # erasing reaches the stores beside, too
+
+    def test_that_is_not_complete_there_is_no_success(self, house: Shell) -> None:
+        database = disks("sqlite", house.memory_folder).used
+        database.open()
+        database.close()
+        with closing(sqlite3.connect(house.memory_folder / "memory.sqlite")) as rows:
+            loses = "CREATE TRIGGER loses AFTER INSERT ON lines WHEN NEW.line LIKE '%a cat%'"
+            rows.execute(f"{loses} BEGIN DELETE FROM lines WHERE id = NEW.id; END")
+        result = house.run("copy", "files", DISCOCLAW_STORE="sqlite")
+        assert f"{BOB} is not complete in sqlite" in result.stderr
+        assert (result.exit_code, result.stdout) == (1, "")
 
     def test_of_a_memory_that_is_not_as_it_should_be_is_none(self, house: Shell) -> None:
         path = house.memory_folder / "durable" / "456.json"
