@@ -5,17 +5,20 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from discoclaw.core.model import Usage
+from discoclaw.core.usage import Call, Hold, Payer
 from discoclaw.memory import upgrades
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.port import CURSORS, ROLLING
+from discoclaw.store.port import CURSORS, ROLLING, line_of
 from discoclaw.store.postgres.disk import PostgresDisk
 from tests.cli.shell import Shell, typed
 from tests.cli.test_killed_exports import left_in
@@ -281,6 +284,37 @@ class TestWhatIsLeftOutAndRefused:
         assert f"rolling/{TALK}.json" not in held  # their words were in it
         assert "rolling/discord:dm:456.json" in held
         assert json.loads(held["cursors/transparency.json"]).keys() >= {"456"}
+
+    def test_a_summary_of_unknown_people_stays_out_where_anybody_was_erased(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out, other = tmp_path / "out", Shell(tmp_path / "other")
+        house.says("export", "--all", "-o", str(out))  # somebody was erased in the house
+        other.says("import", str(changed(out, f"cursors/people-{TALK}.json", None)))
+        held = tree(other.memory_folder)
+        assert f"rolling/{TALK}.json" not in held
+        assert "rolling/discord:dm:456.json" in held
+
+    def test_what_was_spent_counts_once_and_names_nobody_who_was_erased(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out, log = str(tmp_path / "out"), house.memory_folder / "usage" / "2026-02.jsonl"
+        call = Call("c1", 1770136175000, "answer", "m", Usage(5), 7, Payer("123", "55"))
+        bobs = replace(call, id="c2", payer=Payer("456"))
+        log.parent.mkdir()
+        lines = [Hold("c1", call.at, 9, call.payer), call, bobs]
+        log.write_bytes(b"no line of ours\n" + b"".join(line_of(one.to_json()) for one in lines))
+        house.says("export", "--all", "-o", out)
+        other = Shell(tmp_path / "other")
+        for _ in range(2):
+            other.says("import", out)
+        there = other.memory_folder / "usage" / log.name
+        assert there.read_bytes() == log.read_bytes().partition(b"\n")[2]
+        other.says("erase", "123", "--yes")
+        for _ in range(2):
+            other.says("import", out)
+        unnamed = [replace(one, payer=one.payer.without("123")) for one in lines]
+        assert there.read_bytes() == b"".join(line_of(one.to_json()) for one in unnamed)
 
     def test_what_is_here_already_stays(self, out: Path, tmp_path: Path) -> None:
         other = Shell(tmp_path / "other")

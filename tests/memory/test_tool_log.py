@@ -335,3 +335,5 @@ class TestMovingToAnotherStore:
         assert (contents(target), contents(target, BOB)) == ([], ["his"])
         marks = clears.read(target.log(clears.FILE))
         assert [(one.session, one.by) for one in marks] == [(GENERAL, None)]
+        for name in (clears.FILE, f"{TOOLS}/{BOB}.jsonl"):
+            assert len(target.log(name).read().splitlines()) == 1
