@@ -49,6 +49,8 @@ _OTHERS = {
     b"{": "JSON",
     b"[": "JSON",
 }
+OTHER_FORMS = ("JSON", "a zip file")
+"""The kinds of files with memories that are no whole store."""
 _TAR, _AT = b"ustar", 257
 _AT_ONCE = 32 << 10
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory

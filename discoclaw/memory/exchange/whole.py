@@ -54,7 +54,7 @@ from discoclaw.memory.exchange.backup import (
     fits,
     read_file,
 )
-from discoclaw.memory.exchange.files import GZIP, Folder, kind_of, parse_json
+from discoclaw.memory.exchange.files import GZIP, OTHER_FORMS, Folder, kind_of, parse_json
 from discoclaw.memory.exchange.histories import (
     COMMITS,
     EVENTS,
@@ -411,14 +411,14 @@ class Whole:
                 if is_log(name):
                     _unite(self.disk.log(full), target.log(full))
                 elif name not in known and _is_taken(folder, name):
-                    if folder == ROLLING and self.unsure and not self._people(name):
+                    if folder == ROLLING and self.unsure and not self._knows_people(name):
                         continue
                     content = source.read(name)
                     there.write(name, _group(full, content, target) if folder == GROUPS else content)
                     added[folder] += 1
         return added
 
-    def _people(self, name: str) -> bool:
+    def _knows_people(self, name: str) -> bool:
         """Whether it is known whose words are in a summary."""
         if person_of(name.removesuffix(".json")) is not None:
             return True
@@ -432,7 +432,7 @@ def is_whole(path: Path) -> bool:
     if path.is_file():
         with suppress(OSError), open(path, "rb") as file:
             start = file.read(512)
-            named = path.name.endswith((ENDING, ".tgz", ".tar")) and "JSON" != kind_of(start) != "a zip file"
+            named = path.name.endswith((ENDING, ".tgz", ".tar")) and kind_of(start) not in OTHER_FORMS
             return start.startswith(GZIP) or named
     return (path / LIST).is_file()
 
