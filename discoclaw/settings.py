@@ -424,8 +424,7 @@ class Settings(BaseSettings):
     store: Store = _env("DISCOCLAW_STORE", SecretStr("files"))
     """Where memory is stored: files (which people can edit), sqlite (data/memory/memory.sqlite), none (the
     bot remembers nobody), or a database that several processes can share (see docs/admins/postgresql.md). A
-    new store is empty: run `discoclaw memory export --all` before you change this, and `discoclaw memory
-    import` afterwards.
+    new store is empty: after you changed this, `discoclaw memory copy files` brings what is in files.
     """
     data_dir: Path = _env("DISCOCLAW_DATA_DIR", Path("data"))
     """Where everything is kept."""

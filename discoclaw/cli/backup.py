@@ -23,10 +23,19 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.memory.backup.layout import ARCHIVE, ENDING, KEY, MEMORY, OUTBOX, TABLES
-from discoclaw.memory.backup.reading import Contents, read_file
-from discoclaw.memory.backup.restoring import Restored, Target, refusal, restore
-from discoclaw.memory.backup.writing import Backup, Source, back_up
+from discoclaw.memory.exchange.backup import (
+    ARCHIVE,
+    ENDING,
+    KEY,
+    MEMORY,
+    OUTBOX,
+    TABLES,
+    Backup,
+    Contents,
+    back_up,
+    read_file,
+)
+from discoclaw.memory.exchange.whole import Erase, Restored, check, restore
 from discoclaw.memory.folder import DataFolder
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -59,15 +68,17 @@ def backup(
     say(secrecy(settings, done.contents))
 
 
-def written(settings: Settings, target: Path, *, force: bool) -> Backup:
-    """Write a backup, and note what is not in it or not sound. Raises Refused and MemoryFault."""
+def written(settings: Settings, target: Path, *, force: bool, beside: bool = True) -> Backup:
+    """Write a backup, and note what is not in it or not sound. Raises Refused and MemoryFault.
+
+    Without what lies `beside` the store, no archive and no key is in it.
+    """
     check_outside(target)
     with stores_of(settings) as stores:
         if not stores.used.shared and not settings.memory_dir.is_dir():
             raise Refused(f"there is nothing to back up in {place(settings)}; set DISCOCLAW_DATA_DIR")
         note_other_stores(settings)
-        source = Source(stores.used, settings.data_dir, settings.data_dir / "cache")
-        done = back_up(source, target, clock=now_ms, replace=force)
+        done = back_up(stores.used, settings.data_dir, target, clock=now_ms, replace=force, beside=beside)
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
     _note_damaged(done.contents)
@@ -100,9 +111,8 @@ def restore_(
         settings = settings.model_copy(update={"data_dir": into, "durable_dir": None, "summary_dir": None})
     contents = read_file(file)
     with stores_of(settings) as stores:
-        target = Target(settings.data_dir, stores)
         if dry_run:
-            _refuse(target, contents, replace)
+            check(stores, contents, replace=replace)
             _note_damaged(contents)
             say(f"{file} is sound. It was made {local_time(contents.head.at)}, of {contents.head.store}.")
             say(f"In it: {_inside(contents)}. Nothing was changed.")
@@ -110,16 +120,11 @@ def restore_(
         _check_user(settings.data_dir)
 
         def work() -> Restored:
-            _refuse(target, contents, replace)
-            return restore(file, target, contents, _Erasing(settings), now_ms=now_ms())
+            check(stores, contents, replace=replace)
+            return restore(file, stores, contents, erasing(settings), now_ms=now_ms())
 
         done = DataFolder(stores, clock=now_ms).alone(work)
     _tell(settings, file, contents, done)
-
-
-def _refuse(target: Target, contents: Contents, replace: bool) -> None:
-    if (why := refusal(target, contents, replace=replace)) is not None:
-        raise Refused(f"nothing was restored: {why}")
 
 
 def _check_user(data: Path) -> None:
@@ -155,21 +160,19 @@ def _tell(settings: Settings, file: Path, contents: Contents, done: Restored) ->
     say("Start the bot now. It reads what was said since from Discord, as after any pause.")
 
 
-class _Erasing:
-    """Erases people from the plain files of a data folder that is being prepared."""
+def erasing(settings: Settings) -> Erase:
+    """What erases people from the plain files of a data folder that isn't in use. Raises MemoryFault."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def __call__(self, data: Path, subjects: Sequence[str]) -> None:
-        files = {"data_dir": data, "durable_dir": None, "summary_dir": None, "store": SecretStr("files")}
-
+    def erase(data: Path, subjects: Sequence[str]) -> None:
         async def work(storage: Storage) -> None:
             for subject in subjects:
                 if (erased := await storage.memory.erase(subject)).left:
                     raise MemoryFault(f"{subject}, who was erased here, is left in part: {erased.left[0]}")
 
-        run_on_storage(work, self._settings.model_copy(update=files))
+        files = {"data_dir": data, "durable_dir": None, "summary_dir": None, "store": SecretStr("files")}
+        run_on_storage(work, settings.model_copy(update=files))
+
+    return erase
 
 
 # ---------------------------------------------------------------------- sentences

@@ -1,14 +1,15 @@
 """`discoclaw memory export | import`: takes a memory out of the store, or brings one in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.backup import secrecy, written
+from discoclaw.cli.backup import erasing, secrecy, written
 from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
@@ -34,21 +35,27 @@ from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.privacy import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
-from discoclaw.memory import exchange
-from discoclaw.memory.backup import uniting
-from discoclaw.memory.backup.layout import ENDING
-from discoclaw.memory.exchange import Content, Imported, Items, Report
+from discoclaw.memory.exchange.backup import ENDING
+from discoclaw.memory.exchange.export import Form, exported, write_objects
+from discoclaw.memory.exchange.histories import Records
+from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
+from discoclaw.memory.exchange.swap import UNPACKED
+from discoclaw.memory.exchange.take import Report, records_for
+from discoclaw.memory.exchange.whole import PEOPLE_FIRST, REST, is_whole, opened
 from discoclaw.memory.people import last_used as access
+from discoclaw.memory.stores import shared
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.inspect import Inspection, subject_named
+from discoclaw.memory.subjects.inspect import Inspection, held, subject_named
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.settings import Settings
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
-from discoclaw.store.port import CURSORS
+from discoclaw.store.files import passing_folder, read_in_thread
+from discoclaw.store.port import CURSORS, ROLLING
 
 commands = typer.Typer()
 
-Format = Literal["json", "markdown", "objects", "snapshot", "usage"]
+Format = Literal[Form, "usage"]
 _NAMES: Mapping[Format, str] = {
     "json": "memories.json",
     "markdown": "memories.md",
@@ -105,13 +112,20 @@ def export(
     one = inspect_subject(who)
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
-        number = exchange.write_objects(one.history, path)
+        write_objects(one.history, path)
     else:
-        content, number = _exported(one, format_, history)
+        accessed: Mapping[str, int] = {}
+        if format_ == "snapshot":
+            with stores_of(settings_module.load()) as stores:
+                accessed = access.kept(stores.used.documents(CURSORS), one.subject)
+        content = exported(
+            format_, one.history, one.subject, history_too=history, now_ms=now_ms(), accessed=accessed
+        )
         if not put(content, path, force=force):
             return
-    held = count(number, "memory") if format_ == "snapshot" else memories(one.history.items().values())
-    say(f"Exported {held} of {one.subject} to {path}.")
+    present = count(len(one.history.shown().active()), "memory")
+    in_it = present if format_ == "snapshot" else memories(one.history.items().values())
+    say(f"Exported {in_it} of {one.subject} to {path}.")
 
 
 def _export_all(target: Path, format_: Format, *, force: bool) -> None:
@@ -120,27 +134,69 @@ def _export_all(target: Path, format_: Format, *, force: bool) -> None:
     if str(target) == "-":
         raise Refused("--all makes a backup, which can't go to stdout; name the file with --output")
     settings = settings_module.load()
+    people = _sound(settings)
+    done = written(settings, target, force=force)
+    present = memories([item for one in people for item in one.history.items().values()])
+    say(f"Exported {present} of {count(len(people), 'subject')} to {target}.")
+    say(secrecy(settings, done.contents))
+
+
+def _sound(settings: Settings) -> list[Inspection]:
+    """Every subject in a store. Raises Refused if one is damaged, or was edited by hand since."""
     people = inspect_all(settings)
     if faulty := [one for one in people if one.faults]:
         raise Refused(
             f"{faulty[0].subject}: {faulty[0].faults[0]}; "
             "`discoclaw memory verify --repair` brings it in line, so that nothing is lost on the way"
         )
-    done = written(settings, target, force=force)
-    held = memories([item for one in people for item in one.history.items().values()])
-    say(f"Exported {held} of {count(len(people), 'subject')} to {target}.")
-    say(secrecy(settings, done.contents))
+    return people
 
 
-def _exported(one: Inspection, format_: Format, history: bool) -> tuple[bytes, int]:
-    if format_ == "objects":
-        return exchange.export_objects(one.history)
-    if format_ == "snapshot":
-        with stores_of(settings_module.load()) as stores:
-            accessed = access.kept(stores.used.documents(CURSORS), one.subject)
-        return exchange.export_snapshot(one.history, accessed)
-    make = exchange.export_json if format_ == "json" else exchange.export_markdown
-    return make(one.history, one.subject, history_too=history, now_ms=now_ms())
+# ---------------------------------------------------------------------- from store to store
+
+
+@commands.command(rich_help_panel=IMPORT_PANEL)
+def copy(
+    store: Annotated[
+        str, typer.Argument(help="What DISCOCLAW_STORE was before: files, sqlite, or a database's address.")
+    ],
+) -> None:
+    """Copy everything from another store into the one that DISCOCLAW_STORE names, and compare it there.
+
+    It adds what is not there yet and replaces nothing, so it may be repeated. Who was erased stays so. The
+    other store keeps what it has. The archive and copies that were set aside are not copied.
+
+    Example: DISCOCLAW_STORE=sqlite discoclaw memory copy files
+    """
+    settings = settings_module.load()
+    theirs = settings_module.load(store=SecretStr(store))
+    if theirs.store == settings.store or "none" in (store, settings.store.get_secret_value()):
+        raise Refused("name another store than the one that is used (DISCOCLAW_STORE), and neither is none")
+    people = _sound(theirs)
+    if not people:
+        raise Refused("there are no memories in the store that you named, so nothing was copied")
+    with stores_of(theirs) as stores:
+        source = stores.used.name
+        database = shared(stores.used)
+        if database is not None and any(one.alive for one in database.together().processes):
+            raise Refused("processes of the bot use that database; stop all of them first")
+    with passing_folder(settings.data_dir / UNPACKED) as made:
+        file = made / f"{source}{ENDING}"
+        written(theirs, file, force=False, beside=False)
+        done, new, histories = _united(file, settings)
+    with stores_of(settings) as stores:
+        target = stores.used.name
+        for subject, content in histories.items():
+            there = held(stores.used, subject)
+            lacking = {one.id for one in content.records} - {one.id for one in there.history.records}
+            if there.faults or len(lacking) > done[subject].erased:
+                raise MemoryFault(f"{subject} is not complete in {target}; run `discoclaw memory verify`")
+    for subject, report in done.items():
+        if not report.nothing or report.erased:
+            say(f"{subject}: {_sentence(subject, report)}")
+    texts = f"{count(new[ROLLING], 'summary')} of conversations and {count(new[CURSORS], 'cursor')}"
+    say(f"Copied from {source} to {target}: {count(len(done), 'history')}, {texts}.")
+    say(f"Each history was read again in {target}, and none lacks a record. {source} keeps what it has.")
 
 
 # ---------------------------------------------------------------------- import
@@ -162,17 +218,18 @@ def import_(
 
     Example: discoclaw memory import ann.json --as 123456789012345678
     """
-    if uniting.is_whole(path):
+    if is_whole(path):
         _import_all(path, who, as_json)
         return
-    imported = exchange.load_file(path, redactor())
+    imported = load_file(path, redactor())
     plan = _plan(imported, who)
     settings = settings_module.load()
     summaries = imported.summaries if who is None else {}
     done: dict[str, Report] = {}
 
     async def work(storage: Storage) -> int:
-        await _take_all(storage.memory, plan, done, settings.max_items)
+        await _try_all(storage.memory, plan, settings.max_items)
+        await _take_all(storage.memory, plan, done)
         for subject, content in plan.items():
             used = content.accessed if isinstance(content, Items) else {}
             await access.bring(storage.memory, storage.cursors, subject, used)
@@ -187,44 +244,58 @@ def import_(
 
 def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     """Import a whole store, or one person from it."""
-    settings = settings_module.load()
     only = subject_named(who) if who is not None else None
-    done: dict[str, Report] = {}
-    with uniting.opened(path, settings.data_dir) as whole:
-        plan = {subject: one for subject, one in whole.subjects.items() if only in (None, subject)}
-        if only is not None and not plan:
-            raise Refused(f"the store in {path.name} has nothing about {only}")
-
-        async def work(memory: Memory) -> tuple[int, int]:
-            if only is None:  # who opted out or was erased comes first, as it decides about the rest
-                try:
-                    memory.bring_decisions(whole.disk)
-                except MemoryFault as fault:
-                    note(str(fault))
-            await _take_all(memory, plan, done, settings.max_items)
-            if only is not None:
-                return 0, 0
-            erased = memory.erased_anybody()
-            return uniting.take(whole, memory.disk, memory.erased_at, any_erased=erased)
-
-        summaries, cursors = run_locked(work)
+    done, new, _ = _united(path, settings_module.load(), only)
+    summaries, cursors = new.get(ROLLING, 0), new.get(CURSORS, 0)
     _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
     if only is None and not as_json:
         say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
 
 
-async def _take_all(
-    memory: Memory, plan: Mapping[str, Content], done: dict[str, Report], max_items: int
-) -> None:
-    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault.
+def _united(
+    path: Path, settings: Settings, only: str | None = None
+) -> tuple[dict[str, Report], Mapping[str, int], Mapping[str, Records]]:
+    """Add a whole store, or one subject of it, to the store that is used.
 
-    Every subject is tried before the first record is written, so that a refusal changes nothing.
+    Returns what was done for each subject, how many texts each folder got, and the histories that came.
     """
+    done: dict[str, Report] = {}
+    with opened(path, settings.data_dir, now_ms=now_ms()) as whole:
+        if only is not None and only not in whole.subjects:
+            raise Refused(f"the store in {path.name} has nothing about {only}")
+
+        async def work(memory: Memory) -> Mapping[str, int]:
+            if only is None:  # who opted out or was erased comes first, as it decides about the rest
+                try:
+                    memory.bring_decisions(whole.disk)
+                except MemoryFault as fault:
+                    note(str(fault))
+            await read_in_thread(whole.without_erased, memory.disk, erasing(settings))
+            plan = whole.subjects if only is None else {only: whole.subjects[only]}
+            await _try_all(memory, plan, settings.max_items)
+            if only is None:
+                whole.take(memory.disk, PEOPLE_FIRST)
+            await _take_all(memory, plan, done)
+            return whole.take(memory.disk, REST) if only is None else {}
+
+        return done, run_locked(work), whole.subjects
+
+
+async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) -> None:
+    """Raise whatever speaks against importing one of the subjects, without writing anything."""
     for subject, content in plan.items():
-        await _try(memory, subject, content, max_items)
+        lines = memory.ledgers.log(subject)
+        history = await memory.history(subject)
+        if damage := ledger.read(lines).damage:
+            raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
+        _taking(content, memory.erased_at(subject))(history, now_ms(), max_items)
+
+
+async def _take_all(memory: Memory, plan: Mapping[str, Content], done: dict[str, Report]) -> None:
+    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault."""
     for subject, content in plan.items():
         try:
-            done[subject] = await memory.act(subject, _Take(content, memory.erased_at(subject)))
+            done[subject] = await memory.act(subject, _taking(content, memory.erased_at(subject)))
         except MemoryFault as fault:
             raise MemoryFault(
                 f"{fault}; {len(done)} of {count(len(plan), 'person')} had been imported before. "
@@ -255,32 +326,12 @@ def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
     return {user_subject(user): content for user, content in imported.subjects.items() if user is not None}
 
 
-class _Take:
-    """Makes the records that an import adds to one subject, when the store asks for them."""
-
-    def __init__(self, content: Content, erased_at: int) -> None:
-        self._content = content
-        self._erased_at = erased_at
-        self._rule = settings_module.load().dm_privacy
-
-    def __call__(self, history: History, now: int, max_items: int) -> tuple[list[Record], Report]:
-        return exchange.records_for(
-            self._content,
-            history,
-            now_ms=now,
-            max_items=max_items,
-            origin=replace(CLI_ORIGIN, dm_privacy=self._rule),
-            erased_at=self._erased_at,
-        )
-
-
-async def _try(memory: Memory, subject: str, content: Content, max_items: int) -> None:
-    """Raise whatever speaks against importing a subject, without writing anything."""
-    lines = memory.ledgers.log(subject)
-    history = await memory.history(subject)
-    if damage := ledger.read(lines).damage:
-        raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
-    _Take(content, memory.erased_at(subject))(history, now_ms(), max_items)
+def _taking(content: Content, erased_at: int) -> Callable[[History, int, int], tuple[list[Record], Report]]:
+    """What makes the records that an import adds to one subject, when the store asks for them."""
+    origin = replace(CLI_ORIGIN, dm_privacy=settings_module.load().dm_privacy)
+    return lambda history, now, most: records_for(
+        content, history, now_ms=now, max_items=most, origin=origin, erased_at=erased_at
+    )
 
 
 async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:

@@ -20,7 +20,7 @@ from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import iso_ms, valid_ms
 from discoclaw.memory import upgrades
-from discoclaw.memory.backup import swap
+from discoclaw.memory.exchange import swap
 from discoclaw.memory.stores import Disks
 from discoclaw.store.files import (
     FILE_MODE,

@@ -108,8 +108,8 @@ class Disks:
             if theirs and (people := len(theirs.difference(one for one, _ in self.used.ledgers.by_age()))):
                 told.append(
                     f"{people} {'person has' if people == 1 else 'people have'} memories in the store "
-                    f"{other.name!r}, which is not used; to move them to {self.used.name!r}, see "
-                    "`discoclaw memory export --all` and `discoclaw memory import`"
+                    f"{other.name!r}, which is not used; `discoclaw memory copy {other.name}` adds them "
+                    f"to {self.used.name!r}"
                 )
         return told
 

@@ -3,17 +3,22 @@
 import asyncio
 import json
 import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from discoclaw.core.model import Usage
+from discoclaw.core.usage import Call, Hold, Payer
 from discoclaw.memory import upgrades
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.port import CURSORS, ROLLING
+from discoclaw.store.port import CURSORS, ROLLING, line_of
 from discoclaw.store.postgres.disk import PostgresDisk
 from tests.cli.shell import Shell, typed
 from tests.cli.test_killed_exports import left_in
@@ -170,6 +175,78 @@ class TestFromFilesToTheDatabaseAndBack:
         assert both[0] == both[1]
 
 
+class TestACopy:
+    """One command from one store to another."""
+
+    def test_brings_all_and_says_what_it_did(self, house: Shell, other: dict[str, str]) -> None:
+        before = [house.says("show", who) for who in (ANN, BOB)]
+        result = house.run("copy", "files", **other)
+        target = "sqlite" if other["DISCOCLAW_STORE"] == "sqlite" else "postgresql"
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[-2:] == [
+            f"Copied from files to {target}: 3 histories, 2 summaries of conversations and 3 cursors.",
+            f"Each history was read again in {target}, and none lacks a record. files keeps what it has.",
+        ]
+        assert f"{ANN}: 11 records imported (8 commits, branches coding)." in result.stdout
+        assert [house.says("show", who, **other) for who in (ANN, BOB)] == before
+        assert not (house.memory_folder / "choices.json").exists()  # it moved to where it counts
+        assert left_in(house.folder / "data") == []
+        again = house.says("copy", "files", **other).splitlines()
+        assert (
+            again[0]
+            == f"Copied from files to {target}: 3 histories, 0 summaries of conversations and 0 cursors."
+        )
+
+    def test_back_again_the_bytes_are_the_same(self, house: Shell, other: dict[str, str]) -> None:
+        before = tree(house.memory_folder)
+        assert house.run("copy", "files", **other).exit_code == 0
+        shutil.rmtree(house.memory_folder / "ledger")
+        shutil.rmtree(house.memory_folder / "durable")
+        shutil.rmtree(house.memory_folder / "rolling")
+        assert house.run("copy", other["DISCOCLAW_STORE"]).exit_code == 0
+        after = tree(house.memory_folder)
+        assert {name: after.get(name) for name in before} == before
+
+    def test_brings_nobody_back_who_was_erased_since(self, house: Shell, other: dict[str, str]) -> None:
+        assert house.run("copy", "files", **other).exit_code == 0
+        house.says("erase", ANN, "--yes", **other)
+        told = house.run("copy", "files", **other).stdout
+        assert ANN not in house.says("list", **other)
+        assert not held(house, other, b"Acme")
+        assert ": 2 histories, " in told  # erasing reaches the stores beside, too
+
+    def test_that_is_not_complete_there_is_no_success(self, house: Shell) -> None:
+        database = disks("sqlite", house.memory_folder).used
+        database.open()
+        database.close()
+        with closing(sqlite3.connect(house.memory_folder / "memory.sqlite")) as rows:
+            loses = "CREATE TRIGGER loses AFTER INSERT ON lines WHEN NEW.line LIKE '%a cat%'"
+            rows.execute(f"{loses} BEGIN DELETE FROM lines WHERE id = NEW.id; END")
+        result = house.run("copy", "files", DISCOCLAW_STORE="sqlite")
+        assert f"{BOB} is not complete in sqlite" in result.stderr
+        assert (result.exit_code, result.stdout) == (1, "")
+
+    def test_of_a_memory_that_is_not_as_it_should_be_is_none(self, house: Shell) -> None:
+        path = house.memory_folder / "durable" / "456.json"
+        path.write_text(path.read_text().replace("a cat", "a dog"))
+        assert "456.json was edited" in house.refuses("copy", "files", DISCOCLAW_STORE="sqlite")
+        assert not (house.memory_folder / "memory.sqlite").exists()
+
+    @pytest.mark.parametrize(
+        ("store", "used", "why"),
+        [
+            ("files", "files", "name another store"),
+            ("none", "files", "name another store"),
+            ("sqlite", "files", "no memories in the store"),
+            ("postgres", "files", "must be 'files', 'sqlite', 'none' or postgresql://"),
+        ],
+    )
+    def test_from_nowhere_or_to_nowhere_is_refused(
+        self, house: Shell, store: str, used: str, why: str
+    ) -> None:
+        assert why in house.refuses("copy", store, DISCOCLAW_STORE=used)
+
+
 class TestAnAdminOnAnotherMachine:
     """Somebody whose data folder is empty, because the memories are in a database."""
 
@@ -207,6 +284,37 @@ class TestWhatIsLeftOutAndRefused:
         assert f"rolling/{TALK}.json" not in held  # their words were in it
         assert "rolling/discord:dm:456.json" in held
         assert json.loads(held["cursors/transparency.json"]).keys() >= {"456"}
+
+    def test_a_summary_of_unknown_people_stays_out_where_anybody_was_erased(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out, other = tmp_path / "out", Shell(tmp_path / "other")
+        house.says("export", "--all", "-o", str(out))  # somebody was erased in the house
+        other.says("import", str(changed(out, f"cursors/people-{TALK}.json", None)))
+        held = tree(other.memory_folder)
+        assert f"rolling/{TALK}.json" not in held
+        assert "rolling/discord:dm:456.json" in held
+
+    def test_what_was_spent_counts_once_and_names_nobody_who_was_erased(
+        self, house: Shell, tmp_path: Path
+    ) -> None:
+        out, log = str(tmp_path / "out"), house.memory_folder / "usage" / "2026-02.jsonl"
+        call = Call("c1", 1770136175000, "answer", "m", Usage(5), 7, Payer("123", "55"))
+        bobs = replace(call, id="c2", payer=Payer("456"))
+        log.parent.mkdir()
+        lines = [Hold("c1", call.at, 9, call.payer), call, bobs]
+        log.write_bytes(b"no line of ours\n" + b"".join(line_of(one.to_json()) for one in lines))
+        house.says("export", "--all", "-o", out)
+        other = Shell(tmp_path / "other")
+        for _ in range(2):
+            other.says("import", out)
+        there = other.memory_folder / "usage" / log.name
+        assert there.read_bytes() == log.read_bytes().partition(b"\n")[2]
+        other.says("erase", "123", "--yes")
+        for _ in range(2):
+            other.says("import", out)
+        unnamed = [replace(one, payer=one.payer.without("123")) for one in lines]
+        assert there.read_bytes() == b"".join(line_of(one.to_json()) for one in unnamed)
 
     def test_what_is_here_already_stays(self, out: Path, tmp_path: Path) -> None:
         other = Shell(tmp_path / "other")

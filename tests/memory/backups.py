@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.backup.reading import read_file
-from discoclaw.memory.backup.restoring import Erase, Restored, Target, restore
-from discoclaw.memory.backup.writing import Backup, Source, back_up
+from discoclaw.memory.exchange.backup import Backup, back_up, read_file
+from discoclaw.memory.exchange.whole import Erase, Restored, restore
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.port import (
@@ -35,12 +34,12 @@ FOLDERS = ("", LEDGERS, ROLLING, CURSORS, PROFILES, GROUPS, TOOLS, USAGE, INTENT
 def backed_up(data: Path, store: Store, target: Path, **given: Any) -> Backup:
     """Back up a data folder, which somebody else may use."""
     with disks(store, data / "memory") as stores:
-        return back_up(Source(stores.used, data, data / "cache"), target, clock=lambda: NOW, **given)
+        return back_up(stores.used, data, target, clock=lambda: NOW, **given)
 
 
 def written(disk: Disk, data: Path, target: Path) -> Path:
     """A backup of a store that is open. Returns where it is."""
-    back_up(Source(disk, data, target.with_suffix(".beside")), target, clock=lambda: NOW)
+    back_up(disk, data, target, clock=lambda: NOW)
     return target
 
 
@@ -53,7 +52,7 @@ def restored(path: Path, data: Path, store: Store, erase: Erase = _nobody) -> Re
     with disks(store, data / "memory") as stores:
 
         def work() -> Restored:
-            return restore(path, Target(data, stores), read_file(path), erase, now_ms=NOW)
+            return restore(path, stores, read_file(path), erase, now_ms=NOW)
 
         return DataFolder(stores, clock=Clock()).alone(work)
 

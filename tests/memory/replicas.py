@@ -12,7 +12,8 @@ from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Facets, Source
 from discoclaw.core.merge import MergeContext
-from discoclaw.memory.exchange import Imported, Report, records_for
+from discoclaw.memory.exchange.load import Imported
+from discoclaw.memory.exchange.take import Report, records_for
 from tests.memory.kit import NOW
 
 STATED = Origin("stated")

@@ -1,7 +1,10 @@
 """Files that aren't backup, no longer one, or one that wants to do harm: all are refused before any write."""
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import tarfile
 from pathlib import Path
 
@@ -11,7 +14,10 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import DiscoClawError, NewerSchema, Refused
 from discoclaw.core.event import encode_line
-from discoclaw.memory.backup.reading import MOST_ALWAYS, MOST_HEADER, read, read_file
+from discoclaw.memory.exchange.backup import read, read_file
+from discoclaw.memory.exchange.files import MOST_ALWAYS, MOST_HEADER
+from discoclaw.memory.exchange.load import load_bytes
+from tests.cli.shell import Shell
 from tests.memory.backups import NAME, entry, head, listing, packed
 from tests.memory.kit import chain
 from tests.tables import naming
@@ -202,3 +208,25 @@ def test_a_file_in_which_any_byte_was_changed(at: int, by: int) -> None:
         return
     assert json.dumps([one.sha256 for one in contents.members])
     assert contents == read(io.BytesIO(SOUND), "a.tar.gz")  # a byte that says nothing
+
+
+def test_what_is_no_gzip_file_is_told_as_what_it_is(tmp_path: Path) -> None:
+    shell, unpacked = Shell(tmp_path), gzip.decompress(SOUND)
+    for content, kind in (
+        (unpacked, "a tar file that isn't packed with gzip"),
+        (bz2.compress(unpacked), "packed with bzip2"),
+        (lzma.compress(unpacked), "packed with xz"),
+        (b"SQLite format 3\0" + bytes(100), "a database of SQLite"),
+        (b"", "empty"),
+        (b"<html>", "not packed with gzip"),
+    ):
+        file = tmp_path / "a.tar.gz"
+        file.write_bytes(content)
+        assert f"a.tar.gz can't be used: it is {kind}; nothing was changed" in shell.refuses(
+            "import", str(file)
+        )
+        if kind not in ("empty", "not packed with gzip"):
+            with pytest.raises(Refused, match=rf"a\.json is {kind}, and can't be imported here"):
+                load_bytes("a.json", content)
+    (tmp_path / "a.tar.gz").write_text('{"format": "discoclaw-memory", "version": 1, "memories": []}')
+    assert shell.says("import", str(tmp_path / "a.tar.gz"), "--as", "5") == "user-5: nothing new.\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.memory.backup.reading import read_file
+from discoclaw.memory.exchange.backup import read_file
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.backup_child import full

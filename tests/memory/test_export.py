@@ -14,7 +14,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, item_id
-from discoclaw.memory.exchange import export_json, export_markdown, export_objects, write_objects
+from discoclaw.memory.exchange.export import export_json, export_markdown, export_objects, write_objects
 from tests.core.builders import FEW
 from tests.memory.child import full_at
 from tests.memory.kit import ANN, NOW, fingerprint, heard
@@ -38,7 +38,7 @@ def story() -> Replica:
 
 
 def document(history: History, *, history_too: bool = False) -> dict[str, Any]:
-    content, _ = export_json(history, ANN, history_too=history_too, now_ms=LATER)
+    content = export_json(history, ANN, history_too=history_too, now_ms=LATER)
     value: dict[str, Any] = json.loads(content)
     return value
 
@@ -51,9 +51,9 @@ class TestJson:
         assert "history" not in value
 
     def test_every_memory_of_every_branch_is_in_it_private_ones_too(self) -> None:
-        content, count = export_json(story().history, ANN, history_too=False, now_ms=LATER)
+        content = export_json(story().history, ANN, history_too=False, now_ms=LATER)
         memories = json.loads(content)["memories"]
-        assert (count, len(memories)) == (3, 5)  # two of them are on both branches
+        assert len(memories) == 5  # two of them are on both branches
         assert [(one["branch"], one["text"], one["status"], one["sensitivity"]) for one in memories] == [
             ("main", "likes tea", "active", "normal"),
             ("main", "has a cat", "active", "private"),
@@ -95,16 +95,15 @@ class TestJson:
         assert entry["confidence"] == 0.5
 
     def test_people_can_read_it(self) -> None:
-        content, _ = export_json(story().history, ANN, history_too=False, now_ms=LATER)
+        content = export_json(story().history, ANN, history_too=False, now_ms=LATER)
         assert content.startswith(b'{\n  "format": "discoclaw-memory",\n')
         assert content.endswith(b"}\n")
 
 
 class TestMarkdown:
     def test_each_branch_has_its_items_by_kind(self) -> None:
-        content, count = export_markdown(story().history, ANN, history_too=False, now_ms=LATER)
+        content = export_markdown(story().history, ANN, history_too=False, now_ms=LATER)
         lines = content.decode().splitlines()
-        assert count == 3
         assert [line for line in lines if line.startswith("#")] == [
             "# Memory of user-123",
             "## main",
@@ -115,7 +114,7 @@ class TestMarkdown:
         assert "the programmer" in lines
 
     def test_an_item_says_what_is_known_of_it(self) -> None:
-        content, _ = export_markdown(story().history, ANN, history_too=False, now_ms=LATER)
+        content = export_markdown(story().history, ANN, history_too=False, now_ms=LATER)
         (line,) = {one for one in content.decode().splitlines() if "has a cat" in one}
         assert line.startswith(
             "- has a cat (private; inferred; updated 2026-02-03; source discord:7/8; id durable-"
@@ -125,13 +124,13 @@ class TestMarkdown:
         ann = Replica()
         ann.remember("# a heading")
         ann.remember("<script> [link](x) `code` **bold**")
-        text = export_markdown(ann.history, ANN, history_too=True, now_ms=LATER)[0].decode()
+        text = export_markdown(ann.history, ANN, history_too=True, now_ms=LATER).decode()
         assert "\n- \\# a heading (" in text
         assert "\\<script\\> \\[link\\](x) \\`code\\` \\*\\*bold\\*\\* (" in text
 
     def test_with_history_every_commit_and_ref_is_told_newest_first(self) -> None:
         history = story().history
-        text = export_markdown(history, ANN, history_too=True, now_ms=LATER)[0].decode()
+        text = export_markdown(history, ANN, history_too=True, now_ms=LATER).decode()
         told = text.partition("## History\n\n")[2].splitlines()
         heads = [line.split()[1] for line in told if line.startswith("- ")]
         assert heads == [record.timestamp for record in reversed(history.records)]
@@ -139,15 +138,14 @@ class TestMarkdown:
         assert any("because my cat" in line for line in told)
 
     def test_an_empty_memory_says_so(self) -> None:
-        content, count = export_markdown(History(), ANN, history_too=True, now_ms=LATER)
-        assert count == 0
+        content = export_markdown(History(), ANN, history_too=True, now_ms=LATER)
         assert b"Nothing is remembered." in content
         assert b"There are no commits yet." in content
 
     @given(HISTORIES)
     @FEW
     def test_nobody_s_words_begin_a_line(self, history: History) -> None:
-        text = export_markdown(history, ANN, history_too=True, now_ms=LATER)[0].decode()
+        text = export_markdown(history, ANN, history_too=True, now_ms=LATER).decode()
         known = (
             "# Memory of user-123",
             "Exported on ",
@@ -171,7 +169,7 @@ class TestObjects:
     @pytest.mark.design(277, 342)
     def test_a_folder_has_events_commits_branches_head_summary_and_refs(self, tmp_path: Path) -> None:
         history = story().history
-        assert write_objects(history, tmp_path / "out") == 3
+        write_objects(history, tmp_path / "out")
         out = tmp_path / "out"
         events = {event.id for commit in history.commits.values() for event in commit.events}
         assert {path.stem for path in (out / "events").iterdir()} == events
@@ -201,18 +199,17 @@ class TestObjects:
 
     def test_the_zip_holds_the_folder_s_files_and_is_the_same_each_time(self, tmp_path: Path) -> None:
         history = story().history
-        content, count = export_objects(history)
+        content = export_objects(history)
         write_objects(history, tmp_path / "out")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             packed = {name: archive.read(name) for name in archive.namelist()}
         files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
         assert packed == {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in files}
-        assert (content, count) == export_objects(History(reversed(history.records)))
+        assert content == export_objects(History(reversed(history.records)))
 
     def test_an_empty_memory_is_a_folder_too(self, tmp_path: Path) -> None:
-        assert write_objects(History(), tmp_path / "out") == 0
+        write_objects(History(), tmp_path / "out")
         assert (tmp_path / "out" / "MEMORY.md").read_text() == "# Memory\n\nNothing is remembered.\n"
-        assert export_objects(History())[1] == 0
 
 
 class TestWritingAFolder:

@@ -11,7 +11,7 @@ import pytest
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, encode_line
-from discoclaw.memory.exchange import Items, load_bytes, load_file
+from discoclaw.memory.exchange.load import Items, load_bytes, load_file
 from tests.cli.shell import Shell
 from tests.memory.kit import NOW
 from tests.memory.replicas import Replica

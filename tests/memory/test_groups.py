@@ -23,9 +23,6 @@ from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
-from discoclaw.memory.backup import uniting
-from discoclaw.memory.exchange.layout import Content
-from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.people.group_notes import Known, Learned
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
@@ -33,6 +30,7 @@ from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import GROUPS, INTENTS, PROFILES
+from tests.cli.shell import Shell
 from tests.loops.tidying import Tidier
 from tests.memory.backups import written
 from tests.memory.budgets import FEW
@@ -555,15 +553,13 @@ class TestMovingToAnotherStore:
         disk = full.memory.disk
         out = written(disk, full.data, tmp_path / "out")
         for erased in (False, True):
-            other = shelves(tmp_path / str(erased), Clock(NOW + 1000))
+            shell = Shell(tmp_path / str(erased))
+            other = shelves(shell.folder / "data", Clock(NOW + 1000))
             other.memory.open()
             if erased:
                 await other.memory.erase(ANN)
-            with uniting.opened(out, other.data) as whole:
-                for subject, content in whole.subjects.items():
-                    if not (erased and subject == ANN):
-                        await other.memory.act(subject, _bring(content))
-                uniting.take(whole, other.memory.disk, other.memory.erased_at, any_erased=erased)
+            other.memory.close()
+            await asyncio.to_thread(shell.says, "import", str(out))
             there = other.memory.disk
             assert there.documents(PROFILES).read(f"{BOB_ID}.json") == disk.documents(PROFILES).read(
                 f"{BOB_ID}.json"
@@ -574,14 +570,6 @@ class TestMovingToAnotherStore:
                 assert traces(other.data, CANARY, ANN_ID) == []
                 file = json.loads(content_of(other, "55")[1])
                 assert [text for text, _ in file["decisions"]] == ["coffee on Monday", "tea"]
-            other.memory.close()
-
-
-def _bring(content: Content) -> Callable[[History, int, int], tuple[list[Record], object]]:
-    """What an import adds to one subject."""
-    return lambda history, now, most: records_for(
-        content, history, now_ms=now, max_items=most, origin=Origin("stated")
-    )
 
 
 class TestKilledAtAnyStep:

@@ -22,21 +22,11 @@ from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
 from discoclaw.core.history import History
 from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
-from discoclaw.memory.exchange import (
-    Imported,
-    Items,
-    Records,
-    export_json,
-    export_objects,
-    layout,
-    load_bytes,
-    load_file,
-    objects,
-    records_for,
-    tree,
-    write_objects,
-)
-from discoclaw.memory.exchange.objects import records_of
+from discoclaw.memory.exchange import files, histories, load, take
+from discoclaw.memory.exchange.export import export_json, export_objects, write_objects
+from discoclaw.memory.exchange.histories import Records, records_of
+from discoclaw.memory.exchange.load import Imported, Items, load_bytes, load_file
+from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
@@ -52,7 +42,7 @@ KEY = "sk-ant-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def as_json(history: History, *, history_too: bool = True, subject: str = ANN) -> bytes:
-    return export_json(history, subject, history_too=history_too, now_ms=NOW)[0]
+    return export_json(history, subject, history_too=history_too, now_ms=NOW)
 
 
 def document(**fields: Any) -> bytes:
@@ -96,7 +86,7 @@ def two_branches() -> Replica:
 
 FORMATS: dict[str, Callable[[History], Imported]] = {
     "json": lambda history: load_bytes("memories.json", as_json(history)),
-    "zip": lambda history: load_bytes("memory.zip", export_objects(history)[0]),
+    "zip": lambda history: load_bytes("memory.zip", export_objects(history)),
 }
 
 
@@ -492,7 +482,7 @@ class TestMemoriesWithoutHistory:
         for history_too in (True, False):
             report = Replica().take_in(load_bytes("m.json", as_json(History(), history_too=history_too)))
             assert report.nothing
-        assert Replica().take_in(load_bytes("m.zip", export_objects(History())[0])).nothing
+        assert Replica().take_in(load_bytes("m.zip", export_objects(History()))).nothing
 
 
 class TestOfWhom:
@@ -504,7 +494,7 @@ class TestOfWhom:
             imported.content("456")
 
     def test_a_file_that_does_not_say_is_for_whoever_brings_it(self) -> None:
-        imported = load_bytes("m.zip", export_objects(two_branches().history)[0])
+        imported = load_bytes("m.zip", export_objects(two_branches().history))
         assert list(imported.subjects) == [None]
         assert imported.content("456") is imported.content()
 
@@ -605,7 +595,7 @@ def replace_names(content: Any, before: str, after: str) -> Any:
 class TestAFolderOfObjectsThatWasTouched:
     @pytest.fixture
     def files(self) -> dict[str, bytes]:
-        return unzipped(export_objects(two_branches().history)[0])
+        return unzipped(export_objects(two_branches().history))
 
     def refused(self, files: Mapping[str, bytes], why: str) -> None:
         with pytest.raises(Refused, match=why):
@@ -705,7 +695,7 @@ class TestHostileZips:
             load_bytes("evil.zip", packed.getvalue())
 
     def test_a_bomb_that_says_so_is_not_unpacked(self) -> None:
-        content = self.entry("events/a.json", b"0" * (layout.MOST_BYTES + 1))
+        content = self.entry("events/a.json", b"0" * (files.MOST_BYTES + 1))
         assert len(content) < 100_000
         with pytest.raises(Refused, match="is larger than 64 MiB"):
             load_bytes("evil.zip", content)
@@ -714,7 +704,7 @@ class TestHostileZips:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for number in range(5):
-                archive.writestr(f"events/{number}.json", b"0" * (60 * layout.MIB))
+                archive.writestr(f"events/{number}.json", b"0" * (60 * files.MIB))
         with pytest.raises(Refused, match="unpacks to more than 256 MiB"):
             load_bytes("evil.zip", packed.getvalue())
 
@@ -727,7 +717,7 @@ class TestHostileZips:
 
     def test_more_files_than_anybody_has_are_not_even_listed(self) -> None:
         with pytest.raises(Refused, match="holds more than 201,000 files"):
-            load_bytes("evil.zip", b"PK\x03\x04" + b"PK\x01\x02" * (layout.MOST_FILES + 1))
+            load_bytes("evil.zip", b"PK\x03\x04" + b"PK\x01\x02" * (files.MOST_FILES + 1))
 
     def test_an_encrypted_one_is_refused(self) -> None:
         content = bytearray(self.entry("events/a.json"))
@@ -743,7 +733,7 @@ class TestHostileZips:
 
     def test_bits_that_flip_never_do_anything_but_refuse(self) -> None:
         history = two_branches().history
-        content = export_objects(history)[0]
+        content = export_objects(history)
         for position in range(0, len(content), 11):
             flipped = bytearray(content)
             flipped[position] ^= 0x55
@@ -797,7 +787,7 @@ class TestHostileFolders:
     def test_a_file_that_is_too_large_is_not_read(self, tmp_path: Path, folder: Path) -> None:
         for path in (tmp_path / "large.json", folder / "refs.json"):
             with path.open("wb") as file:
-                file.truncate(layout.MOST_BYTES + 1)
+                file.truncate(files.MOST_BYTES + 1)
         for path in (tmp_path / "large.json", folder):
             with pytest.raises(Refused, match="is larger than 64 MiB, which is the most"):
                 load_file(path)
@@ -865,8 +855,8 @@ class TestHostileJson:
 
     def test_more_memories_than_anybody_has_are_refused(self) -> None:
         for content in (
-            memories(*[0] * (layout.MOST_ITEMS + 1)),
-            json.dumps({"version": 1, "items": [0] * (layout.MOST_ITEMS + 1)}).encode(),
+            memories(*[0] * (load.MOST_ITEMS + 1)),
+            json.dumps({"version": 1, "items": [0] * (load.MOST_ITEMS + 1)}).encode(),
         ):
             with pytest.raises(Refused, match="holds 100,001 memories, and 100,000 are the most"):
                 load_bytes("m.json", content)
@@ -874,11 +864,11 @@ class TestHostileJson:
     def test_more_records_than_anybody_has_are_refused(self) -> None:
         record = Ref(action="union", branch="", timestamp=iso_ms(NOW))
         with pytest.raises(Refused, match="there are 200,001 records, and 200,000 are the most"):
-            records_of([("one", record)] * (layout.MOST_RECORDS + 1))
+            records_of([("one", record)] * (histories.MOST_RECORDS + 1))
 
     def test_a_file_that_is_too_large_is_refused(self) -> None:
         with pytest.raises(Refused, match="is larger than 64 MiB"):
-            load_bytes("m.json", b" " * (layout.MOST_BYTES + 1))
+            load_bytes("m.json", b" " * (files.MOST_BYTES + 1))
 
 
 def sealed(fields: dict[str, Any], *events: dict[str, Any]) -> Any:
@@ -1020,7 +1010,7 @@ class TestHostileHistories:
     @pytest.fixture
     def hundredth(self, monkeypatch: pytest.MonkeyPatch) -> range:
         """So many as are too many where a hundredth of the steps is allowed, which grow with their square."""
-        monkeypatch.setattr(objects, "MOST_STEPS", layout.MOST_STEPS // 100)
+        monkeypatch.setattr(histories, "MOST_STEPS", histories.MOST_STEPS // 100)
         return range(750)
 
     @pytest.mark.parametrize(
@@ -1052,7 +1042,7 @@ class TestHostileHistories:
         assert records_of([("one", record_of_json(sealed({}, *asked)))]).records
 
     def test_a_branch_with_far_too_many_memories_is_refused(self) -> None:
-        events = [{"object": str(number)} for number in range(layout.MOST_LIVE + 1)]
+        events = [{"object": str(number)} for number in range(take.MOST_LIVE + 1)]
         imported = load_bytes("m.json", document(history=[sealed({}, *events)]))
         with pytest.raises(Refused, match="the branch 'main' would have 2,001 memories, and a branch has at"):
             Replica(NOW + DAY).take_in(imported)
@@ -1068,5 +1058,5 @@ class TestHostileHistories:
 
 
 def test_no_limit_is_above_what_python_s_json_can_take() -> None:
-    assert layout.DEEPEST < 100
-    assert tree.MOST_FILES > layout.MOST_RECORDS
+    assert histories.DEEPEST < 100
+    assert files.MOST_FILES > histories.MOST_RECORDS

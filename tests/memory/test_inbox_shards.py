@@ -8,8 +8,8 @@ import pytest
 
 from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
-from discoclaw.memory.backup.uniting import Whole, take
 from discoclaw.memory.conversations.inbox_shards import moved_in, recent
+from discoclaw.memory.exchange.whole import Whole
 from discoclaw.store.files import session_name
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, Documents
@@ -147,5 +147,5 @@ def test_no_import_brings_the_texts_of_shards(tmp_path: Path) -> None:
     moved_in(documents(store), every(2))
     documents(store).write("questions-41.json", b'{"asked": 1}')
     target = FilesDisk(tmp_path / "out")
-    take(Whole(1, {}, store.join().disk), target, lambda subject: -1, any_erased=False)
+    Whole(tmp_path, store.join().disk).take(target, [CURSORS])
     assert target.documents(CURSORS).names() == ["questions-41.json"]

@@ -14,7 +14,9 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.view import View
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.exchange import Items, Report, export_snapshot, load_bytes, records_for
+from discoclaw.memory.exchange.export import export_snapshot
+from discoclaw.memory.exchange.load import Items, load_bytes
+from discoclaw.memory.exchange.take import Report, records_for
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
@@ -50,9 +52,8 @@ class Home:
         return await self.memory.change(to, "a test", wish)
 
     async def snapshot(self, of: str = ANN, **accessed: int) -> tuple[list[dict[str, Any]], int]:
-        content, number = export_snapshot(await self.memory.history(of), accessed)
-        entries: list[dict[str, Any]] = json.loads(content)
-        return entries, number
+        entries: list[dict[str, Any]] = json.loads(export_snapshot(await self.memory.history(of), accessed))
+        return entries, len(entries)
 
     async def take(self, value: object, to: str = ANN, origin: Origin = STATED) -> Report:
         loaded = load_bytes("snapshot.json", json.dumps(value).encode())

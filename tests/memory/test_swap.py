@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.memory.backup import swap
+from discoclaw.memory.exchange import swap
 
 
 @pytest.fixture

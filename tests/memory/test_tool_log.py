@@ -1,5 +1,6 @@
 """Which tools were called, and what was cleared: lines that nobody waits for, and that leave in the end."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
-from discoclaw.memory.backup import uniting
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
@@ -22,9 +22,10 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import session_name
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import ROLLING, TOOLS, Disk
+from tests.cli.shell import Shell
 from tests.memory.backups import written
 from tests.memory.kit import NOW, Clock, erased_from, listening
-from tests.memory.leftovers import ANN, BOB, traces
+from tests.memory.leftovers import ANN, BOB, shelves, traces
 from tests.session.scene import until
 from tests.tables import naming
 
@@ -323,10 +324,16 @@ class TestMovingToAnotherStore:
         noted = Clears(memory.disk, clock=clock)
         for session, by in ((GENERAL, HER), (ANNS_DM, HER)):
             await noted.note(session, by=by)
-        out, target = written(memory.disk, tmp_path, tmp_path / "all"), FilesDisk(tmp_path / "other")
-        with uniting.opened(out, tmp_path) as whole:
-            for _ in range(2):
-                uniting.take(whole, target, lambda subject: NOW if subject == ANN else -1, any_erased=True)
+        out, other = written(memory.disk, tmp_path, tmp_path / "all"), Shell(tmp_path / "other")
+        there = shelves(other.folder / "data", clock).memory
+        there.open()
+        await there.erase(ANN)
+        there.close()
+        for _ in range(2):
+            await asyncio.to_thread(other.says, "import", str(out))
+        target = FilesDisk(other.memory_folder)
         assert (contents(target), contents(target, BOB)) == ([], ["his"])
         marks = clears.read(target.log(clears.FILE))
         assert [(one.session, one.by) for one in marks] == [(GENERAL, None)]
+        for name in (clears.FILE, f"{TOOLS}/{BOB}.jsonl"):
+            assert len(target.log(name).read().splitlines()) == 1

@@ -14,7 +14,9 @@ from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.exchange import Imported, Records, records_for
+from discoclaw.memory.exchange.histories import Records
+from discoclaw.memory.exchange.load import Imported
+from discoclaw.memory.exchange.take import records_for
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs

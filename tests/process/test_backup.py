@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE
 
 import pytest
 
-from discoclaw.memory.backup.reading import read_file
+from discoclaw.memory.exchange.backup import read_file
 from tests.cli.shell import PLACE
 from tests.process.house import House
 

@@ -6,10 +6,9 @@ anything.
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
-from typing import Literal
+from typing import Literal, cast
 
 import discord
 
@@ -19,20 +18,13 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
-from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.matters import is_personal
 from discoclaw.core.privacy import PRESUMED, DmPrivacy, stricter
 from discoclaw.core.redact import Redactor
-from discoclaw.memory.exchange import (
-    Items,
-    current_items,
-    export_json,
-    export_markdown,
-    export_objects,
-    export_snapshot,
-    load_bytes,
-)
+from discoclaw.memory.exchange.export import Form, exported
+from discoclaw.memory.exchange.load import Items, load_bytes
+from discoclaw.memory.exchange.take import current_items
 from discoclaw.show.usage import as_csv
 from discoclaw.show.words import count, memories
 
@@ -68,10 +60,17 @@ async def export(call: Call, format: str, history: bool) -> Answer:
         return "I remember nothing about you, so there is nothing to export."
     now_ms = int(discord.utils.utcnow().timestamp() * 1000)
     accessed = await call.context.last_used.load(call.subject)
-    content, number = await asyncio.to_thread(
-        _rendered, known, call.subject, format, history, now_ms, accessed
+    content = await asyncio.to_thread(
+        exported,
+        cast(Form, format),
+        known,
+        call.subject,
+        history_too=history,
+        now_ms=now_ms,
+        accessed=accessed,
     )
-    held = count(number, "memory") if format == "snapshot" else memories(known.items().values())
+    present = count(len(known.shown().active()), "memory")
+    held = present if format == "snapshot" else memories(known.items().values())
     return await _sent(call, content, FORMATS[format], "Your memory", held)
 
 
@@ -101,17 +100,6 @@ async def _sent(call: Call, content: bytes, name: str, what: str, held: str) -> 
             raise Refused(DMS_CLOSED) from None
         return pages()
     return f"I sent it to you in a DM ({held})."
-
-
-def _rendered(
-    history: History, subject: str, form: str, history_too: bool, now_ms: int, accessed: Mapping[str, int]
-) -> tuple[bytes, int]:
-    if form == "objects":
-        return export_objects(history)
-    if form == "snapshot":
-        return export_snapshot(history, accessed)
-    export_ = export_json if form == "json" else export_markdown
-    return export_(history, subject, history_too=history_too, now_ms=now_ms)
 
 
 # ---------------------------------------------------------------------- import

@@ -1,8 +1,7 @@
 """A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
 
-Exports are complete, private items included. The first three functions are pure and return bytes, and the
-number of memories in them (active ones, each once); `write_objects` writes a folder.
-Independent of who asked.
+Exports are complete, private items included. `exported` and what it calls are pure; `write_objects` writes a
+folder. Independent of who asked.
 """
 
 import io
@@ -11,58 +10,78 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Event, Ref
 from discoclaw.core.history import Branch, History
-from discoclaw.core.item import KINDS, Item, durable_line
+from discoclaw.core.item import KINDS, MANUAL, Item, durable_line
 from discoclaw.core.text import collapse
 from discoclaw.core.times import date_of, iso_ms
-from discoclaw.memory.exchange.layout import (
+from discoclaw.memory.exchange.histories import (
     BRANCHES,
     COMMITS,
     EVENTS,
-    FORMAT,
     HEAD,
     OBJECTS_FORMAT,
     REFS,
     SUMMARY,
     VERSION,
 )
+from discoclaw.memory.exchange.load import FORMAT
 from discoclaw.store.files import make_folder, new_folder, opener, render_json, sync_folder
+
+Form = Literal["json", "markdown", "objects", "snapshot"]
+
+
+def exported(
+    form: Form,
+    history: History,
+    subject: str,
+    *,
+    history_too: bool,
+    now_ms: int,
+    accessed: Mapping[str, int],
+) -> bytes:
+    """Return a history in one of the forms, a folder of objects as a zip file.
+
+    `accessed` has when (ms) items were last used, by id.
+    """
+    if form == "objects":
+        return export_objects(history)
+    if form == "snapshot":
+        return export_snapshot(history, accessed)
+    make = export_json if form == "json" else export_markdown
+    return make(history, subject, history_too=history_too, now_ms=now_ms)
+
 
 # ---------------------------------------------------------------------- JSON
 
 
-def export_json(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
-    """Return one JSON document (UTF-8) with the memories of every branch, and their number.
+def export_json(history: History, subject: str, *, history_too: bool, now_ms: int) -> bytes:
+    """Return one JSON document (UTF-8) with the memories of every branch.
 
     `history_too` adds every record, so that an import restores the identical history. `now_ms` is the
     time of the export, `subject` the person it is about.
     """
-    memories = [_memory(branch.name, item) for branch, item in _memories(history)]
+    entries = [_memory(branch.name, item) for branch, item in _memories(history)]
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "subject": subject,
         "exported_at": iso_ms(now_ms),
         "branches": [_branch(history, branch) for branch in history.branches.all.values()],
-        "memories": memories,
+        "memories": entries,
     }
     if history_too:
         document["history"] = [record.to_json() for record in history.records]
-    return render_json(document), _count(history)
+    return render_json(document)
 
 
 def _memories(history: History) -> Iterator[tuple[Branch, Item]]:
     for branch in history.branches.all.values():
         for item in history.view(branch.head).items.values():
             yield branch, item
-
-
-def _count(history: History) -> int:
-    return sum(item.active for item in history.items().values())
 
 
 def _memory(branch: str, item: Item) -> dict[str, Any]:
@@ -100,8 +119,8 @@ def _branch(history: History, branch: Branch) -> dict[str, Any]:
 # ---------------------------------------------------------------------- Markdown
 
 
-def export_markdown(history: History, subject: str, *, history_too: bool, now_ms: int) -> tuple[bytes, int]:
-    """Return a Markdown document for reading, with each branch's items by kind, and the number of memories.
+def export_markdown(history: History, subject: str, *, history_too: bool, now_ms: int) -> bytes:
+    """Return a Markdown document for reading, with each branch's items by kind.
 
     `history_too` adds every commit with its events, newest first. It cannot be imported.
     """
@@ -120,7 +139,7 @@ def export_markdown(history: History, subject: str, *, history_too: bool, now_ms
             lines += ["", "Nothing is remembered."]
     if history_too:
         lines += ["", "## History", "", *_log_lines(history)]
-    return ("\n".join(lines) + "\n").encode("utf-8"), _count(history)
+    return ("\n".join(lines) + "\n").encode("utf-8")
 
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&]")
@@ -168,11 +187,41 @@ def _event_line(event: Event) -> str:
     return f"{event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
 
 
+# ---------------------------------------------------------------------- snapshot
+
+
+def export_snapshot(history: History, accessed: Mapping[str, int]) -> bytes:
+    """Return a JSON list (UTF-8) of the entries. `accessed`: last uses (ms) by item id.
+
+    `last_accessed` is left out if unknown, `key` is the item's id if it has none, and the kind is there if it
+    is another one than "fact".
+    """
+    items = history.shown().active()
+    names = {item.id: item.facets.key or item.id for item in items}
+    return render_json([_entry(item, names, accessed.get(item.id, 0)) for item in items])
+
+
+def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any]:
+    facets = item.facets
+    return {
+        "id": item.id,
+        "key": names[item.id],
+        "content": item.text,
+        "category": facets.category,
+        "timestamp": item.updated_at // 1000,
+        **({"last_accessed": accessed // 1000} if accessed >= 1000 else {}),
+        "session_id": "" if item.source == MANUAL else str(item.source),
+        "links": sorted(names[one] for one in facets.links if one in names),
+        **({"kind": item.kind} if item.kind != "fact" else {}),
+        "sensitivity": facets.sensitivity,
+    }
+
+
 # ---------------------------------------------------------------------- objects
 
 
-def export_objects(history: History) -> tuple[bytes, int]:
-    """Return a zip of what `write_objects` writes, and the number of memories. Same history, same bytes."""
+def export_objects(history: History) -> bytes:
+    """Return a zip of what `write_objects` writes. Same history, same bytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _object_files(history).items():
@@ -180,11 +229,11 @@ def export_objects(history: History) -> tuple[bytes, int]:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o600 << 16
             archive.writestr(info, content)
-    return packed.getvalue(), _count(history)
+    return packed.getvalue()
 
 
-def write_objects(history: History, folder: Path) -> int:
-    """Write a folder of objects, completely or not at all; return the number of memories.
+def write_objects(history: History, folder: Path) -> None:
+    """Write a folder of objects, completely or not at all.
 
     It has `events/<id>.json`, `commits/<id>.json` (which name their events by id), `branches.json`, `HEAD`,
     `MEMORY.md`, and `refs.json` with the history of the branches. Raises Refused if the path exists,
@@ -199,7 +248,6 @@ def write_objects(history: History, folder: Path) -> int:
             _put(_object_files(history), made)
     except OSError as error:
         raise MemoryFault(f"{folder} could not be written: {error}") from error
-    return _count(history)
 
 
 def _put(files: Mapping[str, bytes], folder: Path) -> None:

@@ -1,57 +1,126 @@
-"""Recognises what a file or folder is, and reads it: our exports, objects, files of other programs.
+"""Recognises what a file or folder of memories is, and reads it: our exports, and those of other programs.
+
+    memories.json   {format, version, subject, branches, memories}, or a list of `history` records
+    of others       {memories}: triples without a kind or a source
+    snapshot        a list of {id, key, content, category, timestamp, last_accessed, session_id, links}, or an
+                    object with such "entries": the active memories of a branch. Times are in seconds, `links`
+                    are keys of other entries, `session_id` is where it was learned
+                    ("discord:<channel>/<message>"). Vectors are ignored: they are computed again
+    objects         a folder or zip of events and commits (`histories`); a ledger; a durable file
+    a data folder   with `durable/`, `ledger/` and `rolling/`, also of the TypeScript bot
 
 Everything is checked here, before anything is written. A file that cannot be trusted as a whole is Refused;
-single bad memories, in a `memories.json` or a durable file, are rejected by name. Blocking. Independent of
-the memory that they are imported into.
+single bad memories are rejected by name. Blocking. Independent of the memory that they are imported into.
 """
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
+from discoclaw.core.decay import CONVERSATION, CORE, KNOWLEDGE
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
-from discoclaw.core.item import Author, Facets, Item, check_text, item_from_json, tidy_tags
+from discoclaw.core.item import (
+    MANUAL,
+    Author,
+    Facets,
+    Item,
+    Source,
+    check_text,
+    item_from_json,
+    new_item,
+    tidy_tags,
+    triple_text,
+)
 from discoclaw.core.privacy import said_in_the_open
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso, valid_ms
-from discoclaw.memory.exchange.entries import is_snapshot, read_snapshot
-from discoclaw.memory.exchange.foreign import (
-    LEDGER,
-    NO_SOURCES,
-    are_triples,
-    as_ours,
-    is_foreign,
-    read_foreign,
-)
-from discoclaw.memory.exchange.layout import (
-    BRANCHES,
+from discoclaw.memory.exchange.files import Folder, Tree, kind_of, opened, parse_json, read_whole
+from discoclaw.memory.exchange.histories import (
     COMMITS,
     EVENTS,
-    FORMAT,
-    MOST_BYTES,
-    MOST_ITEMS,
     REFS,
-    Content,
-    Imported,
-    Items,
     Records,
-    parse_json,
+    check_version,
+    is_objects,
+    read_ledger,
+    read_list,
+    read_objects,
+    records_of,
     sensitivity_of,
 )
-from discoclaw.memory.exchange.objects import check_version, read_objects, records_of, verified
-from discoclaw.memory.exchange.tree import Folder, Tree, Zip, read_whole, too_large
-from discoclaw.memory.subjects import durable_file, ledger
+from discoclaw.memory.subjects import durable_file
 
+FORMAT = "discoclaw-memory"
+MOST_ITEMS = 100_000
 _KNOWN = "a memories.json, a snapshot, a folder or zip of objects, a durable file, a data folder or nanobot's"
 _FOLDERS = (EVENTS, COMMITS, "durable", "rolling", "ledger")
 _ABOVE = ("", "memory/", "data/memory/", "workspace/memory/")
 _SESSION = re.compile(r"[A-Za-z0-9:_-]{1,200}")
 _USER = re.compile(r"[A-Za-z0-9_-]{1,58}")
 _LONGEST_SUMMARY = 20_000
+_LONGEST_WORD = 200
+NO_SOURCES = "the file has no kinds and no sources, so each memory comes in as a fact that was stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Memories without a history. `rejected` has a sentence for each entry that cannot be imported.
+
+    `redacted` counts the entries from which a secret was removed. A time of 0 means that none was given.
+    `skips_known`: entries that are known already, by id, key or text, are skipped without a question.
+    `notes` are sentences about what is missing in the file. `unmarked` are the ids of items of which the file
+    says neither how private they are nor that they were said in the open. `accessed` has when (ms) items were
+    last used, by id, as far as the file says.
+    """
+
+    items: tuple[Item, ...]
+    rejected: tuple[str, ...] = ()
+    redacted: int = 0
+    skips_known: bool = False
+    notes: tuple[str, ...] = ()
+    unmarked: frozenset[str] = frozenset()
+    accessed: Mapping[str, int] = field(default_factory=dict)
+
+
+Content: TypeAlias = Items | Records
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The content of a file or folder. `what` describes it in a few words.
+
+    `subjects` maps Discord user ids to memories; the id is None if the file doesn't say who they are about.
+    `summaries` are rolling summaries of the TypeScript bot, by their file names without ".json", which are
+    escaped session keys.
+    """
+
+    what: str
+    subjects: Mapping[str | None, Content]
+    summaries: Mapping[str, str] = field(default_factory=dict)
+
+    def content(self, user_id: str | None = None) -> Content:
+        """The content about a person, by Discord user id, or the only content there is.
+
+        A file that doesn't say who it is about counts as about the person who imports it. Raises Refused if
+        it is about somebody else, or about several people and none was named.
+        """
+        if user_id is not None and user_id in self.subjects:
+            return self.subjects[user_id]
+        if None in self.subjects:
+            return self.subjects[None]
+        if user_id is None and len(self.subjects) == 1:
+            return next(iter(self.subjects.values()))
+        people = ", ".join(sorted(str(user) for user in self.subjects)[:10])
+        if not people:
+            raise Refused(f"{self.what} holds memories of nobody")
+        if user_id is None:
+            raise Refused(f"{self.what} has memories of several people; name one of them: {people}")
+        raise Refused(f"{self.what} holds memories of {people}, and none of {user_id}")
 
 
 def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
@@ -72,23 +141,22 @@ def load_file(path: Path, redactor: Redactor = PLAIN) -> Imported:
 
 def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Imported:
     """Return the content of a file given by its name and bytes, like `load_file`. Raises Refused."""
-    if len(content) > MOST_BYTES:
-        raise Refused(too_large(name))
-    if content.startswith(b"PK"):
-        return _of_tree(Zip(name, content), redactor)
+    if (packed := opened(name, content)) is not None:
+        return _of_tree(packed, redactor)
     if name.endswith(".jsonl"):
-        return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): _ledger(name, content)})
+        return Imported(f"the ledger {name}", {user_of(PurePosixPath(name).stem): read_ledger(name, content)})
+    if (kind := kind_of(content)) not in ("", "empty", "JSON"):
+        raise Refused(f"{name} is {kind}, and can't be imported here; import {_KNOWN}")
     value = parse_json(name, content)
-    if is_snapshot(value):
-        return Imported(
-            f"the snapshot {name}", {None: without_secrets(name, read_snapshot(name, value), redactor)}
-        )
+    entries = value.get("entries") if isinstance(value, Mapping) else value or None
+    if isinstance(entries, list):
+        return Imported(f"the snapshot {name}", {None: _snapshot(name, entries, redactor)})
     if isinstance(value, Mapping) and ("format" in value or "memories" in value):
-        return _ours(name, value, redactor)
+        return _memories_json(name, value, redactor)
     if isinstance(value, Mapping) and "items" in value:
         stem = PurePosixPath(name).stem
         user = stem if stem.isascii() and stem.isdigit() else None
-        return Imported(f"the durable file {name}", {user: read_durable(name, content, value, redactor)})
+        return Imported(f"the durable file {name}", {user: _durable(name, content, value, redactor)})
     raise Refused(f"{name} cannot be imported; import {_KNOWN}")
 
 
@@ -98,10 +166,8 @@ def load_bytes(name: str, content: bytes, redactor: Redactor = PLAIN) -> Importe
 def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
     base = _base(tree)
     names = {name.removeprefix(base) for name in tree.names if name.startswith(base)}
-    folders = {name.rpartition("/")[0] for name in names}
-    if {REFS, BRANCHES} & names or {EVENTS, COMMITS, LEDGER + EVENTS} & folders:
-        read = read_foreign if is_foreign(tree, base) else read_objects
-        return Imported(f"the history in {tree.name}", {None: read(tree, base)})
+    if is_objects(names):
+        return Imported(f"the history in {tree.name}", {None: read_objects(tree, base)})
     subjects: dict[str | None, Content] = {}
     summaries: dict[str, str] = {}
     for name in sorted(names):
@@ -111,15 +177,15 @@ def _of_tree(tree: Tree, redactor: Redactor) -> Imported:
         if str(path.parent) == "durable" and path.suffix == ".json":
             content = tree.read(full)
             user = _user(said, path.stem)
-            subjects.setdefault(user, read_durable(said, content, parse_json(said, content), redactor))
+            subjects.setdefault(user, _durable(said, content, parse_json(said, content), redactor))
         elif str(path.parent) == "ledger" and path.suffix == ".jsonl":
             # A ledger knows more than the durable file, which is a picture of it.
             if (of := user_of(path.stem)) is not None:
-                subjects[_user(said, of)] = _ledger(said, tree.read(full))
+                subjects[_user(said, of)] = read_ledger(said, tree.read(full))
         elif str(path.parent) == "rolling" and path.suffix == ".json":
             if not _SESSION.fullmatch(path.stem):
                 raise Refused(f"{said} is not named after a conversation; move it out of the folder")
-            summaries[path.stem] = _summary(said, tree.read(full), redactor)
+            summaries[path.stem] = read_summary(said, tree.read(full), redactor)
     if not subjects and not summaries:
         raise Refused(f"{tree.name} holds nothing to import; import {_KNOWN}")
     return Imported(f"the data folder {tree.name}", subjects, summaries)
@@ -144,16 +210,8 @@ def _user(name: str, user: str) -> str:
     return user
 
 
-def _ledger(name: str, content: bytes) -> Records:
-    loaded = ledger.decode(content)
-    if loaded.damage:
-        raise Refused(f"{name}, {loaded.damage[0]}; repair it where it comes from, or export it again")
-    notes = [f"{name}: an unfinished last line was left out"] if loaded.torn else []
-    entries = [(f"{name}, record {number}", one) for number, one in enumerate(loaded.records, start=1)]
-    return records_of(entries, tuple(notes))
-
-
-def _summary(name: str, content: bytes, redactor: Redactor) -> str:
+def read_summary(name: str, content: bytes, redactor: Redactor = PLAIN) -> str:
+    """The text of a rolling summary. Raises Refused."""
     value = parse_json(name, content)
     text = value.get("summary") if isinstance(value, Mapping) else None
     if not isinstance(text, str) or len(text) > _LONGEST_SUMMARY:
@@ -161,150 +219,63 @@ def _summary(name: str, content: bytes, redactor: Redactor) -> str:
     return redactor.clean(scrub(text))
 
 
-# ---------------------------------------------------------------------- files
+# ---------------------------------------------------------------------- memories.json
 
 
-def _ours(name: str, value: Mapping[str, Any], redactor: Redactor) -> Imported:
-    if are_triples(value):
-        found = read_memories(
-            name, [as_ours(one) for one in value["memories"]], _current(name, value), redactor
-        )
-        return Imported(f"the memories in {name}", {None: replace(found, notes=(NO_SOURCES,))})
-    if value.get("format") != FORMAT:
-        raise Refused(f'{name} has another "format" than {FORMAT!r}; export it with discoclaw')
-    check_version(name, value.get("version"))
-    subject = value.get("subject")
-    if subject is not None and not isinstance(subject, str):
-        raise Refused(f'{name} has a "subject" that is not a text; export it again')
-    user = _user(name, told) if (told := user_of(subject or "")) is not None else None
-    if "history" in value:
-        history = value["history"]
-        if not isinstance(history, list):
-            raise Refused(f'{name} has a "history" that is not a list; export it again')
-        places = [(f"{name}, history record {number}", one) for number, one in enumerate(history, start=1)]
-        return Imported(
-            f"the history in {name}",
-            {user: records_of([(where, verified(where, one)) for where, one in places])},
-        )
+def _memories_json(name: str, value: Mapping[str, Any], redactor: Redactor) -> Imported:
     memories = value.get("memories")
-    if not isinstance(memories, list):
-        raise Refused(f'{name} has no list of "memories"; export it again')
-    found = read_memories(name, memories, _current(name, value), redactor)
-    return Imported(f"the memories in {name}", {user: found})
-
-
-def _current(name: str, value: Mapping[str, Any]) -> str | None:
-    """The person's current branch, which decides where branches differ."""
+    triples = "format" not in value and isinstance(memories, list) and any(map(_is_triple, memories))
+    user = None
+    if not triples:
+        if value.get("format") != FORMAT:
+            raise Refused(f'{name} has another "format" than {FORMAT!r}; export it with discoclaw')
+        check_version(name, value.get("version"))
+        subject = value.get("subject")
+        if subject is not None and not isinstance(subject, str):
+            raise Refused(f'{name} has a "subject" that is not a text; export it again')
+        user = _user(name, told) if (told := user_of(subject or "")) is not None else None
+        if "history" in value:
+            if not isinstance(value["history"], list):
+                raise Refused(f'{name} has a "history" that is not a list; export it again')
+            records = records_of(read_list(name, value["history"], "history record"))
+            return Imported(f"the history in {name}", {user: records})
+        if not isinstance(memories, list):
+            raise Refused(f'{name} has no list of "memories"; export it again')
     branches = value.get("branches", [])
     if not isinstance(branches, list) or not all(isinstance(one, Mapping) for one in branches):
         raise Refused(f'{name} has "branches" that are not a list of objects; export it again')
-    return next((str(one.get("name")) for one in branches if one.get("current") is True), None)
-
-
-# ---------------------------------------------------------------------- single memories
-
-_LONGEST_WORD = 200
-
-
-def read_memories(name: str, memories: list[Any], current: str | None, redactor: Redactor) -> Items:
-    """The memories of all branches as one: where branches differ about an item, `current` counts first."""
-    _check_count(name, len(memories))
-    mine: dict[str, Item] = {}
+    current = next((str(one.get("name")) for one in branches if one.get("current") is True), None)
+    assert memories is not None
+    entries = [_as_ours(one) for one in memories] if triples else memories
+    mine: dict[str, Item] = {}  # where branches differ about an item, the person's current one decides
     others: dict[str, Item] = {}
-    seen: set[tuple[str, str]] = set()
     unmarked: set[str] = set()
-    rejected: list[str] = []
-    redacted = 0
-    for number, entry in enumerate(memories, start=1):
-        where = f"{name}, memory {number}"
-        _check_types(where, entry)
-        try:
-            item, clean = _redacted(_item(entry), redactor)
-        except Refused as refusal:
-            rejected.append(f"{_named(where, entry, redactor)}: {refusal}")
-            continue
-        branch = entry.get("branch", "")
-        if (branch, item.id) in seen:
-            rejected.append(f"{_named(where, entry, redactor)}: its id {item.id} is there twice")
-            continue
-        seen.add((branch, item.id))
-        redacted += not clean
-        (mine if branch == current else others).setdefault(item.id, item)
+    found, rejected, redacted = _read(name, entries, _MEMORY, redactor)
+    for entry, item in found:
+        (mine if entry.get("branch", "") == current else others).setdefault(item.id, item)
         if entry.get("sensitivity") is None and not said_in_the_open(entry.get("source")):
             unmarked.add(item.id)
-    items = tuple({**others, **mine}.values())
-    return Items(items, tuple(rejected), redacted, unmarked=frozenset(unmarked))
+    items = Items(tuple({**others, **mine}.values()), tuple(rejected), redacted, unmarked=frozenset(unmarked))
+    return Imported(
+        f"the memories in {name}", {user: replace(items, notes=(NO_SOURCES,)) if triples else items}
+    )
 
 
-def read_durable(name: str, content: bytes, value: Any, redactor: Redactor) -> Items:
-    if isinstance(value, Mapping) and isinstance(value.get("items"), list):
-        _check_count(name, len(value["items"]))
-    try:
-        file = durable_file.parse(content, now_ms=0)
-    except NewerSchema as error:
-        raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
-    except Refused as error:
-        raise Refused(f"{name} is not a durable file: {error}; correct it, or move it away") from error
-    rejected = tuple(f"{name}, {why}" for why in file.rejected)
-    found = Items(file.items, rejected, unmarked=file.unmarked)
-    return without_secrets(name, found, redactor)
+def _is_triple(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(name), str) for name in ("subject", "predicate", "object")
+    )
 
 
-def without_secrets(name: str, found: Items, redactor: Redactor) -> Items:
-    """The memories of a file, with secrets redacted; those that become invalid by that are rejected."""
-    items: list[Item] = []
-    rejected, redacted = list(found.rejected), 0
-    for one in found.items:
-        try:
-            item, clean = _redacted(one, redactor)
-        except Refused as refusal:
-            rejected.append(f"{name}, item {one.id[:_LONGEST_WORD]}: {refusal}")
-            continue
-        redacted += not clean
-        items.append(item)
-    return replace(found, items=tuple(items), rejected=tuple(rejected), redacted=redacted)
+def _as_ours(entry: Any) -> Any:
+    """The entry of another program with what ours have besides; anything but a triple as it is."""
+    if not _is_triple(entry) or "text" in entry:
+        return entry
+    text = triple_text(entry["subject"], entry["predicate"], entry["object"])
+    return {"kind": "fact", **{key: one for key, one in entry.items() if key != "source"}, "text": text}
 
 
-def _check_count(name: str, count: int) -> None:
-    if count > MOST_ITEMS:
-        raise Refused(
-            f"{name} holds {count:,} memories, and {MOST_ITEMS:,} are the most; import less at once"
-        )
-
-
-_TEXTS = (
-    *("id", "branch", "subject", "predicate", "object", "timestamp"),
-    *("status", "sensitivity", "author", "category"),
-)
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(_TEXTS, (str,)),
-    **dict.fromkeys(("scope", "key"), (str, type(None))),
-    **dict.fromkeys(("createdAt", "updatedAt"), (int,)),
-    **dict.fromkeys(("tags", "links"), (list,)),
-    "confidence": (int, float),
-    "source": (dict,),
-}
-
-
-def _check_types(where: str, entry: Any) -> None:
-    """Raise Refused if an entry doesn't have the shape we write: other things may be wrong, too."""
-    if not isinstance(entry, dict):
-        raise Refused(f"{where} is not a JSON object; correct it or leave it out")
-    for name, types in _TYPES.items():
-        if name in entry and (isinstance(entry[name], bool) or not isinstance(entry[name], types)):
-            raise Refused(f"{where} has a wrong type of {name!r}; correct it or leave it out")
-    for name in ("tags", "links"):
-        if not all(isinstance(one, str) for one in entry.get(name, ())):
-            raise Refused(f"{where} has {name!r} that are not texts; correct them or leave them out")
-
-
-def _named(where: str, entry: Mapping[str, Any], redactor: Redactor) -> str:
-    text = entry.get("text")
-    return f"{where} (“{redactor.clean(collapse(scrub(text)))[:60]}”)" if isinstance(text, str) else where
-
-
-def _item(entry: Mapping[str, Any]) -> Item:
-    """Return an entry as an item. Raises Refused if that is impossible."""
+def _memory(entry: Mapping[str, Any]) -> Item:
     author, confidence = entry.get("author", "stated"), entry.get("confidence", 1.0)
     if author not in get_args(Author):
         raise Refused(f'"author" is "stated" or "inferred", not {author[:60]!r}')
@@ -318,18 +289,17 @@ def _item(entry: Mapping[str, Any]) -> Item:
         key=_word("key", entry.get("key")),
         category=_word("category", entry.get("category")) or Facets().category,
         links=frozenset(entry.get("links", ())),
-        triple=_triple(entry),
     )
-    return item_from_json(entry, now_ms=_time(entry.get("timestamp")), facets=facets)
-
-
-def _time(timestamp: str | None) -> int:
-    """The time (ms) of an item that names no other one; 0 if unknown."""
+    given = [entry.get(name) for name in ("subject", "predicate", "object")]
+    if given != ["user", entry.get("kind"), entry.get("text")] and all(given):  # it was stored as a triple
+        subject, predicate, object_ = (check_text(part) for part in given if part is not None)
+        facets = replace(facets, triple=(subject, predicate, object_))
+    timestamp = entry.get("timestamp")
     try:
         when = ms_of_iso(timestamp) if timestamp is not None else 0
     except ValueError as error:
         raise Refused(f'"timestamp" is not a time: {timestamp!r:.60}') from error
-    return when if valid_ms(when) else 0
+    return item_from_json(entry, now_ms=when if valid_ms(when) else 0, facets=facets)
 
 
 def _word(name: str, value: str | None) -> str | None:
@@ -339,13 +309,182 @@ def _word(name: str, value: str | None) -> str | None:
     return tidy
 
 
-def _triple(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """The triple of an item that was stored as one; other items are exported with their kind as predicate."""
-    given = [entry.get(name) for name in ("subject", "predicate", "object")]
-    if given == ["user", entry.get("kind"), entry.get("text")] or not all(given):
-        return None
-    subject, predicate, object_ = (check_text(part) for part in given if part is not None)
-    return subject, predicate, object_
+# ---------------------------------------------------------------------- snapshots
+
+_CATEGORIES = (CORE, KNOWLEDGE, CONVERSATION)
+_MILLISECONDS = 10**11
+"""A time beyond this is in milliseconds: in seconds it would be in the year 5138."""
+_SAID_IN = re.compile(r"discord:([0-9A-Za-z_-]{1,40})/([0-9A-Za-z_-]{1,40})")
+
+
+def _snapshot(name: str, entries: list[Any], redactor: Redactor) -> Items:
+    found, rejected, redacted = _read(name, entries, _ENTRY, redactor)
+    ids: dict[str, str] = {}
+    for entry, item in found:
+        ids.setdefault(_text(entry, "key") or item.id, item.id)
+
+    def linked(item: Item) -> Item:
+        """The item with its links as ids; entries name them by key."""
+        links = frozenset(ids.get(one, one) for one in item.facets.links)
+        return replace(item, facets=replace(item.facets, links=links))
+
+    return Items(
+        tuple(linked(item) for _, item in found),
+        tuple(rejected),
+        redacted,
+        skips_known=True,
+        unmarked=frozenset(item.id for entry, item in found if not _text(entry, "sensitivity")),
+        accessed={item.id: _ms(entry.get("last_accessed", 0)) for entry, item in found},
+    )
+
+
+def _entry(entry: Mapping[str, Any]) -> Item:
+    """An entry as an item. It doesn't say who stated it, so it counts as inferred."""
+    category, where = _text(entry, "category").lower(), _SAID_IN.fullmatch(_text(entry, "session_id"))
+    item = new_item(
+        _text(entry, "kind") or "fact",
+        entry["content"],
+        source=Source("discord", *where.groups()) if where is not None else MANUAL,
+        now_ms=_ms(entry.get("timestamp", 0)),
+        facets=Facets(category=category if category in _CATEGORIES else KNOWLEDGE),
+    )
+    given, key = _text(entry, "id") or item.id, _text(entry, "key")
+    if max(len(given), len(key)) > _LONGEST_WORD:
+        raise Refused(f"its id or key is longer than {_LONGEST_WORD} characters")
+    facets = replace(
+        item.facets,
+        key=key if key not in ("", given) else None,
+        links=frozenset(collapse(scrub(one)) for one in entry.get("links", ())),
+        sensitivity=sensitivity_of(_text(entry, "sensitivity") or "normal"),
+    )
+    return replace(item, id=given, facets=facets)
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    """A text of an entry, on one line; "" if it is missing."""
+    return collapse(scrub(entry.get(name) or ""))
+
+
+def _ms(time: float) -> int:
+    """A time of an entry in ms; 0 if it is missing."""
+    when = int(time if time >= _MILLISECONDS else time * 1000)
+    return when if valid_ms(when) else 0
+
+
+# ---------------------------------------------------------------------- one by one
+
+
+class _Form(NamedTuple):
+    """One of the two forms of a list of memories: what they are called, the types of what one has, what is
+    done about a wrong one, and how an item is made of it."""
+
+    one: str
+    types: Mapping[str, tuple[type, ...]]
+    way: str
+    item: Callable[[Mapping[str, Any]], Item]
+
+
+_MEMORY = _Form(
+    "memory",
+    {
+        **dict.fromkeys(("id", "branch", "subject", "predicate", "object", "timestamp"), (str,)),
+        **dict.fromkeys(("status", "sensitivity", "author", "category"), (str,)),
+        **dict.fromkeys(("scope", "key"), (str, type(None))),
+        **dict.fromkeys(("createdAt", "updatedAt"), (int,)),
+        **dict.fromkeys(("tags", "links"), (list,)),
+        "confidence": (int, float),
+        "source": (dict,),
+    },
+    "correct it or leave it out",
+    _memory,
+)
+_ENTRY = _Form(
+    "entry",
+    {
+        **dict.fromkeys(("id", "key", "category", "session_id", "kind", "sensitivity"), (str, type(None))),
+        **dict.fromkeys(("timestamp", "last_accessed"), (int, float)),
+        "links": (list,),
+    },
+    "nothing is imported, correct it or leave it out",
+    _entry,
+)
+
+
+def _read(
+    name: str, entries: list[Any], form: _Form, redactor: Redactor
+) -> tuple[list[tuple[Mapping[str, Any], Item]], list[str], int]:
+    """The items in a list, each with its entry, the rejected ones, and how many were redacted.
+
+    Raises Refused if an entry doesn't have the shape we write: other things may be wrong, too.
+    """
+    _check_count(name, len(entries))
+    for number, entry in enumerate(entries, start=1):
+        _check_types(f"{name}, {form.one} {number}", entry, form)
+    found: list[tuple[Mapping[str, Any], Item]] = []
+    seen: set[tuple[str, str]] = set()
+    rejected: list[str] = []
+    redacted = 0
+    for number, entry in enumerate(entries, start=1):
+        text = entry.get("text")
+        said = f" (“{redactor.clean(collapse(scrub(text)))[:60]}”)" if isinstance(text, str) else ""
+        where = f"{name}, {form.one} {number}{said}"
+        try:
+            item, clean = _redacted(form.item(entry), redactor)
+        except Refused as refusal:
+            rejected.append(f"{where}: {refusal}")
+            continue
+        place = (entry.get("branch", ""), item.id)
+        if form is _MEMORY and place in seen:
+            rejected.append(f"{where}: its id {item.id} is there twice")
+            continue
+        seen.add(place)
+        redacted += not clean
+        found.append((entry, item))
+    return found, rejected, redacted
+
+
+def _check_types(where: str, entry: Any, form: _Form) -> None:
+    if not isinstance(entry, dict):
+        raise Refused(f"{where} is not a JSON object; {form.way}")
+    if form is _ENTRY and not isinstance(entry.get("content"), str):
+        raise Refused(f'{where} has no text as "content"; {form.way}')
+    for name, types in form.types.items():
+        given = entry.get(name)
+        wrong = isinstance(given, bool) or not isinstance(given, types)
+        if name in entry and (wrong or (isinstance(given, float) and not math.isfinite(given))):
+            raise Refused(f"{where} has a wrong type of {name!r}; {form.way}")
+    for name in ("tags", "links"):
+        if not all(isinstance(one, str) for one in entry.get(name, ())):
+            raise Refused(f"{where} has {name!r} that are not texts; {form.way.replace(' it', ' them')}")
+
+
+def _check_count(name: str, count: int) -> None:
+    if count > MOST_ITEMS:
+        raise Refused(
+            f"{name} holds {count:,} memories, and {MOST_ITEMS:,} are the most; import less at once"
+        )
+
+
+def _durable(name: str, content: bytes, value: Any, redactor: Redactor) -> Items:
+    if isinstance(value, Mapping) and isinstance(value.get("items"), list):
+        _check_count(name, len(value["items"]))
+    try:
+        file = durable_file.parse(content, now_ms=0)
+    except NewerSchema as error:
+        raise Refused(f"{name} is of a newer version ({error}); import it with a newer discoclaw") from error
+    except Refused as error:
+        raise Refused(f"{name} is not a durable file: {error}; correct it, or move it away") from error
+    items: list[Item] = []
+    rejected, redacted = [f"{name}, {why}" for why in file.rejected], 0
+    for one in file.items:
+        try:
+            item, clean = _redacted(one, redactor)
+        except Refused as refusal:
+            rejected.append(f"{name}, item {one.id[:_LONGEST_WORD]}: {refusal}")
+            continue
+        redacted += not clean
+        items.append(item)
+    return Items(tuple(items), tuple(rejected), redacted, unmarked=file.unmarked)
 
 
 def _redacted(item: Item, redactor: Redactor) -> tuple[Item, bool]:

@@ -9,7 +9,7 @@ All or nothing, and pure. Importing the same twice adds nothing. Independent of 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
@@ -17,14 +17,16 @@ from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import MOST_BRANCHES, History
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.order import union
-from discoclaw.core.privacy import PRESUMED, DmPrivacy, presumed_private, stricter
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, presumed_private, sensitivity, stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.core.view import Conflict
-from discoclaw.memory.exchange.layout import MOST_LIVE, Content, Imported, Items, Records
-from discoclaw.memory.exchange.unmarked import as_private, has_unmarked, with_private
+from discoclaw.core.view import Conflict, target_of
+from discoclaw.memory.exchange.histories import Records
+from discoclaw.memory.exchange.load import Content, Imported, Items
 
+MOST_LIVE = 2_000
+"""The most memories of a branch after an import, unless more are usual here."""
 MOST_AHEAD_MS = 86_400_000
 """How far in the future a record may be dated: clocks differ, and times only ever rise in a ledger."""
 
@@ -80,9 +82,9 @@ def records_for(
     """
     content = imported.content() if isinstance(imported, Imported) else imported
     if isinstance(content, Records):
-        content = with_private(content, origin.dm_privacy)
+        content = _with_private(content, origin.dm_privacy)
         records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
-        secret = presumed_private(record for record in records if has_unmarked(record, content))
+        secret = presumed_private(record for record in records if _has_unmarked(record, content))
         return records, replace(_with_secrets(report, records), private=len(secret))
     return _one_commit(content, history, now_ms, max_items, origin, erased_at)
 
@@ -157,7 +159,7 @@ def _news(content: Records, history: History, latest: int, erased_at: int) -> tu
             gone.update(event.id for event in _events(record))
         elif held is None:
             fresh.append(record)
-        elif isinstance(record, Commit) and held.hash != record.hash and not has_unmarked(record, content):
+        elif isinstance(record, Commit) and held.hash != record.hash and not _has_unmarked(record, content):
             raise Refused(
                 f"the commit {record.id} is here already with different content; "
                 "one of the two was changed, so nothing is imported: export it again"
@@ -343,7 +345,7 @@ def known_and_new(
         # Repeating what is known, maybe in private, makes it no less open.
         repeats = other is not None and normalise(other.text) == normalise(item.text)
         if item.id in unmarked and not repeats:
-            item = as_private(item, rule)
+            item = _as_private(item, rule)
         if other is None:
             places.add(item)
             new.append(item)
@@ -373,3 +375,57 @@ class _Places:
         key = item.facets.key if item.active else None
         keyed = [("key", key)] if key is not None else []
         return [("id", item.id), *keyed, (item.kind, normalise(item.text))]
+
+
+# ---------------------------------------------------------------------- what may be private
+# A file may say neither how private something is nor where it was said. Whether it then is private is decided
+# by DISCOCLAW_DM_PRIVACY, as for what the bot learns in private itself.
+
+
+def _as_private(item: Item, rule: DmPrivacy) -> Item:
+    """An item that may have been said in private, as private as the rule makes it."""
+    level = sensitivity(
+        item.kind,
+        item.text,
+        inferred=item.facets.author == "inferred",
+        learned_privately=True,
+        marked=item.facets.sensitivity,
+        rule=rule,
+    )
+    return replace(item, facets=replace(item.facets, sensitivity=level))
+
+
+def _with_private(content: Records, rule: DmPrivacy) -> Records:
+    """A history whose events are as private as the rule makes them, where they don't say it themselves.
+
+    The ids of events and commits stay: the sensitivity of an event counts only for its hash.
+    """
+    if not content.unmarked or rule == "open":
+        return content
+
+    def marked(event: Event) -> Event:
+        # Such an event is a triple, which becomes a fact; no rule lets one leave a DM.
+        return replace(event, sensitivity="private") if event.id in content.unmarked else event
+
+    def rebuilt(record: Record) -> Record:
+        if not _has_unmarked(record, content):
+            return record
+        events = tuple(map(marked, record.events))
+        named = sorted({target_of(event, {}) for event in events if event.id in content.unmarked})
+        return replace(record, events=events, metadata={**record.metadata, PRESUMED: named})
+
+    return replace(content, records=tuple(map(rebuilt, content.records)))
+
+
+def current_items(content: Records, rule: DmPrivacy) -> Items:
+    """The active memories of a history, on its current branch."""
+    history = History(_with_private(content, rule).records)
+    items = tuple(history.shown().active())
+    presumed = presumed_private(one for one in history.commits.values() if _has_unmarked(one, content))
+    secret = {item.id for item in items if item.facets.sensitivity == "private"}
+    return Items(items, unmarked=frozenset(presumed & secret))
+
+
+def _has_unmarked(record: Record, content: Records) -> TypeGuard[Commit]:
+    """Whether a record has events that don't say how private they are."""
+    return isinstance(record, Commit) and any(event.id in content.unmarked for event in record.events)

@@ -15,7 +15,7 @@ from discoclaw.core.event import Record, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.exchange.layout import Records
+from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.take import united
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.incoming.rebuild import RebuiltLedger, with_mends
