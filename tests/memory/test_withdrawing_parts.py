@@ -19,9 +19,9 @@ from discoclaw.core.message import Place
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
-from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.group_notes import Learned
-from discoclaw.memory.people.tool_calls import Call
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
@@ -134,11 +134,11 @@ class TestARecovery:
         disk = house.memory.disk
         await recovery.apply_withdrawals_anew(disk)
         call = Call("0" * 16, NOW, "memory_search", True, text, "55", "discord:channel:55", False)
-        tool_calls.add(tool_calls.log_of(disk, ANN), [call])  # a relay returned it
+        tool_log.CALLS.add(tool_log.log_of(disk, ANN), [call])  # a relay returned it
         house.close()
         again = storage_in(tmp_path, clock)
         await again.withdrawals.start()
-        assert tool_calls.read(tool_calls.log_of(disk, ANN)) == []
+        assert tool_log.CALLS.read(tool_log.log_of(disk, ANN)) == []
         await again.withdrawals.close()
         again.close()
 

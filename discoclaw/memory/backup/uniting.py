@@ -41,7 +41,7 @@ from discoclaw.memory.erasing.group_index import GroupIndex
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.objects import check_version
-from discoclaw.memory.people import choices, tool_calls
+from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.subjects import ledger
 from discoclaw.store import private
 from discoclaw.store.files import render_json, safe_id
@@ -295,15 +295,15 @@ def _take_logs(source: Disk, target: Disk, erased_at: ErasedAt) -> None:
     Lines from before the person they are about was erased are left out.
     """
     for name in source.documents(TOOLS).names():
-        if (subject := tool_calls.subject_of(name)) is None:
+        if (subject := tool_log.subject_of(name)) is None:
             continue
-        calls = tool_calls.read(tool_calls.log_of(source, subject))
+        calls = tool_log.CALLS.read(tool_log.log_of(source, subject))
         young = [one for one in calls if one.at > erased_at(subject)]
         if young:
-            tool_calls.add(tool_calls.log_of(target, subject), young)
-    marks = [_clear_without_erased(one, erased_at) for one in clears.read(source.log(clears.FILE))]
+            tool_log.CALLS.add(tool_log.log_of(target, subject), young)
+    marks = [_clear_without_erased(one, erased_at) for one in clears.CLEARS.read(source.log(clears.FILE))]
     if known := [one for one in marks if one is not None]:
-        clears.add(target.log(clears.FILE), known)
+        clears.CLEARS.add(target.log(clears.FILE), known)
     for name in filter(_MONTH.fullmatch, source.documents(USAGE).names()):
         _take_usage(source, target, f"{USAGE}/{name}", erased_at)
     answers.take(source, target, erased_at)

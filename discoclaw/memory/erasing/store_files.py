@@ -10,7 +10,7 @@ from pathlib import Path
 
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import dm_of, group_of, user_of
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.erasing.cursor_files import CursorFiles
 from discoclaw.memory.erasing.files import JSON, NamedFiles, called, remove_named
@@ -79,7 +79,7 @@ class ClearLines(PersonalData):
         if user is None:
             return Removed()
         try:
-            clears.erase(self._lines, user, dm_of(user))
+            clears.erase(self._lines, user)
             answers.erase(self._disk, user)
             copies = [name for name in called(self._folder, {clears.FILE}) if name != clears.FILE]
             return Removed(left=tuple(self._folder.remove(copies)[1]))

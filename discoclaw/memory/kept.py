@@ -1,0 +1,368 @@
+"""How things lie beside the ledgers: a JSON document for each key, and logs of JSON lines.
+
+    Kept     documents of one kind: read once, then in RAM until another process changes them
+    Lines    what the lines of a log are, and how they are added, changed and removed
+    Behind   what is noted at once, and appended to logs behind the turn
+
+Independent of what is in them.
+"""
+
+import asyncio
+import json
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.ports import Clock
+from discoclaw.memory.changes import Listener
+from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, stamp_of
+from discoclaw.store.plain import documents_at
+from discoclaw.store.port import Documents, Log, drop, joined, line_of, rewrite, values_in
+from discoclaw.work import GRACE_S, Worker
+
+log = logging.getLogger(__name__)
+V = TypeVar("V")
+W = TypeVar("W")
+
+JSON = ".json"
+MOST_KNOWN = 10_000
+"""The most documents of one kind in RAM; all of them are on disk too."""
+
+
+# ---------------------------------------------------------------------- documents
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[V]):
+    """A document as it is on disk; `value` is None if there is none."""
+
+    value: V | None = None
+    content: bytes = b""
+
+
+class Kept(Listener, Generic[V]):
+    """The documents of one folder, by key. `what` is the word for one of them.
+
+    `parse` returns the value of decoded JSON, or raises ValueError; `shape` returns its JSON. A document that
+    makes no sense is kept aside, and counts as none. Only one task of the process writes at a time, so an
+    erasing meets no writer (`alone`). What another process wrote is never overwritten.
+    """
+
+    def __init__(
+        self,
+        where: Path | Documents,
+        what: str,
+        parse: Callable[[object], V],
+        shape: Callable[[V], object],
+        *,
+        clock: Clock = lambda: 0,
+        name_of: Callable[[str], str] = lambda key: f"{safe_id(key)}{JSON}",
+    ) -> None:
+        self.documents = documents_at(where)
+        self.folder = self.documents.folder
+        self._what = what
+        self._parse = parse
+        self._shape = shape
+        self._clock = clock
+        self._name_of = name_of
+        self._ram: dict[str, Known[V]] = {}  # by the names of their texts
+        self._readings: dict[str, asyncio.Future[Known[V]]] = {}
+        self._writing = asyncio.Lock()
+        self.erasings = 0
+        """How many erasings there were: a value read before one may be outdated."""
+        self._renewals = 0
+        """How often what other processes wrote was dropped: a value read before it may be outdated."""
+
+    # ------------------------------------------------------------------ reading
+
+    def at_hand(self, key: str) -> bool:
+        """Whether a document is in RAM, also one that does not exist."""
+        return self._name_of(key) in self._ram and self.documents.in_touch
+
+    def in_ram(self, key: str) -> V | None:
+        """The document if it is in RAM and exists."""
+        return self._ram[self._name_of(key)].value if self.at_hand(key) else None
+
+    async def get(self, key: str) -> V | None:
+        """Return the document; None if there is none. Raises MemoryFault if it can't be read."""
+        return (await self._known(key)).value
+
+    async def _known(self, key: str) -> Known[V]:
+        if len(self._ram) > MOST_KNOWN:
+            self._ram.clear()
+        name = self._name_of(key)
+        while (known := self._ram.get(name)) is None or not self.documents.in_touch:
+            as_of = self.erasings, self._renewals
+            try:
+                read = await asyncio.shield(self._reading(name))
+            except OSError as error:
+                raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
+            if not self.documents.in_touch:
+                return read
+            if as_of == (self.erasings, self._renewals):
+                self._ram.setdefault(name, read)
+        return known
+
+    def _reading(self, name: str) -> asyncio.Future[Known[V]]:
+        """The task that reads a text: one for all who wait, so that a file that hangs takes one thread."""
+        reading = self._readings.get(name)
+        if reading is None:
+            reading = asyncio.ensure_future(read_in_thread(self._load, name))
+            self._readings[name] = reading
+            reading.add_done_callback(partial(self._was_read, name))
+        return reading
+
+    def _was_read(self, name: str, reading: asyncio.Future[Known[V]]) -> None:
+        if self._readings.get(name) is reading:
+            del self._readings[name]
+        reading.cancelled() or reading.exception()  # retrieved, also if all who waited have given up
+
+    def _load(self, name: str) -> Known[V]:
+        """Read a text. Blocking. Raises OSError."""
+        try:
+            content = self.documents.read(name)
+        except FileNotFoundError:
+            return Known()
+        try:
+            return Known(self._parse(json.loads(content)), content)
+        except (ValueError, RecursionError) as error:
+            aside = self.documents.keep_aside(name, "corrupt", stamp_of(self._clock()))
+            log.error("%s is no %s (%s); it is kept as %s", self.folder / name, self._what, error, aside.name)
+            drop(self.documents, name)
+            return Known()
+
+    def stored(self) -> Iterator[tuple[str, str, V]]:
+        """All documents that make sense: the keys in their names, their paths, their values.
+
+        Blocking. Raises OSError.
+        """
+        for name in self.documents.names():
+            if name.endswith(JSON):
+                try:
+                    value = self._parse(json.loads(self.documents.read(name)))
+                except (FileNotFoundError, ValueError, RecursionError):
+                    continue
+                yield name.removesuffix(JSON), str(self.folder / name), value
+
+    # ------------------------------------------------------------------ writing
+
+    async def change(self, key: str, work: Callable[[V | None], V | None]) -> bool:
+        """Replace a document by what `work` makes of it, which may be None to leave it as it is.
+
+        Returns whether it was written. Raises Overtaken if another process was faster, and MemoryFault.
+        """
+        async with self._writing:
+            return await self._change(key, work)
+
+    async def _change(self, key: str, work: Callable[[V | None], V | None]) -> bool:
+        """The same. The caller must be the only writer."""
+        known, name = await self._known(key), self._name_of(key)
+        if (value := work(known.value)) is None:
+            return False
+        content = render_json(self._shape(value))
+
+        def replaced(before: bytes | None) -> bytes | None:
+            return content if (before or b"") == known.content else None
+
+        try:
+            after = await in_thread(self.documents.change, name, replaced)
+        except OSError as error:
+            raise MemoryFault(f"{self.folder / name} cannot be written: {error}") from error
+        if after != content:
+            self._drop(name)
+            raise Overtaken(f"another process changed {self.folder / name}")
+        self._ram[name] = Known(value, content)
+        return True
+
+    # ------------------------------------------------------------------ what makes RAM outdated
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Keep everybody from writing meanwhile; afterwards all is read from disk again."""
+        async with self._writing:
+            try:
+                yield
+            finally:
+                self.erasings += 1
+                self._ram.clear()
+                self._readings.clear()  # a reading may have begun before
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Drop from RAM what another process wrote."""
+        ours = f"{self.folder.name}/"
+        if changed := {name.removeprefix(ours) for name in names if name.startswith(ours)}:
+            self._renewals += 1  # what is being read may be older, also for whoever asks from now on
+            for name in changed:
+                self._drop(name)
+
+    def forget(self, key: str) -> None:
+        """Drop a document from RAM; its text stays."""
+        self._ram.pop(self._name_of(key), None)
+
+    def _drop(self, name: str) -> None:
+        self._ram.pop(name, None)
+        self._readings.pop(name, None)
+
+
+# ---------------------------------------------------------------------- logs of lines
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Generic[V]):
+    """The lines of logs of one kind. `parse` returns the record in a decoded line, None if it is none.
+
+    `shape` returns a record's JSON, `key` what only one line of a log has. A log of more than `most` bytes
+    keeps the records that `fewer` leaves. Whatever touches a log blocks and raises OSError; what writes
+    raises MemoryFault too.
+    """
+
+    parse: Callable[[object], V | None]
+    shape: Callable[[V], object]
+    key: Callable[[V], Hashable] = field(default=lambda record: record)
+    most: int | None = None
+    fewer: Callable[[list[V]], list[V]] = field(default=lambda records: records)
+
+    def of(self, content: bytes) -> list[V]:
+        """The records in a log's content, in order."""
+        return [record for record in map(self.parse, values_in(content)) if record is not None]
+
+    def damaged(self, content: bytes, records: Collection[V]) -> int:
+        """How many lines are none of the records that were read from them."""
+        return sum(bool(line.strip()) for line in content.splitlines()) - len(records)
+
+    def line(self, record: V) -> bytes:
+        """A record as a line."""
+        return line_of(self.shape(record))
+
+    def render(self, records: Iterable[V]) -> bytes:
+        """Records as lines."""
+        return b"".join(map(self.line, records))
+
+    def read(self, lines: Log) -> list[V]:
+        """Return the records of a log, in order, without duplicates."""
+        found: dict[Hashable, V] = {}
+        for record in self.of(lines.read()):
+            found.setdefault(self.key(record), record)
+        return list(found.values())
+
+    def append(self, lines: Log, records: Iterable[V]) -> None:
+        """Append records."""
+        new = list(records)
+        rewrite(lines, lambda before: self._with(before, new))
+
+    def add(self, lines: Log, records: Iterable[V]) -> int:
+        """Append the records that are missing. Returns how many."""
+        wanted, new = list(records), list[V]()
+
+        def more(before: bytes) -> bytes:
+            known = set(map(self.key, self.of(before)))
+            new[:] = [one for one in wanted if self.key(one) not in known]
+            return self._with(before, new)
+
+        rewrite(lines, more)
+        return len(new)
+
+    def _with(self, before: bytes, new: Iterable[V]) -> bytes:
+        after = joined(before, self.render(new))
+        fits = self.most is None or len(after) <= self.most
+        return after if fits else self.render(self.fewer(self.of(after)))
+
+    def change(self, lines: Log, work: Callable[[V], V | None]) -> int:
+        """Replace each record by what `work` makes of it; None removes it. Returns how many lines differ.
+
+        If any does, the lines that can't be read are removed too, because they may name anybody.
+        """
+        different = 0
+
+        def anew(before: bytes) -> bytes:
+            nonlocal different
+            old = self.of(before)
+            new = [work(one) for one in old]
+            different = sum(a != b for a, b in zip(old, new, strict=True)) + self.damaged(before, old)
+            return self.render(one for one in new if one is not None) if different else before
+
+        rewrite(lines, anew)
+        return different
+
+
+class Behind(PersonalData, ABC, Generic[W]):
+    """What is noted at once and written later, in order, by name of its log. It is a `core.service.Service`.
+
+    Nobody waits for it, and a failing disk costs lines at most: of more than `most` that wait, the oldest are
+    lost. `title` is for the log of the program, `doing` the key of its worker.
+    """
+
+    def __init__(self, title: str, doing: str, most: int, **pauses: float) -> None:
+        self._waiting: dict[str, list[W]] = {}
+        self._most = most
+        self._doing = doing
+        self._alone = asyncio.Lock()
+        self._worker = Worker(title, self._write, **pauses)  # type: ignore[arg-type]
+
+    @abstractmethod
+    def _append(self, name: str, waiting: Collection[W]) -> bool:
+        """Append what waits for one log. Returns whether anything of it was to be written.
+
+        Blocking. Raises OSError and MemoryFault; all of it then waits on.
+        """
+
+    def _appended(self, name: str) -> None:
+        """Something was appended to a log."""
+
+    def _note(self, name: str, noted: Iterable[W], *, write: bool = True) -> None:
+        """Have something written. Never blocks."""
+        self._waiting.setdefault(name, []).extend(noted)
+        if sum(map(len, self._waiting.values())) > self._most:
+            del next(iter(self._waiting.values()))[0]
+        if write:
+            self._worker.note(self._doing)
+
+    def _keep_waiting(self, wanted: Callable[[str, W], bool]) -> int:
+        """Drop what waits and is not `wanted`. Returns how much that was."""
+        before = self._waiting
+        left = {name: [one for one in some if wanted(name, one)] for name, some in before.items()}
+        self._waiting = {name: some for name, some in left.items() if some}
+        return sum(map(len, before.values())) - sum(map(len, left.values()))
+
+    async def start(self) -> None:
+        """Begin to write."""
+        await self._worker.start()
+
+    async def settle(self) -> None:
+        """Wait until everything is written, or the disk has refused it."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Write what is waiting, within `grace_s`."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """Keep everybody from writing a line meanwhile."""
+        async with self._alone:
+            yield
+
+    async def _write(self, _: str) -> None:
+        """Write what waits. It waits until it is on disk, so that whoever asks meanwhile finds it."""
+        async with self._alone:
+            for name in list(self._waiting):
+                if not (batch := list(self._waiting.get(name, ()))):
+                    continue
+                written = await in_thread(self._append, name, batch)
+                done = set(map(id, batch))
+                left = [one for one in self._waiting.get(name, ()) if id(one) not in done]
+                if left:
+                    self._waiting[name] = left
+                else:
+                    self._waiting.pop(name, None)
+                if written:
+                    self._appended(name)
