@@ -34,7 +34,7 @@ from discoclaw.core.profile import Group, Part, Profile, key_of
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.people import choices
-from discoclaw.memory.people.group_notes import KINDS
+from discoclaw.memory.people.groups import KINDS
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when

@@ -42,8 +42,7 @@ from discoclaw.memory.conversations.withdrawn import message_in, struck
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.cursor_files import names_of, people_of
 from discoclaw.memory.off import NO_GROUPS, NoGroups
-from discoclaw.memory.people.group_notes import Known, Learned
-from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote, quote_entry
 from discoclaw.prompt.recent import display_names, same_name

@@ -184,15 +184,16 @@ class Kept(Listener, Generic[V]):
     # ------------------------------------------------------------------ what makes RAM outdated
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Keep everybody from writing meanwhile; afterwards all is read from disk again."""
+    async def alone(self, *keys: str) -> AsyncIterator[None]:
+        """Keep everybody from writing meanwhile; afterwards all, or `keys`, are read from disk again."""
         async with self._writing:
             try:
                 yield
             finally:
                 self.erasings += 1
-                self._ram.clear()
                 self._readings.clear()  # a reading may have begun before
+                for name in map(self._name_of, keys) if keys else list(self._ram):
+                    self._ram.pop(name, None)
 
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote."""

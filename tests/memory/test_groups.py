@@ -26,8 +26,7 @@ from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.backup import uniting
 from discoclaw.memory.exchange.layout import Content
 from discoclaw.memory.exchange.take import records_for
-from discoclaw.memory.people.group_notes import Known, Learned
-from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger

@@ -20,7 +20,7 @@ from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.people import tool_log
-from discoclaw.memory.people.group_notes import Learned
+from discoclaw.memory.people.groups import Learned
 from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.withdrawing import Withdrawals

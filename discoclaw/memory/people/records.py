@@ -4,42 +4,40 @@ They show a memory beside what was seen. RAM is updated first, and a worker writ
 Independent of what is in a record.
 """
 
-import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Awaitable, Collection
+from typing import Generic, TypeVar
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.kept import Kept
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.store.files import in_thread, stamp_of
-from discoclaw.store.plain import documents_at
-from discoclaw.store.port import Documents, drop
 from discoclaw.work import GRACE_S, Worker
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
+V = TypeVar("V")
 
 
-class Records(PersonalData, Listener, ABC):
-    """The records of one folder, which show what is in `memory`; `what` is the word for one of them."""
+class Records(PersonalData, Listener, ABC, Generic[V]):
+    """The records that are `kept`, which show what is in `memory`; `what` is the word for one of them."""
 
-    def __init__(self, what: str, where: Path | Documents, memory: Memory, *, clock: Clock) -> None:
-        self.documents = documents_at(where)
-        self._folder = self.documents.folder.name
+    def __init__(self, kept: Kept[V], what: str, memory: Memory, clock: Clock, consent: Consent) -> None:
+        self.documents = kept.documents
+        self._kept = kept
         self._what = what
         self._memory = memory
         self._clock = clock
+        self._consent = consent
         self._worker = Worker(f"{what}s", self._bring)
 
     @abstractmethod
     async def _bring(self, about: str) -> None:
-        """Bring the file about this id up to date. Raises MemoryFault and OSError."""
+        """Bring the file about this id up to date. Raises MemoryFault."""
 
     async def start(self) -> None:
         """Does nothing: the first change starts the writing."""
@@ -53,6 +51,9 @@ class Records(PersonalData, Listener, ABC):
         self._worker.hurry()
         await self._worker.close(grace_s)
 
+    async def renewed(self, names: Collection[str]) -> None:
+        await self._kept.renewed(names)
+
     def _note(self, about: str) -> None:
         """Queue a file for writing, together with those that the disk refused before."""
         self._worker.hurry()
@@ -65,49 +66,3 @@ class Records(PersonalData, Listener, ABC):
         except MemoryFault as fault:
             log.warning("the %s of %s shows what its memory said before: %s", self._what, subject, fault)
             return None
-
-    async def renewed(self, names: Collection[str]) -> None:
-        """Have what another process wrote read again before it is next used."""
-        for name in names:
-            folder, _, file = name.rpartition("/")
-            if folder == self._folder and file.endswith(".json"):
-                self._renew(file.removesuffix(".json"))
-
-    @abstractmethod
-    def _renew(self, about: str) -> None:
-        """Have the file about this id read again."""
-
-    async def _replaced(self, name: str, known: bytes, content: bytes) -> bool:
-        """Write a file, unless another process wrote it since it was `known`. Raises MemoryFault, OSError."""
-
-        def work(before: bytes | None) -> bytes | None:
-            return content if (before or b"") == known else None
-
-        return await in_thread(self.documents.change, name, work) == content
-
-    async def _read_file(self, name: str, parse: Callable[[object], T]) -> tuple[T | None, bytes]:
-        """The result of `read`. Raises MemoryFault."""
-        try:
-            return await in_thread(read, self.documents, name, parse, what=self._what, now_ms=self._clock())
-        except OSError as error:
-            raise MemoryFault(f"{self.documents.folder / name} cannot be read: {error}") from error
-
-
-def read(
-    folder: Documents, name: str, parse: Callable[[object], T], *, what: str, now_ms: int
-) -> tuple[T | None, bytes]:
-    """Return the record under a name and its bytes; None if there is none. Blocking. Raises OSError.
-
-    A record that cannot be parsed is kept aside and treated as missing; `what` names its type for the log.
-    """
-    try:
-        content = folder.read(name)
-    except FileNotFoundError:
-        return None, b""
-    try:
-        return parse(json.loads(content)), content
-    except (ValueError, RecursionError) as error:
-        aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
-        log.error("%s is no %s (%s); it is kept as %s", folder.folder / name, what, error, aside.name)
-        drop(folder, name)
-        return None, b""
