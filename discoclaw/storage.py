@@ -33,8 +33,7 @@ from discoclaw.memory.off import (
     NoSummaries,
     NoToolLog,
 )
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.people.consent import KnownConsent
+from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.people.groups import Groups, GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -209,7 +208,7 @@ def build(
         changes=changes,
     )
     choices = Choices(disk, memory.changes, asks=places.asks_first)
-    consent = KnownConsent(choices, memory)
+    consent = KnownConsent(choices, memory.erased_at)
     basis = _Basis(memory, consent, clock, idle_ms)
     conversations = _conversations(basis, settings)
     used: AnyMemory = memory
