@@ -18,9 +18,8 @@ from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.rolling import RollingMemory, SummaryWithdrawal
 from discoclaw.memory.conversations.undelivered import Undelivered
-from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
 from discoclaw.memory.off import (

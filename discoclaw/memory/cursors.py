@@ -74,7 +74,7 @@ class Cursors(Kept[Cursor]):
         """Remove cursors; what the disk refuses stays, with a warning."""
         async with self._writing:
             for name in names:
-                self.forget(name)
+                self.drop(name)
             try:
                 _, left = await in_thread(self.documents.remove, list(map(session_name, names)))
             except (OSError, MemoryFault) as error:
@@ -171,3 +171,24 @@ def parsed(content: bytes) -> Cursor:
 
 def _mapping(value: object) -> Cursor:
     return value if isinstance(value, dict) else {}
+
+
+# ---------------------------------------------------------------------- what is in cursors
+
+
+def people_of(cursor: Cursor) -> set[str]:
+    """The user ids of the people whose words are in a summary, from its cursor `people-<session>`."""
+    return set(texts_of(cursor, "people"))
+
+
+def names_of(cursor: Cursor) -> dict[str, str]:
+    """The names that people have in a summary, by user id, from its cursor `people-<session>`."""
+    found, people = cursor.get("names"), people_of(cursor)
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {one: name for one, name in pairs if one in people and isinstance(name, str) and name}
+
+
+def texts_of(value: Cursor, key: str) -> list[str]:
+    """The strings of a list that was read from disk; anything else in it is ignored."""
+    found = value.get(key)
+    return [one for one in found if isinstance(one, str) and one] if isinstance(found, list) else []

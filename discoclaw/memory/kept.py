@@ -10,16 +10,17 @@ Independent of what is in them.
 import asyncio
 import json
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from discoclaw.core.errors import MemoryFault, Overtaken
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.memory.changes import Listener
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, stamp_of
@@ -34,6 +35,15 @@ W = TypeVar("W")
 JSON = ".json"
 MOST_KNOWN = 10_000
 """The most documents of one kind in RAM; all of them are on disk too."""
+
+
+@contextmanager
+def faulting(text: str) -> Iterator[None]:
+    """Raise MemoryFault, which begins with this text, where the disk fails."""
+    try:
+        yield
+    except OSError as error:
+        raise MemoryFault(f"{text}: {error}") from error
 
 
 # ---------------------------------------------------------------------- documents
@@ -100,10 +110,8 @@ class Kept(Listener, Generic[V]):
         name = self._name_of(key)
         while (known := self._ram.get(name)) is None or not self.documents.in_touch:
             as_of = self.erasings, self._renewals
-            try:
+            with faulting(f"{self.folder / name} cannot be read"):
                 read = await asyncio.shield(self._reading(name))
-            except OSError as error:
-                raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
             if not self.documents.in_touch:
                 return read
             if as_of == (self.erasings, self._renewals):
@@ -143,13 +151,12 @@ class Kept(Listener, Generic[V]):
 
         Blocking. Raises OSError.
         """
-        for name in self.documents.names():
-            if name.endswith(JSON):
-                try:
-                    value = self._parse(json.loads(self.documents.read(name)))
-                except (FileNotFoundError, ValueError, RecursionError):
-                    continue
-                yield name.removesuffix(JSON), str(self.folder / name), value
+        for name in json_names(self.documents):
+            try:
+                value = self._parse(json.loads(self.documents.read(name)))
+            except (FileNotFoundError, ValueError, RecursionError):
+                continue
+            yield name.removesuffix(JSON), str(self.folder / name), value
 
     # ------------------------------------------------------------------ writing
 
@@ -172,19 +179,28 @@ class Kept(Listener, Generic[V]):
             return content if (before or b"") == known.content else None
 
         try:
-            after = await in_thread(self.documents.change, name, replaced)
-        except OSError as error:
-            raise MemoryFault(f"{self.folder / name} cannot be written: {error}") from error
+            with faulting(f"{self.folder / name} cannot be written"):
+                after = await in_thread(self.documents.change, name, replaced)
+        except asyncio.CancelledError:
+            self._drop(name)  # it may be written
+            raise
         if after != content:
             self._drop(name)
             raise Overtaken(f"another process changed {self.folder / name}")
         self._ram[name] = Known(value, content)
         return True
 
+    async def _remove(self, key: str) -> None:
+        """Remove a document. The caller must be the only writer. Raises MemoryFault."""
+        name = self._name_of(key)
+        with faulting(f"{self.folder / name} cannot be written"):
+            await in_thread(drop, self.documents, name)
+        self._ram[name] = Known()
+
     # ------------------------------------------------------------------ what makes RAM outdated
 
     @asynccontextmanager
-    async def alone(self, *keys: str) -> AsyncIterator[None]:
+    async def alone(self, keys: Iterable[str] | None = None) -> AsyncIterator[None]:
         """Keep everybody from writing meanwhile; afterwards all, or `keys`, are read from disk again."""
         async with self._writing:
             try:
@@ -192,7 +208,7 @@ class Kept(Listener, Generic[V]):
             finally:
                 self.erasings += 1
                 self._readings.clear()  # a reading may have begun before
-                for name in map(self._name_of, keys) if keys else list(self._ram):
+                for name in list(self._ram) if keys is None else map(self._name_of, keys):
                     self._ram.pop(name, None)
 
     async def renewed(self, names: Collection[str]) -> None:
@@ -203,13 +219,41 @@ class Kept(Listener, Generic[V]):
             for name in changed:
                 self._drop(name)
 
-    def forget(self, key: str) -> None:
+    def drop(self, key: str) -> None:
         """Drop a document from RAM; its text stays."""
         self._ram.pop(self._name_of(key), None)
 
     def _drop(self, name: str) -> None:
         self._ram.pop(name, None)
         self._readings.pop(name, None)
+
+
+def remove_named(folder: Documents, names: Collection[str]) -> Removed:
+    """Remove what has one of these names, or a name derived from one."""
+    try:
+        count, left = folder.remove(called(folder, names))
+    except OSError as error:
+        return Removed(left=(f"{folder.folder}: {error}",))
+    return Removed(count, tuple(left))
+
+
+def called(folder: Documents, names: Collection[str]) -> list[str]:
+    """Everything with one of these names or a name derived from one: copies kept aside, half-written files,
+    leftovers of editors. Raises OSError.
+
+    After a name there is nothing, or a character that cannot belong to another id: "1.json.v1-2026",
+    ".1.json.x.tmp", "1.json~", "#1.json#".
+    """
+    if not names:
+        return []
+    either = "|".join(map(re.escape, sorted(names)))
+    fits = re.compile(rf"[.#~]{{0,2}}({either})([^A-Za-z0-9].*)?", re.DOTALL)
+    return [name for name in folder.names() if fits.fullmatch(name)]
+
+
+def json_names(folder: Documents) -> list[str]:
+    """The names of the JSON texts in a folder, without copies and leftovers. Raises OSError."""
+    return [name for name in folder.names() if name.endswith(JSON)]
 
 
 # ---------------------------------------------------------------------- logs of lines

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory import cursors
-from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.cursors import texts_of
 from discoclaw.memory.processes import SharedStore
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.changed import Numbered

@@ -18,7 +18,7 @@ from discoclaw.core.item import item_id
 from discoclaw.core.message import Place
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
+from discoclaw.memory.conversations.rolling import SummaryWithdrawal
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.groups import Learned
 from discoclaw.memory.people.tool_log import Call

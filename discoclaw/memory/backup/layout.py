@@ -17,7 +17,7 @@ from typing import Any, Final
 from discoclaw import __version__
 from discoclaw.core.errors import NewerSchema, Refused
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON
+from discoclaw.memory.erasing.groups import INDEX, OF_PERSON
 from discoclaw.memory.subjects import changed
 from discoclaw.memory.upgrades import FILE as VERSION_FILE
 from discoclaw.memory.upgrades import VERSION as DATA

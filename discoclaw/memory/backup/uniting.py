@@ -35,9 +35,9 @@ from discoclaw.memory.backup.reading import into, read_file
 from discoclaw.memory.backup.swap import UNPACKED
 from discoclaw.memory.conversations import answers, clears
 from discoclaw.memory.conversations.clears import Clear
+from discoclaw.memory.cursors import people_of
 from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.erasing.groups import GroupIndex
 from discoclaw.memory.exchange.layout import Content, parse_json
 from discoclaw.memory.exchange.load import load_file
 from discoclaw.memory.exchange.objects import check_version

@@ -139,6 +139,10 @@ class Clears(PersonalData, Listener):
         known = self._newest if self._newest is not None else await self.known()
         return known.get(session_key, -1)
 
+    def may_hide(self, session_key: str, at: int) -> bool:
+        """The same as `hidden`, as far as is known without the disk: if that is nothing, anything may be."""
+        return self._newest is None or at <= self._newest.get(session_key, -1)
+
     async def hidden(self, session_key: str, at: int) -> bool:
         """Whether a clear hides a conversation's content of a time (ms)."""
         return at <= await self.last(session_key)

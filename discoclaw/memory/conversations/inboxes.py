@@ -89,7 +89,7 @@ class Inboxes(PersonalData, Listener):
         if not self._shared:
             for name in (NAME, recent(NAME)):
                 self._load(found := await self._cursors.get(name))
-                self._cursors.forget(name)
+                self._cursors.drop(name)
             self._begin(filled=bool(found))
             self.fall_behind(self._shards)
 

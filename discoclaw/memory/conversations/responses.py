@@ -27,7 +27,7 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.erasing.files import remove_named
+from discoclaw.memory.kept import remove_named
 from discoclaw.store.files import in_thread, render_json, safe_id, write_atomic
 from discoclaw.store.plain import FileDocuments
 

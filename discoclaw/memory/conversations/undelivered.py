@@ -18,7 +18,7 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.memory.cursors import Cursors, read_surely
-from discoclaw.memory.erasing.files import JSON, json_names
+from discoclaw.memory.kept import JSON, json_names
 from discoclaw.memory.withdrawing import TakenBack
 from discoclaw.store.files import in_thread
 from discoclaw.work import GRACE_S, Worker

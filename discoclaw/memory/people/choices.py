@@ -164,8 +164,11 @@ def read(disk: Disk, user_ids: Collection[str] | None = None) -> dict[str, Chose
     """
     if not disk.shared:
         documents = disk.documents("")
-        people = _understood(documents, FILE, people_of, _content(documents, FILE), None)
-        if people is None or user_ids is None:
+        content = _content(documents, FILE)
+        if content is None:
+            return None
+        people = _understood(documents, FILE, people_of, content)
+        if user_ids is None:
             return people
         return {one: people[one] for one in user_ids if one in people}
     rows = disk.documents(CHOICES)
@@ -185,7 +188,7 @@ def change(disk: Disk, works: Mapping[str, Chooses]) -> dict[str, Chosen]:
     documents, made = disk.documents(CHOICES if disk.shared else ""), dict[str, Chosen]()
 
     def in_one(before: bytes | None) -> bytes:
-        people = _understood(documents, FILE, people_of, before, {})
+        people = _understood(documents, FILE, people_of, before) if before is not None else {}
         made.update({user: work(people.get(user, {})) for user, work in works.items()})
         return render_people({**people, **made})
 
@@ -232,8 +235,12 @@ def add_missing(theirs: Mapping[str, Chosen], target: Disk, *, dry: bool = False
     """
     ours = read(target) or {}
     new = {user: chosen for user, chosen in theirs.items() if user not in ours}
+
+    def first(their: Chosen, here: Chosen) -> Chosen:
+        return here or their
+
     if new and not dry:
-        change(target, {user: lambda here, their=chosen: here or their for user, chosen in new.items()})
+        change(target, {user: partial(first, chosen) for user, chosen in new.items()})
     return bool(new)
 
 
@@ -288,7 +295,9 @@ def _user_of(name: str) -> str:
 
 def _row(rows: Documents, name: str, content: bytes | None) -> Chosen:
     """One person's choices. Raises MemoryFault."""
-    return _understood(rows, name, lambda text: _checked(_versioned(text)["chosen"]), content, {})
+    if content is None:
+        return {}
+    return _understood(rows, name, lambda text: _checked(_versioned(text)["chosen"]), content)
 
 
 def _all(rows: Documents) -> dict[str, bytes]:
@@ -308,12 +317,8 @@ def _content(documents: Documents, name: str) -> bytes | None:
         raise MemoryFault(_unreadable(documents.folder / name, error)) from error
 
 
-def _understood(
-    documents: Documents, name: str, parse: Callable[[bytes], T], content: bytes | None, none: T
-) -> T:
-    """What a text says; `none` without one. Raises MemoryFault if it makes no sense."""
-    if content is None:
-        return none
+def _understood(documents: Documents, name: str, parse: Callable[[bytes], T], content: bytes) -> T:
+    """What a text says. Raises MemoryFault if it makes no sense."""
     try:
         return parse(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -42,7 +42,7 @@ from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.view import View
-from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.erasing.groups import GroupIndex
 from discoclaw.memory.kept import Kept
 from discoclaw.memory.people.records import Records
 from discoclaw.memory.subjects.store import Memory
@@ -168,7 +168,7 @@ class Groups(Records[Group]):
         self._index = GroupIndex(memory.disk)
         self._redactor = redactor
         self._channels: IdleMap[_Channel] = IdleMap(
-            lambda group_id: _Channel(), idle_ms=idle_ms, evicted=lambda group_id, _: kept.forget(group_id)
+            lambda group_id: _Channel(), idle_ms=idle_ms, evicted=lambda group_id, _: kept.drop(group_id)
         )
         self._erasings = 0
         self._leaving: set[str] = set()

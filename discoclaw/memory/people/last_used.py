@@ -124,7 +124,7 @@ class LastUsed(PersonalData, Listener):
         written = await self._cursors.update(_cursor(subject), change)
         if wanted and not written and self._seen.get(subject) is seen:
             self._unsaved[subject] = None
-        self._cursors.forget(_cursor(subject))  # its content is in RAM here already
+        self._cursors.drop(_cursor(subject))  # its content is in RAM here already
 
     async def _existing(self, subject: str) -> Collection[str]:
         """The ids of all items of a subject, on every branch. Raises MemoryFault."""

@@ -64,7 +64,7 @@ class Profiles(Records[Profile]):
         kept = Kept(where, "profile", Profile.from_json, Profile.to_json, clock=clock)
         super().__init__(kept, "profile", memory, clock, consent)
         self._seen: IdleMap[_Seen] = IdleMap(
-            lambda user_id: _Seen(), idle_ms=idle_ms, evicted=lambda user_id, _: kept.forget(user_id)
+            lambda user_id: _Seen(), idle_ms=idle_ms, evicted=lambda user_id, _: kept.drop(user_id)
         )
 
     def readable(self) -> Iterator[Readable]:
@@ -116,7 +116,7 @@ class Profiles(Records[Profile]):
         if (user_id := user_of(erasure.subject)) is None:
             yield
             return
-        async with self._kept.alone(user_id):
+        async with self._kept.alone([user_id]):
             yield
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:

@@ -7,8 +7,7 @@ process that is killed loses none. Independent of what is looked at.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.cursors import Cursors, texts_of
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import Head, Ledgers, Mark
 

@@ -31,8 +31,6 @@ from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
-from discoclaw.memory.erasing.hearing import Hearing
-from discoclaw.memory.erasing.intents import Intents
 from discoclaw.memory.erasing.store_files import Leftovers, Snapshots, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
@@ -93,14 +91,13 @@ class Memory:
         parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.listed), self._entries]
         self.personal = Registry(parts)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
-        intents, marks = Intents(self.disk), self._tombstones
-        self.eraser = Eraser(self.disk, intents, marks, self.personal, cursors, processes)
+        marks = self._tombstones
+        self.eraser = Eraser(self.disk, marks, self.personal, cursors, processes)
         self._access = Access(
             self.disk, self._entries, self._opener, marks, self.changes, self.eraser.why_not
         )
         self.erasings = SubjectEraser(
             self.eraser,
-            Hearing(intents, marks, self.personal, cursors),
             self._entries,
             self.ledgers,
             marks,

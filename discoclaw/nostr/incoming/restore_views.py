@@ -23,8 +23,8 @@ from discoclaw.core.subject import group_subject, person_of, user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.conversations import clears as clear_lines
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.cursors import people_of
+from discoclaw.memory.erasing.groups import GroupIndex
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.choices import Chosen
 from discoclaw.memory.people.tool_log import Call

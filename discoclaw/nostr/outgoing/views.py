@@ -33,7 +33,7 @@ from discoclaw.core.view import View
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, clear_of
-from discoclaw.memory.erasing.cursor_files import people_of
+from discoclaw.memory.cursors import people_of
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.tool_log import Call, call_of
 from discoclaw.nostr.encryption import canonical
