@@ -44,7 +44,7 @@ class Cursors(Kept[Cursor]):
         """Store a cursor. Returns False, with a warning, when the disk fails."""
         async with self._writing:
             content = render_json(value)
-            self._ram[session_name(name)] = Known(value, content)
+            self._ram.put(session_name(name), Known(value, content), 0)
             return await self._write(name, content)
 
     async def put_rendered(self, name: str, render: Callable[[], bytes]) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.memory.changes import Listener
@@ -34,7 +35,7 @@ W = TypeVar("W")
 
 JSON = ".json"
 MOST_KNOWN = 10_000
-"""The most documents of one kind in RAM; all of them are on disk too."""
+"""The most documents of one kind in RAM."""
 
 
 @contextmanager
@@ -62,7 +63,8 @@ class Kept(Listener, Generic[V]):
 
     `parse` returns the value of decoded JSON, or raises ValueError; `shape` returns its JSON. A document that
     makes no sense is kept aside, and counts as none. Only one task of the process writes at a time, so an
-    erasing meets no writer (`alone`). What another process wrote is never overwritten.
+    erasing meets no writer (`alone`). What another process wrote is never overwritten. What nobody asks for
+    leaves RAM after `idle_ms`.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Kept(Listener, Generic[V]):
         shape: Callable[[V], object],
         *,
         clock: Clock = lambda: 0,
+        idle_ms: int = HOUR_MS,
         name_of: Callable[[str], str] = lambda key: f"{safe_id(key)}{JSON}",
     ) -> None:
         self.documents = documents_at(where)
@@ -82,7 +85,7 @@ class Kept(Listener, Generic[V]):
         self._shape = shape
         self._clock = clock
         self._name_of = name_of
-        self._ram: dict[str, Known[V]] = {}  # by the names of their texts
+        self._ram: IdleMap[Known[V]] = IdleMap(lambda name: Known(), idle_ms=idle_ms)  # by names of texts
         self._readings: dict[str, asyncio.Future[Known[V]]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
@@ -94,11 +97,16 @@ class Kept(Listener, Generic[V]):
 
     def at_hand(self, key: str) -> bool:
         """Whether a document is in RAM, also one that does not exist."""
-        return self._name_of(key) in self._ram and self.documents.in_touch
+        return self._at_hand(key) is not None
 
     def in_ram(self, key: str) -> V | None:
         """The document if it is in RAM and exists."""
-        return self._ram[self._name_of(key)].value if self.at_hand(key) else None
+        known = self._at_hand(key)
+        return known.value if known is not None else None
+
+    def _at_hand(self, key: str) -> Known[V] | None:
+        self._ram.evict_idle(self._clock())
+        return self._ram.peek(self._name_of(key)) if self.documents.in_touch else None
 
     async def get(self, key: str) -> V | None:
         """Return the document; None if there is none. Raises MemoryFault if it can't be read."""
@@ -106,17 +114,18 @@ class Kept(Listener, Generic[V]):
 
     async def _known(self, key: str) -> Known[V]:
         if len(self._ram) > MOST_KNOWN:
-            self._ram.clear()
+            for name in self._ram:
+                self._ram.drop(name)
         name = self._name_of(key)
-        while (known := self._ram.get(name)) is None or not self.documents.in_touch:
+        while self._at_hand(key) is None:
             as_of = self.erasings, self._renewals
             with faulting(f"{self.folder / name} cannot be read"):
                 read = await asyncio.shield(self._reading(name))
             if not self.documents.in_touch:
                 return read
-            if as_of == (self.erasings, self._renewals):
-                self._ram.setdefault(name, read)
-        return known
+            if as_of == (self.erasings, self._renewals) and self._ram.peek(name) is None:
+                self._ram.put(name, read, self._clock())
+        return self._ram.use(name, self._clock())
 
     def _reading(self, name: str) -> asyncio.Future[Known[V]]:
         """The task that reads a text: one for all who wait, so that a file that hangs takes one thread."""
@@ -187,7 +196,7 @@ class Kept(Listener, Generic[V]):
         if after != content:
             self._drop(name)
             raise Overtaken(f"another process changed {self.folder / name}")
-        self._ram[name] = Known(value, content)
+        self._ram.put(name, Known(value, content), self._clock())
         return True
 
     async def _remove(self, key: str) -> None:
@@ -195,7 +204,7 @@ class Kept(Listener, Generic[V]):
         name = self._name_of(key)
         with faulting(f"{self.folder / name} cannot be written"):
             await in_thread(drop, self.documents, name)
-        self._ram[name] = Known()
+        self._ram.put(name, Known(), self._clock())
 
     # ------------------------------------------------------------------ what makes RAM outdated
 
@@ -208,8 +217,8 @@ class Kept(Listener, Generic[V]):
             finally:
                 self.erasings += 1
                 self._readings.clear()  # a reading may have begun before
-                for name in list(self._ram) if keys is None else map(self._name_of, keys):
-                    self._ram.pop(name, None)
+                for name in self._ram if keys is None else map(self._name_of, keys):
+                    self._ram.drop(name)
 
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote."""
@@ -221,10 +230,10 @@ class Kept(Listener, Generic[V]):
 
     def drop(self, key: str) -> None:
         """Drop a document from RAM; its text stays."""
-        self._ram.pop(self._name_of(key), None)
+        self._ram.drop(self._name_of(key))
 
     def _drop(self, name: str) -> None:
-        self._ram.pop(name, None)
+        self._ram.drop(name)
         self._readings.pop(name, None)
 
 

@@ -79,15 +79,14 @@ class RollingMemory(Kept[Rolling], PersonalData):
             _parsed,
             lambda one: {"summary": one.summary, "updatedAt": one.updated_at},
             clock=clock,
+            idle_ms=idle_ms,
             name_of=session_name,
         )
         self._clears = clears
         self._changes = changes or Changes()
         self._numbers = itertools.count()  # shared by all sessions, so no number recurs after an eviction
         self._generations: IdleMap[_Generation] = IdleMap(
-            lambda key: _Generation(next(self._numbers)),
-            idle_ms=idle_ms,
-            evicted=lambda key, _: self.drop(key),
+            lambda key: _Generation(next(self._numbers)), idle_ms=idle_ms
         )
         self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be withdrawn, by subject
         self._hidden: set[str] = set()  # sessions whose file is erased, or could not be: it must not be read

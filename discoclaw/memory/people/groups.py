@@ -162,14 +162,12 @@ class Groups(Records[Group]):
         redactor: Redactor = PLAIN,
         withdrawal: "GroupWithdrawal | None" = None,
     ) -> None:
-        kept = Kept(where, "group", Group.from_json, Group.to_json, clock=clock)
+        kept = Kept(where, "group", Group.from_json, Group.to_json, clock=clock, idle_ms=idle_ms)
         super().__init__(kept, "group", memory, clock, consent)
         self._withdrawal = withdrawal or GroupWithdrawal(memory)
         self._index = GroupIndex(memory.disk)
         self._redactor = redactor
-        self._channels: IdleMap[_Channel] = IdleMap(
-            lambda group_id: _Channel(), idle_ms=idle_ms, evicted=lambda group_id, _: kept.drop(group_id)
-        )
+        self._channels: IdleMap[_Channel] = IdleMap(lambda group_id: _Channel(), idle_ms=idle_ms)
         self._erasings = 0
         self._leaving: set[str] = set()
         """The people (user ids) who are being erased and may still be named in files."""
@@ -318,6 +316,7 @@ class Groups(Records[Group]):
         self._erasings += 1
         if (group_id := group_of(erasure.subject)) is not None:
             self._channels.drop(group_id)
+            self._kept.drop(group_id)
         elif (user_id := user_of(erasure.subject)) is not None:
             self._leaving.add(user_id)
             for entry in self._in_ram():

@@ -61,11 +61,9 @@ class Profiles(Records[Profile]):
         consent: Consent,
         idle_ms: int = HOUR_MS,
     ) -> None:
-        kept = Kept(where, "profile", Profile.from_json, Profile.to_json, clock=clock)
+        kept = Kept(where, "profile", Profile.from_json, Profile.to_json, clock=clock, idle_ms=idle_ms)
         super().__init__(kept, "profile", memory, clock, consent)
-        self._seen: IdleMap[_Seen] = IdleMap(
-            lambda user_id: _Seen(), idle_ms=idle_ms, evicted=lambda user_id, _: kept.drop(user_id)
-        )
+        self._seen: IdleMap[_Seen] = IdleMap(lambda user_id: _Seen(), idle_ms=idle_ms)
 
     def readable(self) -> Iterator[Readable]:
         for user_id, place, profile in self._kept.stored():
@@ -97,7 +95,6 @@ class Profiles(Records[Profile]):
 
     async def get(self, user_id: str) -> Profile | None:
         """Return the profile, or None if there is none. Raises MemoryFault if it cannot be read."""
-        self._seen.use(user_id, self._clock())
         return self._since_erasing(user_id, await self._kept.get(user_id))
 
     # ------------------------------------------------------------------ changes and erasings
@@ -109,6 +106,7 @@ class Profiles(Records[Profile]):
     def forget(self, erasure: Erasure) -> None:
         if (user_id := user_of(erasure.subject)) is not None:
             self._seen.drop(user_id)
+            self._kept.drop(user_id)
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
