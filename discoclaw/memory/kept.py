@@ -1,6 +1,7 @@
 """How things lie beside the ledgers: a JSON document for each key, and logs of JSON lines.
 
     Kept     documents of one kind: read once, then in RAM until another process changes them
+    Records  documents that show a memory, and are written after it changed
     Lines    what the lines of a log are, and how they are added, changed and removed
     Behind   what is noted at once, and appended to logs behind the turn
 
@@ -12,7 +13,7 @@ import json
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,11 +24,12 @@ from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
+from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, stamp_of
 from discoclaw.store.plain import documents_at
 from discoclaw.store.port import Documents, Log, drop, joined, line_of, rewrite, values_in
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Worker, Working
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
@@ -169,15 +171,16 @@ class Kept(Listener, Generic[V]):
 
     # ------------------------------------------------------------------ writing
 
-    async def change(self, key: str, work: Callable[[V | None], V | None]) -> bool:
+    async def change(self, key: str, work: Callable[[V | None], V | None], *, in_ram: bool = False) -> bool:
         """Replace a document by what `work` makes of it, which may be None to leave it as it is.
 
         Returns whether it was written. Raises Overtaken if another process was faster, and MemoryFault.
+        `in_ram`: until it is read again, RAM has it also if the disk refuses it.
         """
         async with self._writing:
-            return await self._change(key, work)
+            return await self._change(key, work, in_ram=in_ram)
 
-    async def _change(self, key: str, work: Callable[[V | None], V | None]) -> bool:
+    async def _change(self, key: str, work: Callable[[V | None], V | None], *, in_ram: bool = False) -> bool:
         """The same. The caller must be the only writer."""
         known, name = await self._known(key), self._name_of(key)
         if (value := work(known.value)) is None:
@@ -192,6 +195,10 @@ class Kept(Listener, Generic[V]):
                 after = await in_thread(self.documents.change, name, replaced)
         except asyncio.CancelledError:
             self._drop(name)  # it may be written
+            raise
+        except MemoryFault:
+            if in_ram:
+                self._ram.put(name, Known(value, known.content), self._clock())
             raise
         if after != content:
             self._drop(name)
@@ -263,6 +270,43 @@ def called(folder: Documents, names: Collection[str]) -> list[str]:
 def json_names(folder: Documents) -> list[str]:
     """The names of the JSON texts in a folder, without copies and leftovers. Raises OSError."""
     return [name for name in folder.names() if name.endswith(JSON)]
+
+
+class Records(Working, PersonalData, Listener, ABC, Generic[V]):
+    """What people may have edited: files that are `kept`, and show a memory beside what was seen.
+
+    RAM is updated first, and a worker writes the files later, after the first change or with the next one if
+    the disk refuses. `what` is the word for one of them.
+    """
+
+    def __init__(self, kept: Kept[V], what: str) -> None:
+        self.documents = kept.documents
+        self._kept = kept
+        self._what = what
+        self._worker = Worker(f"{what}s", self._bring)
+
+    @abstractmethod
+    async def _bring(self, about: str) -> None:
+        """Bring the file about this id up to date. Raises MemoryFault."""
+
+    async def start(self) -> None:
+        """Does nothing: what is written belongs to the change that it follows."""
+
+    async def renewed(self, names: Collection[str]) -> None:
+        await self._kept.renewed(names)
+
+    def _note(self, about: str) -> None:
+        """Queue a file for writing, together with those that the disk refused before."""
+        self._worker.hurry()
+        self._worker.note(about)
+
+    async def _shown(self, subject: str, viewing: Awaitable[View]) -> View | None:
+        """The view that a file is to show; None if it cannot be read, and the file then stays as it is."""
+        try:
+            return await viewing
+        except MemoryFault as fault:
+            log.warning("the %s of %s shows what its memory said before: %s", self._what, subject, fault)
+            return None
 
 
 # ---------------------------------------------------------------------- logs of lines
@@ -346,7 +390,7 @@ class Lines(Generic[V]):
         return different
 
 
-class Behind(PersonalData, ABC, Generic[W]):
+class Behind(Working, PersonalData, ABC, Generic[W]):
     """What is noted at once and written later, in order, by name of its log. It is a `core.service.Service`.
 
     Nobody waits for it, and a failing disk costs lines at most: of more than `most` that wait, the oldest are
@@ -384,20 +428,6 @@ class Behind(PersonalData, ABC, Generic[W]):
         left = {name: [one for one in some if wanted(name, one)] for name, some in before.items()}
         self._waiting = {name: some for name, some in left.items() if some}
         return sum(map(len, before.values())) - sum(map(len, left.values()))
-
-    async def start(self) -> None:
-        """Begin to write."""
-        await self._worker.start()
-
-    async def settle(self) -> None:
-        """Wait until everything is written, or the disk has refused it."""
-        self._worker.hurry()
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`."""
-        self._worker.hurry()
-        await self._worker.close(grace_s)
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:

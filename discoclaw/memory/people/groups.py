@@ -43,8 +43,7 @@ from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.view import View
 from discoclaw.memory.erasing.groups import GroupIndex
-from discoclaw.memory.kept import Kept
-from discoclaw.memory.people.records import Records
+from discoclaw.memory.kept import Kept, Records
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Documents, Ledgers
@@ -163,7 +162,10 @@ class Groups(Records[Group]):
         withdrawal: "GroupWithdrawal | None" = None,
     ) -> None:
         kept = Kept(where, "group", Group.from_json, Group.to_json, clock=clock, idle_ms=idle_ms)
-        super().__init__(kept, "group", memory, clock, consent)
+        super().__init__(kept, "group")
+        self._memory = memory
+        self._clock = clock
+        self._consent = consent
         self._withdrawal = withdrawal or GroupWithdrawal(memory)
         self._index = GroupIndex(memory.disk)
         self._redactor = redactor

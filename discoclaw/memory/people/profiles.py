@@ -7,6 +7,7 @@ out, and nothing comes back about people who were erased: messages from before t
 A file that cannot be parsed is kept aside and treated as missing. Independent of Discord and of prompts.
 """
 
+import logging
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,10 +23,11 @@ from discoclaw.core.profile import Profile, tidy_name
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
-from discoclaw.memory.kept import Kept
-from discoclaw.memory.people.records import Records, log
+from discoclaw.memory.kept import Kept, Records
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import Documents
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ class Profiles(Records[Profile]):
         idle_ms: int = HOUR_MS,
     ) -> None:
         kept = Kept(where, "profile", Profile.from_json, Profile.to_json, clock=clock, idle_ms=idle_ms)
-        super().__init__(kept, "profile", memory, clock, consent)
+        super().__init__(kept, "profile")
+        self._memory = memory
+        self._clock = clock
+        self._consent = consent
         self._seen: IdleMap[_Seen] = IdleMap(lambda user_id: _Seen(), idle_ms=idle_ms)
 
     def readable(self) -> Iterator[Readable]:

@@ -174,6 +174,9 @@ class ToolLog(Behind[_Waiting]):
         )
         self._note(subject, [_Waiting(said_at, call)])
 
+    async def start(self) -> None:
+        """Does nothing: a line belongs to the turn that it is about."""
+
     async def purge(self, now_ms: int) -> int:
         """Remove lines older than 30 days at a time (ms), once a day. Returns how many lines were removed.
 
