@@ -6,6 +6,7 @@ destroys what a database still stores of removed rows.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,25 +36,57 @@ _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
+class OnDisk(PersonalData):
+    """What lies in one place; `remove` carries out an erasing there. It blocks, and raises OSError."""
+
+    def __init__(self, name: str, remove: Callable[[Erasure], Removed], *, local: bool = False) -> None:
+        self.name = name
+        self.local = local
+        self._remove = remove
+
+    def erase(self, erasure: Erasure) -> Removed:
+        try:
+            return self._remove(erasure)
+        except OSError as error:
+            return Removed(left=(str(error),))
+
+
 def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[PersonalData]:
     """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it."""
-    durable = FileDocuments(disk.durable) if disk.durable is not None else None
+
+    def named(name: str, folder: Documents, names: Callable[[Erasure], Collection[str]]) -> OnDisk:
+        """The texts of a folder that are named after a person."""
+        return OnDisk(name, lambda erasure: remove_named(folder, names(erasure)))
+
     parts: list[PersonalData] = [
         GroupRecords(disk, snapshots),
-        NamedFiles("ledgers", disk.documents(LEDGERS), _lines),
-        NamedFiles("tool calls", disk.documents(TOOLS), _lines),
-        NamedFiles("summaries", disk.documents(ROLLING), _summaries),
-        NamedFiles("profiles", disk.documents(PROFILES), _user),
-        *([NamedFiles("durable files", durable, _user)] if durable is not None else []),
-        NamedFiles("group files", disk.documents(GROUPS), _group),
+        named("ledgers", disk.documents(LEDGERS), _lines),
+        named("tool calls", disk.documents(TOOLS), _lines),
+        named("summaries", disk.documents(ROLLING), _summaries),
+        named("profiles", disk.documents(PROFILES), _user),
+        *([named("durable files", FileDocuments(disk.durable), _user)] if disk.durable is not None else []),
+        named("group files", disk.documents(GROUPS), _group),
         CopiesAside(disk),
         CursorFiles(disk.documents(CURSORS), sound=disk.shared),
-        ClearLines(disk),
-        FreedSpace(disk),
+        OnDisk("clears and answers", partial(_unname, disk)),
+        OnDisk("freed space", partial(_wipe, disk)),
     ]
     for part in parts:
         part.local = local
     return parts
+
+
+def files_beside(
+    snapshots: Documents, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]], *, shared: bool
+) -> list[PersonalData]:
+    """The parts that lie beside the stores: views' snapshots, and what killed writes left (`listed`).
+
+    Leftovers may have anybody's words. If a store is `shared`, another process may remove group records.
+    """
+    return [
+        OnDisk("snapshots", partial(_remove_snapshots, snapshots, shared), local=True),
+        OnDisk("leftovers", lambda erasure: Removed(left=tuple(sweep(listed())[1])), local=True),
+    ]
 
 
 def _lines(erasure: Erasure) -> set[str]:
@@ -74,16 +107,30 @@ def _group(erasure: Erasure) -> set[str]:
     return {f"{group}{JSON}"} if group is not None else set()
 
 
-class NamedFiles(PersonalData):
-    """The texts of one folder that are named after a person. `names` derives the names for an erasing."""
+def _unname(disk: Disk, erasure: Erasure) -> Removed:
+    """Remove a person from clears and answers, and what a killed writer or an editor left beside them."""
+    if (user := user_of(erasure.subject)) is None:
+        return Removed()
+    clears.erase(disk.log(clears.FILE), user)
+    answers.erase(disk, user)
+    folder = disk.documents("")
+    copies = [name for name in called(folder, {clears.FILE}) if name != clears.FILE]
+    return Removed(left=tuple(folder.remove(copies)[1]))
 
-    def __init__(self, name: str, folder: Documents, names: Callable[[Erasure], Collection[str]]) -> None:
-        self.name = name
-        self._folder = folder
-        self._names = names
 
-    def erase(self, erasure: Erasure) -> Removed:
-        return remove_named(self._folder, self._names(erasure))
+def _wipe(disk: Disk, erasure: Erasure) -> Removed:
+    """Destroy what a database still stores of removed rows."""
+    disk.wipe()
+    return Removed()
+
+
+def _remove_snapshots(folder: Documents, shared: bool, erasure: Erasure) -> Removed:
+    """Remove a subject's snapshot, and those of groups that may have the person's words."""
+    done = remove_named(folder, {f"{erasure.subject}{JSON}"})
+    if shared and user_of(erasure.subject) is not None:
+        groups = [one for one in folder.names() if group_of(one.lstrip(".#~")) is not None]
+        done += Removed(left=tuple(folder.remove(groups)[1]))
+    return done
 
 
 class CursorFiles(PersonalData):
@@ -182,30 +229,6 @@ def _rest(value: object, theirs: Collection[str]) -> object:
     return value
 
 
-class ClearLines(PersonalData):
-    """The logs of clears and of answers: people's names, and the clears of their direct messages."""
-
-    name = "clears and answers"
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self._lines = disk.log(clears.FILE)
-        self._folder = disk.documents("")
-
-    def erase(self, erasure: Erasure) -> Removed:
-        """Remove a person, and what a killed writer or an editor left beside the lines."""
-        user = user_of(erasure.subject)
-        if user is None:
-            return Removed()
-        try:
-            clears.erase(self._lines, user)
-            answers.erase(self._disk, user)
-            copies = [name for name in called(self._folder, {clears.FILE}) if name != clears.FILE]
-            return Removed(left=tuple(self._folder.remove(copies)[1]))
-        except OSError as error:
-            return Removed(left=(str(error),))
-
-
 class CopiesAside(PersonalData):
     """Damaged summaries and files of groups and profiles that were kept beside the good ones."""
 
@@ -234,54 +257,3 @@ def _holds(content: bytes, withdrawal: Withdrawal) -> bool:
     text = content.decode("utf-8", "ignore")
     plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     return withdrawal.words.hold(text) or withdrawal.words.hold(plain)
-
-
-class Snapshots(PersonalData):
-    """The snapshots of views. In a store that is `shared`, another process may have removed group records."""
-
-    name = "snapshots"
-    local = True
-
-    def __init__(self, folder: Documents, *, shared: bool) -> None:
-        self._folder = folder
-        self._shared = shared
-
-    def erase(self, erasure: Erasure) -> Removed:
-        """Remove a subject's snapshot, and those of groups that may have the person's words."""
-        done = remove_named(self._folder, {f"{erasure.subject}{JSON}"})
-        if self._shared and user_of(erasure.subject) is not None:
-            try:
-                groups = [one for one in self._folder.names() if group_of(one.lstrip(".#~")) is not None]
-                done += Removed(left=tuple(self._folder.remove(groups)[1]))
-            except OSError as error:
-                done += Removed(left=(f"{self._folder.folder}: {error}",))
-        return done
-
-
-class Leftovers(PersonalData):
-    """The temporary files of killed writes, which may have anybody's words, in all folders."""
-
-    name = "leftovers"
-    local = True
-
-    def __init__(self, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]]) -> None:
-        self._listed = listed
-
-    def erase(self, erasure: Erasure) -> Removed:
-        return Removed(left=tuple(sweep(self._listed())[1]))
-
-
-class FreedSpace(PersonalData):
-    """The remains of removed rows in a database."""
-
-    name = "freed space"
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-
-    def erase(self, erasure: Erasure) -> Removed:
-        try:
-            self._disk.wipe()
-        except OSError as error:
-            return Removed(left=(str(error),))
-        return Removed()
