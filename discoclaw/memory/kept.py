@@ -64,9 +64,9 @@ class Kept(Listener, Generic[V]):
     """The documents of one folder, by key. `what` is the word for one of them.
 
     `parse` returns the value of decoded JSON, or raises ValueError; `shape` returns its JSON. A document that
-    makes no sense is kept aside, and counts as none. Only one task of the process writes at a time, so an
-    erasing meets no writer (`alone`). What another process wrote is never overwritten. What nobody asks for
-    leaves RAM after `idle_ms`.
+    makes no sense counts as none, and is kept aside unless it `may_be_lost`. Only one task of the process
+    writes at a time, so an erasing meets no writer (`alone`). What another process wrote is never
+    overwritten. What nobody asks for leaves RAM after `idle_ms`.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Kept(Listener, Generic[V]):
         *,
         clock: Clock = lambda: 0,
         idle_ms: int = HOUR_MS,
+        may_be_lost: bool = False,
         name_of: Callable[[str], str] = lambda key: f"{safe_id(key)}{JSON}",
     ) -> None:
         self.documents = documents_at(where)
@@ -86,6 +87,7 @@ class Kept(Listener, Generic[V]):
         self._parse = parse
         self._shape = shape
         self._clock = clock
+        self._may_be_lost = may_be_lost
         self._name_of = name_of
         self._ram: IdleMap[Known[V]] = IdleMap(lambda name: Known(), idle_ms=idle_ms)  # by names of texts
         self._readings: dict[str, asyncio.Future[Known[V]]] = {}
@@ -152,6 +154,8 @@ class Kept(Listener, Generic[V]):
         try:
             return Known(self._parse(json.loads(content)), content)
         except (ValueError, RecursionError) as error:
+            if self._may_be_lost:
+                return Known(None, content)
             aside = self.documents.keep_aside(name, "corrupt", stamp_of(self._clock()))
             log.error("%s is no %s (%s); it is kept as %s", self.folder / name, self._what, error, aside.name)
             drop(self.documents, name)
