@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, Overtaken
-from discoclaw.memory.kept import Kept, Known
+from discoclaw.memory.kept import Document, Kept
 from discoclaw.store.files import Linked, in_thread, render_json, session_name
 from discoclaw.store.port import Documents
 
@@ -29,9 +29,9 @@ class Cursors(Kept[Cursor]):
     def __init__(self, where: Path | Documents) -> None:
         super().__init__(where, "cursor", _mapping, lambda value: value, name_of=session_name)
 
-    def _load(self, name: str) -> Known[Cursor]:
+    def _load(self, name: str) -> Document[Cursor]:
         content = _content(self.documents, name)
-        return Known(parsed(content), content)
+        return Document(parsed(content), content)
 
     async def get(self, name: str) -> Cursor:
         """Return the cursor; empty if there is none or it cannot be read."""
@@ -44,7 +44,7 @@ class Cursors(Kept[Cursor]):
         """Store a cursor. Returns False, with a warning, when the disk fails."""
         async with self._writing:
             content = render_json(value)
-            self._ram.put(session_name(name), Known(value, content), 0)
+            self._ram.put(session_name(name), Document(value, content), 0)
             return await self._write(name, content)
 
     async def put_rendered(self, name: str, render: Callable[[], bytes]) -> bool:

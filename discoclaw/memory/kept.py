@@ -53,7 +53,7 @@ def faulting(text: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Generic[V]):
+class Document(Generic[V]):
     """A document as it is on disk; `value` is None if there is none."""
 
     value: V | None = None
@@ -89,8 +89,10 @@ class Kept(Listener, Generic[V]):
         self._clock = clock
         self._may_be_lost = may_be_lost
         self._name_of = name_of
-        self._ram: IdleMap[Known[V]] = IdleMap(lambda name: Known(), idle_ms=idle_ms)  # by names of texts
-        self._readings: dict[str, asyncio.Future[Known[V]]] = {}
+        self._ram: IdleMap[Document[V]] = IdleMap(
+            lambda name: Document(), idle_ms=idle_ms
+        )  # by names of texts
+        self._readings: dict[str, asyncio.Future[Document[V]]] = {}
         self._writing = asyncio.Lock()
         self.erasings = 0
         """How many erasings there were: a value read before one may be outdated."""
@@ -108,7 +110,7 @@ class Kept(Listener, Generic[V]):
         known = self._at_hand(key)
         return known.value if known is not None else None
 
-    def _at_hand(self, key: str) -> Known[V] | None:
+    def _at_hand(self, key: str) -> Document[V] | None:
         self._ram.evict_idle(self._clock())
         return self._ram.peek(self._name_of(key)) if self.documents.in_touch else None
 
@@ -116,7 +118,7 @@ class Kept(Listener, Generic[V]):
         """Return the document; None if there is none. Raises MemoryFault if it can't be read."""
         return (await self._known(key)).value
 
-    async def _known(self, key: str) -> Known[V]:
+    async def _known(self, key: str) -> Document[V]:
         if len(self._ram) > MOST_KNOWN:
             for name in self._ram:
                 self._ram.drop(name)
@@ -131,7 +133,7 @@ class Kept(Listener, Generic[V]):
                 self._ram.put(name, read, self._clock())
         return self._ram.use(name, self._clock())
 
-    def _reading(self, name: str) -> asyncio.Future[Known[V]]:
+    def _reading(self, name: str) -> asyncio.Future[Document[V]]:
         """The task that reads a text: one for all who wait, so that a file that hangs takes one thread."""
         reading = self._readings.get(name)
         if reading is None:
@@ -140,26 +142,26 @@ class Kept(Listener, Generic[V]):
             reading.add_done_callback(partial(self._was_read, name))
         return reading
 
-    def _was_read(self, name: str, reading: asyncio.Future[Known[V]]) -> None:
+    def _was_read(self, name: str, reading: asyncio.Future[Document[V]]) -> None:
         if self._readings.get(name) is reading:
             del self._readings[name]
         reading.cancelled() or reading.exception()  # retrieved, also if all who waited have given up
 
-    def _load(self, name: str) -> Known[V]:
+    def _load(self, name: str) -> Document[V]:
         """Read a text. Blocking. Raises OSError."""
         try:
             content = self.documents.read(name)
         except FileNotFoundError:
-            return Known()
+            return Document()
         try:
-            return Known(self._parse(json.loads(content)), content)
+            return Document(self._parse(json.loads(content)), content)
         except (ValueError, RecursionError) as error:
             if self._may_be_lost:
-                return Known(None, content)
+                return Document(None, content)
             aside = self.documents.keep_aside(name, "corrupt", stamp_of(self._clock()))
             log.error("%s is no %s (%s); it is kept as %s", self.folder / name, self._what, error, aside.name)
             drop(self.documents, name)
-            return Known()
+            return Document()
 
     def stored(self) -> Iterator[tuple[str, str, V]]:
         """All documents that make sense: the keys in their names, their paths, their values.
@@ -202,12 +204,12 @@ class Kept(Listener, Generic[V]):
             raise
         except MemoryFault:
             if in_ram:
-                self._ram.put(name, Known(value, known.content), self._clock())
+                self._ram.put(name, Document(value, known.content), self._clock())
             raise
         if after != content:
             self._drop(name)
             raise Overtaken(f"another process changed {self.folder / name}")
-        self._ram.put(name, Known(value, content), self._clock())
+        self._ram.put(name, Document(value, content), self._clock())
         return True
 
     async def _remove(self, key: str) -> None:
@@ -215,7 +217,7 @@ class Kept(Listener, Generic[V]):
         name = self._name_of(key)
         with faulting(f"{self.folder / name} cannot be written"):
             await in_thread(drop, self.documents, name)
-        self._ram.put(name, Known(), self._clock())
+        self._ram.put(name, Document(), self._clock())
 
     # ------------------------------------------------------------------ what makes RAM outdated
 
@@ -421,8 +423,11 @@ class Behind(Working, PersonalData, ABC, Generic[W]):
     def _note(self, name: str, noted: Iterable[W], *, write: bool = True) -> None:
         """Have something written. Never blocks."""
         self._waiting.setdefault(name, []).extend(noted)
-        if sum(map(len, self._waiting.values())) > self._most:
-            del next(iter(self._waiting.values()))[0]
+        while sum(map(len, self._waiting.values())) > self._most:
+            oldest = next(iter(self._waiting))
+            self._waiting[oldest] = self._waiting[oldest][1:]
+            if not self._waiting[oldest]:
+                del self._waiting[oldest]
         if write:
             self._worker.note(self._doing)
 
@@ -441,11 +446,15 @@ class Behind(Working, PersonalData, ABC, Generic[W]):
 
     async def _write(self, _: str) -> None:
         """Write what waits. It waits until it is on disk, so that whoever asks meanwhile finds it."""
+        failed: Exception | None = None
         async with self._alone:
             for name in list(self._waiting):
-                if not (batch := list(self._waiting.get(name, ()))):
+                batch = list(self._waiting.get(name, ()))
+                try:
+                    written = await in_thread(self._append, name, batch)
+                except (OSError, MemoryFault) as error:  # one log's failure must not stop the others
+                    failed = error
                     continue
-                written = await in_thread(self._append, name, batch)
                 done = set(map(id, batch))
                 left = [one for one in self._waiting.get(name, ()) if id(one) not in done]
                 if left:
@@ -454,3 +463,5 @@ class Behind(Working, PersonalData, ABC, Generic[W]):
                     self._waiting.pop(name, None)
                 if written:
                     self._appended(name)
+        if failed is not None:
+            raise failed

@@ -38,8 +38,19 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import CURSORS, subject_of
 
-# ----------------------------------------------------------------------
-# Knows what people took back, by their histories and choices: what of a talk may still be used.
+log = logging.getLogger(__name__)
+
+WITHDRAWN: Final = "withdrawn-"
+"""The beginning of the names of the cursors that say what is done."""
+FOLLOWER: Final = "follow-withdrawals"
+"""The cursor of the follower."""
+START_S: Final = 20.0
+"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
+REPORT_S: Final = 2.0
+"""The longest that somebody waits to be told what was removed; a disk may hang."""
+
+
+# ---------------------------------------------------------------------- what of a talk may still be used
 
 
 def everything(subject: str) -> Withdrawal:
@@ -114,16 +125,7 @@ def _person_in(said: Said) -> str:
     return said.to_id if said.by_us else said.author_id
 
 
-log = logging.getLogger(__name__)
-
-WITHDRAWN: Final = "withdrawn-"
-"""The beginning of the names of the cursors that say what is done."""
-FOLLOWER: Final = "follow-withdrawals"
-"""The cursor of the follower."""
-START_S: Final = 20.0
-"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
-REPORT_S: Final = 2.0
-"""The longest that somebody waits to be told what was removed; a disk may hang."""
+# ---------------------------------------------------------------------- telling every part
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
+from discoclaw.memory.kept import faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import Worker, Working
@@ -226,11 +227,9 @@ class Accounts(Working, PersonalData):
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
-        try:
-            async with self._reading:  # a busy month is a second's work: never for several people at once
+        async with self._reading:  # a busy month is a second's work: never for several people at once
+            with faulting("the usage log can't be read"):
                 return await read_in_thread(calls_since, self._lines, since_ms, user_id)
-        except OSError as error:
-            raise MemoryFault(f"the usage log can't be read: {error}") from error
 
     @property
     def ended(self) -> dict[tuple[str, str], Total]:

@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.consent import Permission
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.times import time_of_snowflake
-from discoclaw.memory.kept import Behind, Lines
+from discoclaw.memory.kept import Behind, Lines, faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import ANSWERS, Disk
 
@@ -89,10 +88,8 @@ class Answers(Behind[Entry]):
         ours = {one.id for one in messages if one.by_us}
         names = {_name(channel_id, one) for one in ours}
         before = self._of_waiting(names)  # what is written meanwhile may be in neither of the others
-        try:
+        with faulting("whom answers were for can't be read"):
             there = await read_in_thread(self._read, names) if names else []
-        except OSError as error:
-            raise MemoryFault(f"whom answers were for can't be read: {error}") from error
         held = {one.id: one for one in (*before, *there, *self._of_waiting(names)) if one.id in ours}
         told = [
             one if (entry := held.get(one.id)) is None else replace(one, to_id=entry.to, of=entry.of)
@@ -111,10 +108,8 @@ class Answers(Behind[Entry]):
         Returns the channels of the answers, by their ids. Raises MemoryFault.
         """
         async with self._alone:
-            try:
+            with faulting("the answers to deleted messages can't be found"):
                 found = await in_thread(self._retract, deleted) if deleted else {}
-            except OSError as error:
-                raise MemoryFault(f"the answers to deleted messages can't be found: {error}") from error
         for name in self._waiting:
             if some := _to(deleted, self._waiting[name]):
                 found.setdefault(name, []).extend(some)

@@ -20,13 +20,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.kept import Lines
+from discoclaw.memory.kept import Lines, faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Disk, Log
 
@@ -115,10 +114,8 @@ class Clears(PersonalData, Listener):
         async with self._alone:
             at = max(self._clock(), not_before)
             clear = Clear(secrets.token_hex(8), at, session_key, by)
-            try:
+            with faulting(f"{self._lines.path} cannot be written"):
                 await in_thread(CLEARS.add, self._lines, [clear])
-            except OSError as error:
-                raise MemoryFault(f"{self._lines.path} cannot be written: {error}") from error
             if self._newest is not None:
                 self._newest[session_key] = max(at, self._newest.get(session_key, -1))
         return clear

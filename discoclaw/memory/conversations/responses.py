@@ -27,7 +27,7 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.kept import JSON, Kept, Known, json_names, remove_named
+from discoclaw.memory.kept import JSON, Document, Kept, json_names, remove_named
 from discoclaw.store.files import in_thread, render_json, safe_id
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import drop
@@ -93,16 +93,16 @@ def _shape(entries: Entries) -> object:
 class _Files(Kept[Entries]):
     """The files, of which none is worth a fault."""
 
-    def _load(self, name: str) -> Known[Entries]:
+    def _load(self, name: str) -> Document[Entries]:
         content = b""
         try:
             content = self.documents.read(name)
-            return Known(_parsed(json.loads(content)), content)
+            return Document(_parsed(json.loads(content)), content)
         except FileNotFoundError:
-            return Known()
+            return Document()
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             log.warning("%s is no file of answers, and counts as empty: %s", self.folder / name, error)
-            return Known(None, content)
+            return Document(None, content)
 
     def on_disk(self, name: str) -> list[Response]:
         """The answers in a file. Blocking."""

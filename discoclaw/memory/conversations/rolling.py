@@ -8,7 +8,7 @@ Independent of how a summary is made.
 
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from discoclaw.core.text import scrub
 from discoclaw.core.times import time_of_snowflake, valid_ms
 from discoclaw.memory.changes import SESSION, Changes
 from discoclaw.memory.conversations.clears import Clears
-from discoclaw.memory.cursors import Cursors, names_of, read
+from discoclaw.memory.cursors import Cursor, Cursors, names_of, read
 from discoclaw.memory.kept import JSON, Kept, json_names
 from discoclaw.store.files import in_thread, session_name
 from discoclaw.store.port import ROLLING, Documents
@@ -290,16 +290,10 @@ class SummaryWithdrawal(PersonalData):
 
         A summary is dated by the newest message that it covers.
         """
-        documents = self._rolling.documents
-        for name in json_names(documents):
-            key = name.removesuffix(JSON)
-            cursor = read(self._cursors.documents, f"summary-{name}")
-            newest = time_of_snowflake(message_in(cursor))
-            value = read(documents, name)
-            at = newest or value.get("updatedAt")
-            at = at if valid_ms(at) else 0
-            yield Readable(f"{documents.folder / name}", str(value.get("summary", "")), key, at=at)
         folder = self._cursors.documents
+        for key, place, value in self._rolling.stored():
+            newest = time_of_snowflake(message_in(read(folder, f"summary-{key}{JSON}")))
+            yield Readable(place, value.summary, key, at=newest or value.updated_at)
         for name in json_names(folder):
             if name.startswith("summary-"):
                 base, key = read(folder, name).get("base"), name.removeprefix("summary-").removesuffix(JSON)
@@ -345,13 +339,12 @@ class SummaryWithdrawal(PersonalData):
         """Take one summary out of use. Raises MemoryFault."""
         base = _left_of((await self._rolling.held(key)).summary, withdrawal)
 
-        def again(known: Mapping[str, object]) -> Mapping[str, object]:
+        def again(known: Cursor) -> Cursor:
             times = known.get("again")
             return {**known, "again": (times if isinstance(times, int) else 0) + 1, "base": base}
 
-        if not await self._cursors.update(f"summary-{key}", again):
-            self._cursors.drop(f"summary-{key}")
-            raise MemoryFault(f"that the summary of {key} has to be made again could not be noted")
+        why = f"that the summary of {key} has to be made again could not be noted"
+        await self._change(f"summary-{key}", again, why)
         await self._rolling.clear(key)
 
     async def _strike(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
@@ -362,9 +355,8 @@ class SummaryWithdrawal(PersonalData):
         base = (await self._cursors.get(f"summary-{key}")).get("base")
         if not isinstance(base, str) or (left := _left_of(base, withdrawal)) == base:
             return
-        if not await self._cursors.update(f"summary-{key}", lambda known: {**known, "base": left}):
-            self._cursors.drop(f"summary-{key}")
-            raise MemoryFault(f"what is left of the summary of {key} could not be changed")
+        why = f"what is left of the summary of {key} could not be changed"
+        await self._change(f"summary-{key}", lambda known: {**known, "base": left}, why)
 
     async def _unname(self, key: str, user_id: str) -> None:
         """Remove somebody's name from the cursor of a conversation's summary. Raises MemoryFault."""
@@ -372,13 +364,17 @@ class SummaryWithdrawal(PersonalData):
         if user_id not in names_of(await self._cursors.get(name)):
             return
 
-        def unnamed(known: Mapping[str, object]) -> Mapping[str, object]:
+        def unnamed(known: Cursor) -> Cursor:
             names = {one: called for one, called in names_of(known).items() if one != user_id}
             return {**known, "names": names}
 
-        if not await self._cursors.update(name, unnamed):
+        await self._change(name, unnamed, f"a name in the summary of {key} could not be removed")
+
+    async def _change(self, name: str, change: Callable[[Cursor], Cursor], why: str) -> None:
+        """Change a cursor. Raises MemoryFault, which says `why`."""
+        if not await self._cursors.update(name, change):
             self._cursors.drop(name)
-            raise MemoryFault(f"a name in the summary of {key} could not be removed")
+            raise MemoryFault(why)
 
 
 def _left_of(text: str, withdrawal: Withdrawal) -> str:
@@ -399,7 +395,7 @@ def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: 
     return str(read_text("\n".join(" ".join(line) for line in lines if line)))
 
 
-def message_in(cursor: Mapping[str, object], name: str = "upTo") -> int:
+def message_in(cursor: Cursor, name: str = "upTo") -> int:
     """The id of a message (snowflake) in a cursor; 0 if there is none."""
     value = cursor.get(name)
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Withdrawal
@@ -26,7 +25,7 @@ from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
-from discoclaw.memory.kept import Behind, Lines
+from discoclaw.memory.kept import Behind, Lines, faulting
 from discoclaw.store.files import in_thread, safe_id
 from discoclaw.store.port import TOOLS, Disk, Log, drop
 
@@ -187,9 +186,8 @@ class ToolLog(Behind[_Waiting]):
         gone: dict[str, int] = {}
         async with self._alone:
             try:
-                await in_thread(self._purge, now_ms - KEPT_MS, gone)
-            except OSError as error:
-                raise MemoryFault(f"old lines about tools could not be removed: {error}") from error
+                with faulting("old lines about tools could not be removed"):
+                    await in_thread(self._purge, now_ms - KEPT_MS, gone)
             finally:
                 for subject in gone:
                     self._changes.written(subject)
