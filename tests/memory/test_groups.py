@@ -19,6 +19,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Place
 from discoclaw.core.patch import Summary
+from discoclaw.core.personal import Erasure
 from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
@@ -513,6 +514,16 @@ class TestErasingAPerson:
             assert await full.memory.restore(f"group-8{group}", ledger.decode(content).records)
             assert ledger.read(full.memory.ledgers.log(f"group-8{group}")).damage == ()
         assert traces(full.data, CANARY, ANN_ID) == []
+
+    async def test_they_are_no_member_any_more_as_soon_as_it_begins(self, full: Shelves) -> None:
+        """Their name is in the file until that is written anew."""
+        groups, erasure = groups_of(full.memory, full.clock), Erasure(ANN, NOW)
+        assert ANN_ID in dict((await groups.get("55")).members)
+        groups.forget(erasure)
+        assert ANN_ID not in dict((await groups.get("55")).members)
+        assert ANN_ID in (content_of(full, "55")[1]).decode()
+        async with groups.exclusive(erasure):
+            assert ANN_ID not in dict((await groups.get("55")).members)
 
     @pytest.mark.every_store
     async def test_of_a_group_takes_its_file_along(self, full: Shelves) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.files import session_file
@@ -129,6 +130,35 @@ class TestClearing:
         assert await rolling.put(DM, "first", generation=begun)
         assert not await rolling.put(DM, "second", generation=begun)
         assert (await rolling.get(DM)).summary == "first"
+
+
+class TestErasing:
+    async def test_hides_what_is_to_go_and_stores_nothing_that_was_made_of_it(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        for key in (DM, CHANNEL):
+            await put(rolling, key, "a talk")
+        begun = await rolling.generation(DM)
+        erasure = Erasure("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(erasure):
+            assert session_file(folder, DM).exists()
+            assert await rolling.get(DM) == rolling.in_ram(DM) == NOTHING
+            assert (await rolling.get(CHANNEL)).summary == "a talk"
+            storing = asyncio.create_task(rolling.put(DM, "a talk, and more", generation=begun))
+            session_file(folder, DM).unlink()
+            rolling.erase(erasure)
+        assert not await storing
+        assert await rolling.get(DM) == NOTHING
+        await put(rolling, DM, "later")
+        assert (await rolling.get(DM)).summary == "later"
+
+    async def test_hides_what_could_not_be_removed(self, rolling: RollingMemory, folder: Path) -> None:
+        await put(rolling, DM, "a talk")
+        erasure = Erasure("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(erasure):
+            rolling.erase(erasure)
+        assert session_file(folder, DM).exists()
+        assert await rolling.get(DM) == NOTHING
 
 
 class TestWhatSomebodyElseWrote:

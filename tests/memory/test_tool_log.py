@@ -134,6 +134,19 @@ class TestWriting:
         await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
+    async def test_that_fails_for_one_person_holds_up_nobody_else(
+        self, house: ToolLog, memory: Memory, root: Path
+    ) -> None:
+        (root / "tools" / f"{ANN}.jsonl").mkdir(parents=True)
+        note(house, content="hers")
+        note(house, BOB, "his")
+        await house.settle()
+        assert contents(memory.disk, BOB) == ["his"]
+        (root / "tools" / f"{ANN}.jsonl").rmdir()
+        await house.settle()
+        assert contents(memory.disk) == ["hers"]
+        assert contents(memory.disk, BOB) == ["his"]
+
     async def test_goes_on_behind_a_line_that_was_cut_off(
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
