@@ -1,5 +1,6 @@
 """Which tools were called, and what was cleared: lines that nobody waits for, and that leave in the end."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.backup import uniting
@@ -216,6 +218,14 @@ class TestErasing:
         await house.settle()
         assert traces(root, "Kanarie", HER) == []
         assert contents(memory.disk, BOB) == ["coffee"]
+
+    async def test_meets_no_writer(self, house: ToolLog, memory: Memory) -> None:
+        async with house.exclusive(Erasure(ANN, NOW)):
+            note(house, BOB, "his")
+            await asyncio.sleep(0.02)
+            assert contents(memory.disk, BOB) == []
+        await house.settle()
+        assert contents(memory.disk, BOB) == ["his"]
 
     async def test_what_comes_of_later_words_is_noted(
         self, house: ToolLog, memory: Memory, clock: Clock
