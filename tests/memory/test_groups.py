@@ -3,7 +3,8 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,20 @@ class TestWhoTalksThere:
         file = await spoke(groups, ("400", "newest"))
         assert told == ["group-55"]
         assert [one for one, _ in file["members"]][-3:] == ["308", "309", "400"]
+
+    async def test_who_is_seen_while_others_are_indexed_is_indexed_before_the_file_names_them(
+        self, groups: Groups, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop, indexed = asyncio.get_running_loop(), set[str]()
+
+        def note(group: str, users: Iterable[str]) -> None:
+            indexed.update(users)
+            loop.call_soon_threadsafe(lambda: groups.seen(GENERAL, NOW, user_id="2", name="Bob"))
+            time.sleep(0.02)
+
+        monkeypatch.setattr(groups._index, "note", note)
+        file = await spoke(groups, ("1", "Ann"))
+        assert {one for one, _ in file["members"]} == indexed == {"1", "2"}
 
     async def test_a_key_in_a_topic_is_taken_out(self, groups: Groups) -> None:
         place = Place("channel", "55", "55", "general", private=False, topic=f"see nsec1{'q' * 58} here")
