@@ -12,10 +12,11 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.stores import Store, disks
-from discoclaw.store.files import session_file
+from discoclaw.store.files import in_thread, session_file
 from discoclaw.store.port import ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
+from tests.memory.test_kept import Slow
 from tests.tables import naming
 
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
@@ -151,6 +152,16 @@ class TestErasing:
         assert await rolling.get(DM) == NOTHING
         await put(rolling, DM, "later")
         assert (await rolling.get(DM)).summary == "later"
+
+    async def test_hides_what_is_being_read_as_it_begins(self, folder: Path, clock: Clock) -> None:
+        await put(RollingMemory(folder, clock=clock), DM, "a talk")
+        slow = Slow(folder)
+        rolling, erasure = RollingMemory(slow, clock=clock), Erasure("user-12345", NOW, frozenset({DM}))
+        reading = asyncio.create_task(rolling.get(DM))
+        await in_thread(slow.has_read.wait)
+        async with rolling.exclusive(erasure):
+            slow.goes_on.set()
+            assert await reading == NOTHING
 
     async def test_hides_what_could_not_be_removed(self, rolling: RollingMemory, folder: Path) -> None:
         await put(rolling, DM, "a talk")

@@ -106,7 +106,9 @@ class RollingMemory(Kept[Rolling], PersonalData):
             return NOTHING
         cleared_at = await self.cleared_at(session_key)
         value = await super().get(session_key) or NOTHING
-        if value is NOTHING or value.updated_at > cleared_at:
+        if value is NOTHING or session_key in self._hidden:  # which it may be since it was read
+            return NOTHING
+        if value.updated_at > cleared_at:
             return value
         async with self._writing:  # a run that was killed left it
             left = (await self._known(session_key)).value
