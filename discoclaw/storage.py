@@ -7,7 +7,6 @@ Building touches no disk; `open` takes the folder. Independent of Discord and of
 
 from dataclasses import dataclass
 
-from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
@@ -18,9 +17,8 @@ from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.rolling import RollingMemory, SummaryWithdrawal
 from discoclaw.memory.conversations.undelivered import Undelivered
-from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
 from discoclaw.memory.off import (
@@ -33,8 +31,7 @@ from discoclaw.memory.off import (
     NoSummaries,
     NoToolLog,
 )
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.people.consent import KnownConsent
+from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.people.groups import Groups, GroupWithdrawal
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -49,7 +46,7 @@ from discoclaw.search.vectors import VectorCache
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
 from discoclaw.show.words import count
-from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk
 from discoclaw.store.sharing import Member
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.log import UsageLog
@@ -169,16 +166,6 @@ def disks_of(settings: Settings) -> Disks:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Basis:
-    """What nearly all parts are built from."""
-
-    memory: Memory
-    consent: Consent
-    clock: Clock
-    idle_ms: int
-
-
 def build(
     settings: Settings,
     *,
@@ -188,12 +175,13 @@ def build(
     stores: Disks | None = None,
     processes: Processes | None = None,
 ) -> Storage:
-    """Build every part. For an admin this includes what the settings switch off for the bot.
+    """Build every part, and register it for erasings and for notifications of what is recorded.
 
-    `stores` are those of the settings by default; `processes` share the one that is used.
+    For an admin this includes what the settings switch off for the bot. `stores` are those of the settings by
+    default; `processes` share the one that is used.
     """
     stores, idle_ms = stores or disks_of(settings), settings.idle_s * 1000
-    disk, changes = stores.used, Changes()
+    disk, changes, cache = stores.used, Changes(), settings.data_dir / "cache"
     processes = processes or processes_of(disk, changes, Member("tool" if for_admin else "bot"))
     cursors = Cursors(disk.documents(CURSORS))
     live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides, shared=disk.shared)
@@ -208,111 +196,103 @@ def build(
         processes=processes,
         changes=changes,
     )
-    choices = Choices(disk, memory.changes, asks=places.asks_first)
-    consent = KnownConsent(choices, memory)
-    basis = _Basis(memory, consent, clock, idle_ms)
-    conversations = _conversations(basis, settings)
+    choices = Choices(disk, changes, asks=places.asks_first)
+    consent = KnownConsent(choices, memory.erased_at)
+
+    # What is stored of talk.
+    clears = Clears(disk, clock=clock)
+    rolling = RollingMemory(
+        disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=changes
+    )
+    responses = Responses(
+        cache / "responses",
+        clock=clock,
+        ttl_ms=settings.cache_ttl_s * 1000,
+        most=settings.cache_max_entries,
+        idle_ms=idle_ms,
+        consent=consent,
+    )
+    archive, unused = _archives(settings, disk, clock)
+    answers = Answers(disk, keeps=settings.durable_enabled or settings.summary_enabled)
+    conversations = Conversations(rolling, clears, answers, responses, archive, unused)
+
+    # What is used of it all.
     used: AnyMemory = memory
-    summaries: RollingMemory | NoSummaries = conversations.rolling
+    summaries: RollingMemory | NoSummaries = rolling
     if not disk.remembers:
         used, summaries = NoMemory(STORE_OFF), NoSummaries(STORE_OFF)
     elif not for_admin:
         used = memory if settings.durable_enabled else NoMemory()
-        summaries = conversations.rolling if settings.summary_enabled else NoSummaries()
-    people = _people(basis, choices, cursors, redactor, remembers=used is memory)
-    cache = settings.data_dir / "cache"
+        summaries = rolling if settings.summary_enabled else NoSummaries()
     withdrawals = Withdrawals(
         used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people
     )
-    storage = Storage(
+    undelivered = Undelivered(cursors, consent, withdrawals, keeps=disk.remembers, redactor=redactor)
+
+    # What is known about people and channels.
+    profiles: Profiles | NoProfiles = NoProfiles()
+    groups: Groups | NoGroups = NoGroups()
+    last_used: LastUsed | NoLastUsed = NoLastUsed()
+    tool_log: ToolLog | NoToolLog = NoToolLog()
+    taken_back = GroupWithdrawal(memory)
+    if disk.remembers:
+        tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=changes)
+    if used is memory:
+        profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=idle_ms)
+        groups = Groups(
+            disk.documents(GROUPS),
+            memory,
+            clock=clock,
+            consent=consent,
+            idle_ms=idle_ms,
+            redactor=redactor,
+            withdrawal=taken_back,
+        )
+        last_used = LastUsed(memory, cursors, clock=clock)
+    changed_by = ChangedBy(disk.documents(""))
+    people = People(choices, profiles, groups, taken_back, last_used, tool_log, changed_by)
+    vectors, terms = VectorCache(cache / "vectors.sqlite"), KeptTerms(cache, used)
+
+    # An erasing visits them in this order: first, work under way learns that it may no longer be stored.
+    memory.join(live, choices, consent, SummaryWithdrawal(rolling, cursors), answers, undelivered)
+    memory.join(rolling, clears)  # a clear holds the one while it writes the other
+    stored = (tool_log, profiles, groups, last_used)
+    memory.join(taken_back, *(one for one in stored if isinstance(one, PersonalData)), changed_by)
+    memory.join(responses, archive, *unused, vectors, terms)
+    shared = disk.shared and settings.nostr_relays
+    if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off
+        from discoclaw.mirroring import relay_copies  # an import that most commands do not need
+
+        memory.join(relay_copies(settings, disk))
+    memory.join(withdrawals)
+    if for_admin and disk.remembers:  # the bot's own accounts are a feature, as they count calls too
+        memory.join(Accounts(UsageLog(disk), clock=clock))
+    return Storage(
         memory,
         used,
         summaries,
         people,
         conversations,
-        VectorCache(cache / "vectors.sqlite"),
-        KeptTerms(cache, used),
+        vectors,
+        terms,
         cursors,
         live,
         places,
         consent,
         withdrawals,
-        Undelivered(cursors, consent, withdrawals, keeps=disk.remembers, redactor=redactor),
+        undelivered,
         processes,
     )
-    _register(settings, storage)
-    if for_admin and disk.remembers:  # the bot's own accounts are a feature, as they count calls too
-        memory.join(Accounts(UsageLog(disk), clock=clock))
-    return storage
 
 
-def _people(
-    basis: _Basis, choices: Choices, cursors: Cursors, redactor: Redactor, *, remembers: bool
-) -> People:
-    memory, disk, clock, consent = basis.memory, basis.memory.disk, basis.clock, basis.consent
-    tool_log: ToolLog | NoToolLog = NoToolLog()
-    if disk.remembers:
-        tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=memory.changes)
-    withdrawal, changed_by = GroupWithdrawal(memory), ChangedBy(disk.documents(""))
-    if not remembers:
-        return People(choices, NoProfiles(), NoGroups(), withdrawal, NoLastUsed(), tool_log, changed_by)
-    profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=basis.idle_ms)
-    groups = Groups(
-        disk.documents(GROUPS),
-        memory,
-        clock=clock,
-        consent=consent,
-        idle_ms=basis.idle_ms,
-        redactor=redactor,
-        withdrawal=withdrawal,
-    )
-    last_used = LastUsed(memory, cursors, clock=clock)
-    return People(choices, profiles, groups, withdrawal, last_used, tool_log, changed_by)
-
-
-def _conversations(basis: _Basis, settings: Settings) -> Conversations:
-    memory, clock, idle_ms = basis.memory, basis.clock, basis.idle_ms
-    clears = Clears(memory.disk, clock=clock)
-    answers = Answers(memory.disk, keeps=settings.durable_enabled or settings.summary_enabled)
-    rolling = RollingMemory(
-        memory.disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=memory.changes
-    )
-    responses = Responses(
-        settings.data_dir / "cache" / "responses",
-        clock=clock,
-        ttl_ms=settings.cache_ttl_s * 1000,
-        most=settings.cache_max_entries,
-        idle_ms=idle_ms,
-        consent=basis.consent,
-    )
+def _archives(settings: Settings, disk: Disk, clock: Clock) -> tuple[Archive, tuple[Archive, ...]]:
+    """The archive of a store, and those of other stores that may be left."""
     in_file = Archive(ArchiveFile(settings.memory_dir / "archive.sqlite", clock=clock))
-    if memory.disk.name != "postgresql":  # the only store that has tables for it
-        return Conversations(rolling, clears, answers, responses, in_file)
+    if disk.name != "postgresql":  # the only store that has tables for it
+        return in_file, ()
     from discoclaw.search.archive_tables import ArchiveTables
     from discoclaw.store.postgres.disk import PostgresDisk  # an extra, slow to import
 
-    assert isinstance(memory.disk, PostgresDisk)
+    assert isinstance(disk, PostgresDisk)
     in_file.name, in_file.local = "archive of another store", True
-    archive = Archive(ArchiveTables(memory.disk.tables))
-    return Conversations(rolling, clears, answers, responses, archive, (in_file,))
-
-
-def _register(settings: Settings, storage: Storage) -> None:
-    """Register every part for erasings, and for notifications of what is recorded."""
-    memory, people, talk = storage.memory, storage.people, storage.conversations
-    memory.join(storage.live, people.choices)
-    memory.join(storage.consent)  # first, so that work under way learns that it may no longer be stored
-    memory.join(SummaryWithdrawal(talk.rolling, storage.cursors))
-    memory.join(talk.answers)
-    memory.join(storage.undelivered)
-    memory.join(talk.rolling, talk.clears)  # a clear holds the one while it writes the other
-    memory.join(people.group_withdrawal)
-    stored = (people.tool_log, people.profiles, people.groups, people.last_used)
-    memory.join(*(one for one in stored if isinstance(one, PersonalData)), people.changed_by)
-    memory.join(talk.responses, talk.archive, *talk.unused, storage.vectors, storage.terms)
-    shared = memory.disk.shared and settings.nostr_relays
-    if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off
-        from discoclaw.mirroring import relay_copies  # an import that most commands do not need
-
-        memory.join(relay_copies(settings, memory.disk))
-    memory.join(storage.withdrawals)
+    return Archive(ArchiveTables(disk.tables)), (in_file,)

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from contextvars import Context, copy_context
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from discoclaw.core.errors import DiscoClawError
 from discoclaw.jobs import MOST_S, Jobs
@@ -296,3 +296,23 @@ class Worker(Generic[K]):
             log.exception("%s: what follows %d runs failed", self._name, len(done))
         finally:
             self._in_idle = False
+
+
+class Working:
+    """A `core.service.Service` whose work is that of one worker, for parts to derive from."""
+
+    _worker: Worker[Any]
+
+    async def start(self) -> None:
+        """Let all work belong to whoever starts it, whoever it is about."""
+        await self._worker.start()
+
+    async def settle(self) -> None:
+        """Wait until everything is done, or was tried in vain once more."""
+        self._worker.hurry()
+        await self._worker.settle()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Do what is waiting, within `grace_s`, then stop."""
+        self._worker.hurry()
+        await self._worker.close(grace_s)

@@ -24,8 +24,6 @@ READ_ELSEWHERE = {
     "Embedding": "what waits for its vector is in RAM",
     "Transparency": "it stores ids of messages; what they show is in Discord",
     "GroupWithdrawal": "what channels remember is listed with their files",
-    "Leftovers": "files of no part are looked at by themselves",
-    "FreedSpace": "what was removed has no texts any more",
     "CopiesAside": "files of no part are looked at by themselves",
 }
 """Parts that remove what was taken back from something that another part lists, and why."""

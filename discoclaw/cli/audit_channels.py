@@ -16,7 +16,7 @@ from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Me, Said
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.memory.auditing import Audit
-from discoclaw.memory.conversations.inbox_shards import channels_in
+from discoclaw.memory.conversations.inboxes import channels_in
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 

@@ -34,7 +34,7 @@ from discoclaw.core.profile import Group, Part, Profile, key_of
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.people import choices
-from discoclaw.memory.people.group_notes import KINDS
+from discoclaw.memory.people.groups import KINDS
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named
 from discoclaw.settings import Settings
 from discoclaw.show.words import line, quoted, short, when
@@ -82,7 +82,7 @@ def _record(one: Inspection, disk: Disk, settings: Settings) -> dict[str, Any]:
     }
     if (user_id := user_of(one.subject)) is not None:
         profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).with_view(one.view)
-        chosen = (choices.kept(disk).read([user_id]) or {}).get(user_id, {})
+        chosen = (choices.read(disk, [user_id]) or {}).get(user_id, {})
         out = {"opted_out": bool(chosen.get("opted_out", False))}
         return {**profile.published(is_owner=user_id in settings.owners), **out, **more}
     if (group_id := group_of(one.subject)) is not None:

@@ -48,6 +48,12 @@ class IdleMap(Generic[V]):
             self._created(key)
         return self._entries[key]
 
+    def put(self, key: str, value: V, now_ms: int) -> None:
+        """Replace the value for a key. Restarts its idle time."""
+        self._last_used.pop(key, None)
+        self._last_used[key] = now_ms
+        self._entries[key] = value
+
     def peek(self, key: str) -> V | None:
         """The value if there is one, without restarting its idle time."""
         return self._entries.get(key)

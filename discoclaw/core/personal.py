@@ -179,6 +179,10 @@ class Registry:
         """Names of the steps that an erasing of a subject has to take outside. Blocking. Raises OSError."""
         return {step for part in self for step in part.outside(subject)}
 
+    def on_disk(self, subject: str) -> set[str]:
+        """The conversations with words of a subject that notes on disk name. Blocking. Raises OSError."""
+        return {session for part in self for session in part.sessions_on_disk(subject)}
+
     def in_ram(self, subject: str) -> set[str]:
         """The conversations of which any part has words of a subject in RAM. Never blocks."""
         return {session for part in self for session in part.sessions_of(subject)}

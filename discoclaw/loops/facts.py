@@ -30,8 +30,7 @@ from discoclaw.core.zones import now, zone_of
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.loops.nearest import Clue, Nearest
 from discoclaw.loops.traits import RULE, Traits
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import names_of
+from discoclaw.memory.cursors import Cursors, names_of
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote_entry

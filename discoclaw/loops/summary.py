@@ -37,13 +37,10 @@ from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at, valid_ms
 from discoclaw.core.zones import local, now
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
-from discoclaw.memory.conversations.rolling import Rolling, RollingMemory
-from discoclaw.memory.conversations.withdrawn import message_in, struck
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import names_of, people_of
+from discoclaw.memory.conversations.rolling import Rolling, RollingMemory, message_in, struck
+from discoclaw.memory.cursors import Cursors, names_of, people_of
 from discoclaw.memory.off import NO_GROUPS, NoGroups
-from discoclaw.memory.people.group_notes import Known, Learned
-from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.memory_block import strip_memory_context
 from discoclaw.prompt.quote import quote, quote_entry
 from discoclaw.prompt.recent import display_names, same_name
@@ -582,7 +579,7 @@ class Speakers:
             return True  # the erasing finds the session, and bars summaries begun before it
         if await self._cursors.update(name, change) or erased:
             return not erased
-        self._cursors.forget(name)
+        self._cursors.drop(name)
         raise MemoryFault(f"whose words are in the summary of {session_key} could not be noted")
 
 

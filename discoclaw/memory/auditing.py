@@ -15,8 +15,8 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Registry
 from discoclaw.core.purge import terms_of
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.memory.erasing.files import JSON
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.kept import JSON
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects.inspect import held, subjects
 from discoclaw.store.port import ANSWERS, CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk

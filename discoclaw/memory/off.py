@@ -16,7 +16,7 @@ from discoclaw.core.profile import Profile
 from discoclaw.core.service import Passive
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling
-from discoclaw.memory.people.group_notes import Known
+from discoclaw.memory.people.groups import Known
 from discoclaw.memory.stores import NoLedgers
 from discoclaw.memory.subjects.store import Memory
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory import cursors
-from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.cursors import texts_of
 from discoclaw.memory.folder import Holder, holder_of
 from discoclaw.memory.stores import Disks, shared
 from discoclaw.memory.subjects.changed import Numbered

@@ -38,8 +38,19 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import CURSORS, subject_of
 
-# ----------------------------------------------------------------------
-# Knows what people took back, by their histories and choices: what of a talk may still be used.
+log = logging.getLogger(__name__)
+
+WITHDRAWN: Final = "withdrawn-"
+"""The beginning of the names of the cursors that say what is done."""
+FOLLOWER: Final = "follow-withdrawals"
+"""The cursor of the follower."""
+START_S: Final = 20.0
+"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
+REPORT_S: Final = 2.0
+"""The longest that somebody waits to be told what was removed; a disk may hang."""
+
+
+# ---------------------------------------------------------------------- what of a talk may still be used
 
 
 def everything(subject: str) -> Withdrawal:
@@ -114,16 +125,7 @@ def _person_in(said: Said) -> str:
     return said.to_id if said.by_us else said.author_id
 
 
-log = logging.getLogger(__name__)
-
-WITHDRAWN: Final = "withdrawn-"
-"""The beginning of the names of the cursors that say what is done."""
-FOLLOWER: Final = "follow-withdrawals"
-"""The cursor of the follower."""
-START_S: Final = 20.0
-"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
-REPORT_S: Final = 2.0
-"""The longest that somebody waits to be told what was removed; a disk may hang."""
+# ---------------------------------------------------------------------- telling every part
 
 
 @dataclass(slots=True)
@@ -163,7 +165,8 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         self._follower = Follower("withdrawals", self._bring, ledgers=ledgers, cursors=cursors, awake=True)
         self.rest = self._follower.rest
         self._watches: list[Watch] = []
-        self._parts = LettingGo(personal, self._note, shared=shared)
+        self._gone: dict[str, set[int]] = {}
+        """The times (ms) of what is gone from RAM, by subject."""
         self._here: dict[str, set[int]] = {}
         """The times (ms) of what is gone from this machine since the start, by subject, in a shared store."""
         self._locks: dict[str, asyncio.Lock] = {}
@@ -197,13 +200,13 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         """Let go of what a commit took back, before anybody can use it again. Never blocks."""
         for watch in self._watching(subject):
             watch.commits.append(commit)
-        self._parts.let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
+        self._let_go_of(subject, self._memory.view_in_ram(subject, commit.branch))
 
     def recorded(self, subject: str) -> None:
         for watch in self._watching(subject):
             watch.changed = True
         view = self._memory.view_in_ram(subject)
-        self._parts.let_go_of(subject, view)
+        self._let_go_of(subject, view)
         if user_of(subject) is not None and (view is None or view.taken_back):
             self._follower.touch(subject)
 
@@ -211,11 +214,11 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         for watch in self._watching(user_subject(user_id)):
             watch.changed = watch.chose = True
         if self._consent.opted_out(user_id):
-            self._parts.let_go(everything(user_subject(user_id)))
+            self._let_go(everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
 
     def forget(self, erasure: Erasure) -> None:
-        self._parts.forget(erasure.subject)
+        self._gone.pop(erasure.subject, None)
         self._here.pop(erasure.subject, None)
 
     # ------------------------------------------------------------------ other processes
@@ -229,7 +232,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         ):
             await self._take_up(subject)
             if subject in done:
-                self._parts.end(subject)
+                self._end(subject)
 
     def _knows(self, subject: str) -> bool:
         """Whether anything of a person is in RAM."""
@@ -245,7 +248,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
             log.info("%s: what was taken back elsewhere is not known: %s", subject, fault)
             return  # of somebody who is being erased, more is removed
         for view in views:
-            self._parts.let_go_of(subject, view)
+            self._let_go_of(subject, view)
         try:
             await self._withdraw_here(subject, views)
         except (MemoryFault, OSError) as error:
@@ -261,7 +264,7 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         found = [one for view in views for one in view.withdrawals(subject, lambda at: at not in here)]
         if out and ALWAYS not in here:
             found.append(everything(subject))
-        await self._parts.withdraw(subject, found, self._personal.in_ram(subject), local=True)
+        await self._withdraw(subject, found, self._personal.in_ram(subject), local=True)
         here |= {one.at for one in found}
 
     async def _views(self, subject: str) -> list[View]:
@@ -330,9 +333,9 @@ class Withdrawals(TakenBack, PersonalData, Listener):
         That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
         """
         async with self._locks.setdefault(withdrawal.subject, asyncio.Lock()):
-            await self._parts.withdraw(withdrawal.subject, [withdrawal], sessions)
+            await self._withdraw(withdrawal.subject, [withdrawal], sessions)
             if not withdrawal.subject:
-                self._parts.end("")
+                self._end("")
         if withdrawal.subject:
             self._follower.touch(withdrawal.subject)  # which ends it, after what their ledger says
 
@@ -357,55 +360,22 @@ class Withdrawals(TakenBack, PersonalData, Listener):
                 found += view.withdrawals(subject, lambda at: at not in done)
             if self._shared:
                 await self._withdraw_here(subject, views)
-            await self._parts.withdraw(subject, found, local=False)
-            self._parts.end(subject)
+            await self._withdraw(subject, found, local=False)
+            self._end(subject)
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(name, {"done": sorted(taken), "out": int(is_out)})
 
-    def _note(self, subject: str, removed: Withdrawn) -> None:
-        for watch in self._watching(subject):
-            watch.removed += removed
+    # ------------------------------------------------------------------ telling the parts
 
-
-def _withdrawn(name: str) -> str | None:
-    """The subject whose cursor has this path in the store; None if it is something else's."""
-    before, _, rest = name.partition(f"{CURSORS}/{WITHDRAWN}")
-    return rest.removesuffix(".json") if rest and not before else None
-
-
-def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:
-    """The times (ms) of what is done, and whether everything was withdrawn because the person opted out."""
-    done, out = cursor.get("done"), bool(cursor.get("out"))
-    return {one for one in done if isinstance(one, int)} if isinstance(done, list) else set(), out
-
-
-# ---------------------------------------------------------------------- telling the parts
-
-
-class LettingGo:
-    """Tells the parts in `personal`. `note` is told of which subject each of them removed what.
-
-    In a store that several processes share, each of them withdraws from its `local` parts by itself.
-    """
-
-    def __init__(self, personal: Registry, note: Callable[[str, Withdrawn], None], *, shared: bool) -> None:
-        self._personal = personal
-        self._note = note
-        self._shared = shared
-        self._gone: dict[str, set[int]] = {}
-        """The times (ms) of what is gone from RAM, by subject."""
-
-    # ------------------------------------------------------------------ from RAM; never blocks
-
-    def let_go_of(self, subject: str, view: View | None) -> None:
-        """Let go of what a view says was taken back, as far as that was not done before."""
+    def _let_go_of(self, subject: str, view: View | None) -> None:
+        """Let all parts drop from RAM what a view says was taken back, if that was not done before."""
         if view is None or user_of(subject) is None:
             return
         for one in view.withdrawals(subject, lambda at: at not in self._gone.get(subject, ())):
-            self.let_go(one)
+            self._let_go(one)
 
-    def let_go(self, withdrawal: Withdrawal) -> None:
-        """Let go of what one withdrawal is about."""
+    def _let_go(self, withdrawal: Withdrawal) -> None:
+        """Let all parts drop from RAM what one withdrawal is about. Never blocks."""
         if withdrawal.texts:  # else no ledger has it, and that time may be another withdrawal's
             self._gone.setdefault(withdrawal.subject, set()).add(withdrawal.at)
         for part in self._personal:
@@ -414,13 +384,7 @@ class LettingGo:
             except Exception:  # deliberately broad: whatever fails in one part, the others must let go
                 log.exception("%s: %s could not let go", withdrawal.subject, part.name)
 
-    def forget(self, subject: str) -> None:
-        """Drop what is known about a subject."""
-        self._gone.pop(subject, None)
-
-    # ------------------------------------------------------------------ from disk
-
-    async def withdraw(
+    async def _withdraw(
         self,
         subject: str,
         found: Sequence[Withdrawal],
@@ -438,10 +402,11 @@ class LettingGo:
             return
         parts = [part for part in self._personal if local in (None, part.local and self._shared)]
         if sessions is None:
-            sessions = await in_thread(self._sessions, subject, self._personal.in_ram(subject))
+            known = self._personal.in_ram(subject) | await in_thread(self._personal.on_disk, subject)
+            sessions = frozenset(known | {dm_of(user_of(subject) or "")})
         failures: list[Exception] = []
         for withdrawal in found:
-            self.let_go(withdrawal)
+            self._let_go(withdrawal)
             for part in parts:
                 try:
                     self._note(subject, await part.withdraw(withdrawal, sessions))
@@ -450,13 +415,23 @@ class LettingGo:
         if failures:
             raise failures[0]
 
-    def end(self, subject: str) -> None:
+    def _end(self, subject: str) -> None:
         """Tell the parts that everything a subject took back so far is gone."""
         for part in self._personal:
             part.withdrawn(subject)
 
-    def _sessions(self, subject: str, known: set[str]) -> frozenset[str]:
-        """The conversations that have words of a subject. Blocking. Raises OSError."""
-        for part in self._personal:
-            known.update(part.sessions_on_disk(subject))
-        return frozenset(known | {dm_of(user_of(subject) or "")})
+    def _note(self, subject: str, removed: Withdrawn) -> None:
+        for watch in self._watching(subject):
+            watch.removed += removed
+
+
+def _withdrawn(name: str) -> str | None:
+    """The subject whose cursor has this path in the store; None if it is something else's."""
+    before, _, rest = name.partition(f"{CURSORS}/{WITHDRAWN}")
+    return rest.removesuffix(".json") if rest and not before else None
+
+
+def _progress(cursor: Mapping[str, object]) -> tuple[set[int], bool]:
+    """The times (ms) of what is done, and whether everything was withdrawn because the person opted out."""
+    done, out = cursor.get("done"), bool(cursor.get("out"))
+    return {one for one in done if isinstance(one, int)} if isinstance(done, list) else set(), out

@@ -32,7 +32,6 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.ports import Clock, Model, Shape
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.store.files import in_thread
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -139,7 +138,7 @@ class CachingModel:
         if question is None:
             return None, None
         async with self._one:
-            known = await in_thread(self._responses.get, question.subject, question.key, question.sha256)
+            known = await self._responses.get(question.subject, question.key, question.sha256)
         if known is not None:
             log.debug("%s: answered from the cache", question.subject)
         return question, known
@@ -157,7 +156,7 @@ class CachingModel:
 
     async def _put(self, subject: str, entry: Response) -> None:
         async with self._one:
-            await in_thread(self._responses.put, subject, entry)
+            await self._responses.put(subject, entry)
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

@@ -291,7 +291,7 @@ class Retractions(PersonalData, Listener):
             return {**known, "deleted": {**dict(_pairs(known.get("deleted"))), **deleted}}
 
         if deleted and not await self._cursors.update(CURSOR, noted):
-            self._cursors.forget(CURSOR)
+            self._cursors.drop(CURSOR)
             raise MemoryFault("that messages were deleted could not be noted")
 
     async def _finish(self, batch: Mapping[str, Gone]) -> None:

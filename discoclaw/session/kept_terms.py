@@ -25,7 +25,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, user_of
-from discoclaw.memory.erasing.files import remove_named
+from discoclaw.memory.kept import remove_named
 from discoclaw.memory.off import AnyMemory
 from discoclaw.recall.document import NO_TERMS, Document, Documents, date_terms, of_item
 from discoclaw.store.files import in_thread, read_plain, write_atomic

@@ -8,8 +8,7 @@ from discoclaw.core.profile import Profile
 from discoclaw.core.subject import BOT
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import names_of
+from discoclaw.memory.cursors import Cursors, names_of
 from discoclaw.memory.off import AnyMemory, NoGroups, NoLastUsed, NoProfiles, NoSummaries
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed

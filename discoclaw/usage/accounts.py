@@ -33,9 +33,10 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
+from discoclaw.memory.kept import faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.usage.log import UsageLog, Writing, key_of
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Worker, Working
 
 # ----------------------------------------------------------------------
 # Calls that are asked for, and permissions for them. Values only; knows nothing about who decides.
@@ -95,8 +96,8 @@ class Rules:
     names_people: bool = True
 
 
-class Accounts(PersonalData):
-    """The accounts of one store. It is a `core.service.Service`.
+class Accounts(Working, PersonalData):
+    """The accounts of one store.
 
     `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
     each call that counts for it. A call waits `wait_s` for the disk at most.
@@ -136,7 +137,7 @@ class Accounts(PersonalData):
 
     async def start(self) -> None:
         """Read what was spent in the periods that last still. A failing disk is a line in the log."""
-        await self._worker.start()  # what it writes belongs to the process, whoever's call it is about
+        await super().start()
         if self._lines is None:
             return
         now = self._clock()
@@ -147,16 +148,6 @@ class Accounts(PersonalData):
             log.warning("the usage log can't be read, so budgets begin anew: %s", error)
         for spent in self.all_spent():
             self._tell(spent)
-
-    async def settle(self) -> None:
-        """Wait until everything is written down, or the disk has refused it."""
-        self._worker.hurry()
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`."""
-        self._worker.hurry()
-        await self._worker.close(grace_s)
 
     # ------------------------------------------------------------------ calls
 
@@ -236,11 +227,9 @@ class Accounts(PersonalData):
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
                 await self.settle()
-        try:
-            async with self._reading:  # a busy month is a second's work: never for several people at once
+        async with self._reading:  # a busy month is a second's work: never for several people at once
+            with faulting("the usage log can't be read"):
                 return await read_in_thread(calls_since, self._lines, since_ms, user_id)
-        except OSError as error:
-            raise MemoryFault(f"the usage log can't be read: {error}") from error
 
     @property
     def ended(self) -> dict[tuple[str, str], Total]:

@@ -11,10 +11,12 @@ from typing import Final
 
 from discoclaw.core.budgets import BACK_MS
 from discoclaw.core.usage import Record, record_of
-from discoclaw.store.port import NO_LOG, USAGE, Disk, Head, Log, line_of, rewrite, values_in
+from discoclaw.memory.kept import Lines
+from discoclaw.store.port import NO_LOG, USAGE, Disk, Head, Log
 
 KEPT_MONTHS: Final = 13
 """How long lines are kept: a year and the present month."""
+LINES: Final[Lines[Record]] = Lines(record_of, lambda record: record.to_json())
 
 
 def month_of(time_ms: int) -> str:
@@ -71,7 +73,7 @@ class UsageLog:
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
             if self._disk.shared and self._month:
-                before = _records(self._log(self._month).load(self._head)[0])
+                before = LINES.of(self._log(self._month).load(self._head)[0])
             self._month, self._head, self._torn = month, NO_LOG, False
             self._purge(now_ms)
         log = self._log(month)
@@ -80,7 +82,7 @@ class UsageLog:
         held, content, head = log.hold(self._head)
         anew = anew or not head.reaches(self._head)
         self._torn = _is_torn(content) if content else self._torn and bool(head.size)
-        fresh = self._needed(content, since_ms) if anew else [*before, *_records(content)]
+        fresh = self._needed(content, since_ms) if anew else [*before, *LINES.of(content)]
         self._head = head
         return Writing(self, held, held, head, fresh, anew=anew)
 
@@ -88,9 +90,9 @@ class UsageLog:
         """The records since a time, in the present month's lines and in the month before it."""
         if since_ms is None:
             return []
-        found = _records(content)
+        found = LINES.of(content)
         if (before := month_of(since_ms)) < self._month:
-            found = [*_records(self._log(before).read()), *found]
+            found = [*LINES.of(self._log(before).read()), *found]
         return [one for one in found if one.at >= since_ms]
 
     def wrote(self, head: Head) -> None:
@@ -108,7 +110,7 @@ class UsageLog:
             if user_id is not None:  # decoding others' lines would take nearly all of the time
                 quoted = f'"{user_id}"'.encode()
                 content = b"\n".join(one for one in content.splitlines() if quoted in one)
-            for record in _records(content):
+            for record in LINES.of(content):
                 if record.at >= begin_ms and user_id in (None, record.payer.user):
                     yield record
 
@@ -116,29 +118,14 @@ class UsageLog:
         """The records from a time (ms) on, and how many lines of these months can't be read."""
         records, damaged = list[Record](), 0
         for content in self._contents(begin_ms):
-            found = _records(content)
-            damaged += _damaged(content, found)
+            found = LINES.of(content)
+            damaged += LINES.damaged(content, found)
             records += (one for one in found if one.at >= begin_ms)
         return records, damaged
 
     def change(self, what: Callable[[Record], Record]) -> int:
-        """Change lines in all months. Returns how many were different afterwards.
-
-        What can't be read is dropped, because it may name anybody.
-        """
-        changed = 0
-        for month in self._months():
-
-            def work(before: bytes) -> bytes:
-                nonlocal changed
-                old = _records(before)
-                new = [what(one) for one in old]
-                different = sum(a != b for a, b in zip(old, new, strict=True)) + _damaged(before, old)
-                changed += different
-                return _lines(new) if different else before
-
-            rewrite(self._log(month), work)
-        return changed
+        """Change lines in all months, as `Lines.change`. Returns how many were different afterwards."""
+        return sum(LINES.change(self._log(month), what) for month in self._months())
 
     @property
     def path(self) -> str:
@@ -190,7 +177,7 @@ class Writing:
     def end(self, records: Iterable[Record]) -> None:
         """Append records durably, and let others write again."""
         try:
-            if content := _lines(records):
+            if content := LINES.render(records):
                 content = (b"\n" if self._whole.torn else b"") + content
                 self._head = self._log.append(content, after=self._head)
             self._whole.wrote(self._head)
@@ -210,16 +197,3 @@ def key_of(record: Record) -> tuple[type[Record], str]:
 
 def _is_torn(content: bytes) -> bool:
     return bool(content) and not content.endswith(b"\n")
-
-
-def _records(content: bytes) -> list[Record]:
-    return [record for record in map(record_of, values_in(content)) if record is not None]
-
-
-def _damaged(content: bytes, records: list[Record]) -> int:
-    """How many lines are none of the records that were read from them."""
-    return sum(bool(line.strip()) for line in content.splitlines()) - len(records)
-
-
-def _lines(records: Iterable[Record]) -> bytes:
-    return b"".join(line_of(one.to_json()) for one in records)

@@ -17,7 +17,7 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import dollars
 from discoclaw.memory.cursors import Cursors
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Worker, Working
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ Tell = Callable[[str, str], Awaitable[None]]
 """Sends an owner (user id) a text. Raises ChatError."""
 
 
-class Telling(PersonalData):
+class Telling(Working, PersonalData):
     """Tells `owners` (user ids) with `tell`. It is a `core.service.Service`."""
 
     name = "budget notices"
@@ -60,18 +60,6 @@ class Telling(PersonalData):
         for key, spent in list(self._news.items()):
             if spent.limit.scope == "person" and spent.whose == user_id:
                 del self._news[key]
-
-    async def start(self) -> None:
-        """Start the worker in the process's own context, whoever's call brings the news later."""
-        await self._worker.start()
-
-    async def settle(self) -> None:
-        """Wait until everybody is told who can be told now."""
-        await self._worker.settle()
-
-    async def close(self) -> None:
-        """Finish what is under way."""
-        await self._worker.close(GRACE_S)
 
     async def _say(self, key: str) -> None:
         """Tell the owners, unless they were told. Raises ChatUnavailable while Discord can't be reached."""

@@ -10,7 +10,7 @@ import pytest
 from discoclaw.app.services import Part, Sole
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.decay import Decay
-from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.erasing.groups import GroupIndex
 from tests.loops.builders import upsert
 from tests.loops.processes import Process
 from tests.memory.kit import remember, texts

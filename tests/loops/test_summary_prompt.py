@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from discoclaw.core.message import Said
 from discoclaw.loops.summary import Talk, news, prompt, shown_names, system
-from discoclaw.memory.people.group_notes import Known
+from discoclaw.memory.people.groups import Known
 from tests.prompt.builders import assert_golden
 from tests.prompt.reader import LINE, SUMMARY_TITLES, entries, sections
 from tests.session.scene import ANN, BOB, GUEST, HOUR, ME, NOW, said

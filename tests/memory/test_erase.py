@@ -180,8 +180,9 @@ class TestEveryByteGoes:
         await full.rolling.get(GENERAL_KEY)
         await full.memory.erase(ANN)
         assert not any(map(full.memory.has_in_ram, (ANN, BOB, "bot")))
-        assert full.rolling.in_ram(GENERAL_KEY) == NOTHING
-        assert full.rolling.in_ram(dm_of(ANN_ID)) == NOTHING
+        for key in (GENERAL_KEY, dm_of(ANN_ID)):
+            assert full.rolling.in_ram(key) is None
+            assert await full.rolling.get(key) == NOTHING
 
     async def test_a_subject_that_is_no_person_can_be_erased(self, house: Shelves) -> None:
         await house.memory.change("server-1", "why", remember(CANARY))

@@ -131,7 +131,7 @@ class TestErasing:
         said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
         for process in three:
             assert await process.known(ANNS) == [WORDS]
-            await in_thread(process.storage.conversations.responses.put, ANN, said)
+            await process.storage.conversations.responses.put(ANN, said)
             assert b"tulips" in process.on_this_machine()
         await there.sum_up(SESSION, f"Ann said: {WORDS}")
         await there.storage.cursors.put(f"people-{SESSION}", {"session": SESSION, "people": [ANNS]})
@@ -518,7 +518,7 @@ async def one_behind(line: Line, database: str, folder: Path, clock: Clock) -> t
     await here.remember(ANNS, WORDS)
     assert await there.known(ANNS) == [WORDS]
     said = Response("key", "sha", "model", WORDS, clock.now, clock.now)
-    await in_thread(there.storage.conversations.responses.put, ANN, said)
+    await there.storage.conversations.responses.put(ANN, said)
     return here, there
 
 

@@ -249,6 +249,6 @@ class TestCursors:
     async def test_a_forgotten_one_is_read_again(self, fresh: Callable[[], Disks], clock: Clock) -> None:
         cursors = Cursors(fresh().used.documents(CURSORS))
         await cursors.put("a", {"at": clock.now})
-        cursors.forget("a")
-        cursors.forget("never known")
+        cursors.drop("a")
+        cursors.drop("never known")
         assert await cursors.get("a") == {"at": clock.now}

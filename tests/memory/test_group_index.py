@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.profile import Group
-from discoclaw.memory.erasing import group_index
-from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON, GroupIndex
-from discoclaw.memory.erasing.groups import newest
+from discoclaw.memory.erasing import groups
+from discoclaw.memory.erasing.groups import INDEX, OF_PERSON, GroupIndex, newest
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import render_json
@@ -102,9 +101,9 @@ class TestFewAreRead:
         assert newest(memory.disk, ANN) > 0
         await learn(memory, "group-8", BOB, text="pies")
         read: list[bytes] = []
-        original = group_index._people_in
+        original = groups._people_in
         monkeypatch.setattr(
-            group_index, "_people_in", lambda content: (read.append(content), original(content))[1]
+            groups, "_people_in", lambda content: (read.append(content), original(content))[1]
         )
         assert GroupIndex(memory.disk).recorded(ANN) == {"group-7"}
         assert len(read) == 1

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Place
 from discoclaw.core.patch import Summary
+from discoclaw.core.personal import Erasure
 from discoclaw.core.profile import key_of
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
-from discoclaw.memory.people.group_notes import Known, Learned
-from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger
@@ -157,6 +158,20 @@ class TestWhoTalksThere:
         file = await spoke(groups, ("400", "newest"))
         assert told == ["group-55"]
         assert [one for one, _ in file["members"]][-3:] == ["308", "309", "400"]
+
+    async def test_who_is_seen_while_others_are_indexed_is_indexed_before_the_file_names_them(
+        self, groups: Groups, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop, indexed = asyncio.get_running_loop(), set[str]()
+
+        def note(group: str, users: Iterable[str]) -> None:
+            indexed.update(users)
+            loop.call_soon_threadsafe(lambda: groups.seen(GENERAL, NOW, user_id="2", name="Bob"))
+            time.sleep(0.02)
+
+        monkeypatch.setattr(groups._index, "note", note)
+        file = await spoke(groups, ("1", "Ann"))
+        assert {one for one, _ in file["members"]} == indexed == {"1", "2"}
 
     async def test_a_key_in_a_topic_is_taken_out(self, groups: Groups) -> None:
         place = Place("channel", "55", "55", "general", private=False, topic=f"see nsec1{'q' * 58} here")
@@ -512,6 +527,16 @@ class TestErasingAPerson:
             assert await full.memory.restore(f"group-8{group}", ledger.decode(content).records)
             assert ledger.read(full.memory.ledgers.log(f"group-8{group}")).damage == ()
         assert traces(full.data, CANARY, ANN_ID) == []
+
+    async def test_they_are_no_member_any_more_as_soon_as_it_begins(self, full: Shelves) -> None:
+        """Their name is in the file until that is written anew."""
+        groups, erasure = groups_of(full.memory, full.clock), Erasure(ANN, NOW)
+        assert ANN_ID in dict((await groups.get("55")).members)
+        groups.forget(erasure)
+        assert ANN_ID not in dict((await groups.get("55")).members)
+        assert ANN_ID in (content_of(full, "55")[1]).decode()
+        async with groups.exclusive(erasure):
+            assert ANN_ID not in dict((await groups.get("55")).members)
 
     @pytest.mark.every_store
     async def test_of_a_group_takes_its_file_along(self, full: Shelves) -> None:

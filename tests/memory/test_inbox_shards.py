@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
-from discoclaw.memory.conversations.inbox_shards import moved_in, recent
+from discoclaw.memory.conversations.inboxes import moved_in, recent
 from discoclaw.memory.exchange.whole import Whole
 from discoclaw.store.files import session_name
 from discoclaw.store.plain import FilesDisk

@@ -6,8 +6,7 @@ import pytest
 
 from discoclaw.core.consent import ALWAYS, NEVER
 from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.people.consent import KnownConsent
+from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, NOW
 
@@ -23,7 +22,7 @@ def choices(memory: Memory, root: Path) -> Choices:
 
 @pytest.fixture
 def consent(memory: Memory, choices: Choices) -> KnownConsent:
-    consent = KnownConsent(choices, memory)
+    consent = KnownConsent(choices, memory.erased_at)
     memory.join(consent)
     return consent
 

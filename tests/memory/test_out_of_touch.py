@@ -16,7 +16,7 @@ from discoclaw.core.shards import EVERY
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import CursorFiles
+from discoclaw.memory.erasing.store_files import CursorFiles
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.processes import SharedProcesses, processes_of
@@ -165,7 +165,7 @@ async def test_a_cursor_that_could_not_be_read_once_is_not_taken_for_none(parts:
     name, disk = "people-discord:channel:1", parts.memory.disk
     assert isinstance(disk, PostgresDisk)
     assert await parts.cursors.put(name, {"people": [USER], "session": "discord:channel:1"})
-    parts.cursors.forget(name)
+    parts.cursors.drop(name)
     in_use = [disk.database.take() for _ in range(MOST)]
     assert await parts.cursors.get(name) == {}
     with pytest.raises(OSError, match="connections"):  # an erasing would leave that summary

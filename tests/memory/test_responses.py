@@ -1,10 +1,9 @@
 """Answers that are kept for a while: each person's for themselves, and gone when they are to go."""
 
+import asyncio
 import json
 import os
 import resource
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
+from discoclaw.store.files import in_thread
 from tests.memory.kit import ANN, BOB, NOW, Clock, erased_at
 from tests.tables import naming
 
@@ -38,19 +38,27 @@ def again(responses: Responses, clock: Clock, **given: Any) -> Responses:
     return Responses(responses.folder, clock=clock, **{"ttl_ms": TTL, "most": 3, **given})
 
 
+async def erase_from(responses: Responses, subject: str = ANN) -> Removed:
+    """Erase as `memory/erasing` does."""
+    erasure = Erasure(subject, NOW)
+    responses.forget(erasure)
+    async with responses.exclusive(erasure):
+        return await in_thread(responses.erase, erasure)
+
+
 def keys(responses: Responses, subject: str = ANN) -> list[str]:
     """What the file of a subject holds."""
     return [one["key"] for one in json.loads((responses.folder / f"{subject}.json").read_bytes())]
 
 
 class TestAnAnswer:
-    def test_is_there_again(self, responses: Responses, clock: Clock) -> None:
-        responses.put(ANN, entry("k"))
-        assert responses.get(ANN, "k", SHA) == "answer k"
-        assert again(responses, clock).get(ANN, "k", SHA) == "answer k"
+    async def test_is_there_again(self, responses: Responses, clock: Clock) -> None:
+        await responses.put(ANN, entry("k"))
+        assert await responses.get(ANN, "k", SHA) == "answer k"
+        assert await again(responses, clock).get(ANN, "k", SHA) == "answer k"
 
-    def test_lies_on_disk_as_documented(self, responses: Responses) -> None:
-        responses.put(ANN, entry("k", "Grüezi 🐦", at=NOW - 5, used=NOW))
+    async def test_lies_on_disk_as_documented(self, responses: Responses) -> None:
+        await responses.put(ANN, entry("k", "Grüezi 🐦", at=NOW - 5, used=NOW))
         assert json.loads((responses.folder / f"{ANN}.json").read_text(encoding="utf-8")) == [
             {
                 "key": "k",
@@ -62,54 +70,58 @@ class TestAnAnswer:
             }
         ]
 
-    def test_of_one_person_is_never_given_to_another(self, responses: Responses) -> None:
-        responses.put(ANN, entry("k"))
-        assert responses.get(BOB, "k", SHA) is None
+    async def test_of_one_person_is_never_given_to_another(self, responses: Responses) -> None:
+        await responses.put(ANN, entry("k"))
+        assert await responses.get(BOB, "k", SHA) is None
 
-    def test_to_another_question_of_the_same_key_is_not_given(self, responses: Responses) -> None:
-        responses.put(ANN, entry("k"))
-        assert responses.get(ANN, "k", "1" * 64) is None
-        assert responses.get(ANN, "K", SHA) is None
+    async def test_to_another_question_of_the_same_key_is_not_given(self, responses: Responses) -> None:
+        await responses.put(ANN, entry("k"))
+        assert await responses.get(ANN, "k", "1" * 64) is None
+        assert await responses.get(ANN, "K", SHA) is None
 
-    def test_replaces_the_one_of_its_key(self, responses: Responses) -> None:
-        responses.put(ANN, entry("k", "old"))
-        responses.put(ANN, replace(entry("k", "new"), sha256="1" * 64))
+    async def test_replaces_the_one_of_its_key(self, responses: Responses) -> None:
+        await responses.put(ANN, entry("k", "old"))
+        await responses.put(ANN, replace(entry("k", "new"), sha256="1" * 64))
         assert keys(responses) == ["k"]
-        assert (responses.get(ANN, "k", SHA), responses.get(ANN, "k", "1" * 64)) == (None, "new")
+        assert (await responses.get(ANN, "k", SHA), await responses.get(ANN, "k", "1" * 64)) == (None, "new")
 
-    def test_that_is_very_long_is_not_kept(self, responses: Responses) -> None:
-        responses.put(ANN, entry("k", "x" * (LONGEST + 1)))
-        assert responses.get(ANN, "k", SHA) is None and not responses.folder.exists()
+    async def test_that_is_very_long_is_not_kept(self, responses: Responses) -> None:
+        await responses.put(ANN, entry("k", "x" * (LONGEST + 1)))
+        assert await responses.get(ANN, "k", SHA) is None and not responses.folder.exists()
 
-    def test_may_be_any_text(self, responses: Responses, clock: Clock) -> None:
-        responses.put(ANN, entry("k", "a\ud800b\x00"))
-        assert again(responses, clock).get(ANN, "k", SHA) == responses.get(ANN, "k", SHA) == "a\ufffdb"
+    async def test_may_be_any_text(self, responses: Responses, clock: Clock) -> None:
+        await responses.put(ANN, entry("k", "a\ud800b\x00"))
+        assert (
+            await again(responses, clock).get(ANN, "k", SHA)
+            == await responses.get(ANN, "k", SHA)
+            == "a\ufffdb"
+        )
 
-    def test_of_nobody_is_refused(self, responses: Responses) -> None:
+    async def test_of_nobody_is_refused(self, responses: Responses) -> None:
         for subject in ("../user-1", "", "user 1", "user-1/x"):
             with naming(subject):
                 with pytest.raises(MemoryFault):
-                    responses.get(subject, "k", SHA)
+                    await responses.get(subject, "k", SHA)
                 with pytest.raises(MemoryFault):
-                    responses.put(subject, entry("k"))
+                    await responses.put(subject, entry("k"))
 
 
 class TestWhatGoes:
-    def test_is_what_is_too_old(self, responses: Responses, clock: Clock) -> None:
-        responses.put(ANN, entry("k"))
+    async def test_is_what_is_too_old(self, responses: Responses, clock: Clock) -> None:
+        await responses.put(ANN, entry("k"))
         clock.now = NOW + TTL - 1
-        assert responses.get(ANN, "k", SHA) == "answer k"
+        assert await responses.get(ANN, "k", SHA) == "answer k"
         clock.now = NOW + TTL
-        assert responses.get(ANN, "k", SHA) is None
-        assert again(responses, clock).get(ANN, "k", SHA) is None
+        assert await responses.get(ANN, "k", SHA) is None
+        assert await again(responses, clock).get(ANN, "k", SHA) is None
 
-    def test_is_what_was_used_longest_ago(self, responses: Responses, clock: Clock) -> None:
+    async def test_is_what_was_used_longest_ago(self, responses: Responses, clock: Clock) -> None:
         for number in range(3):
             clock.forward(minutes=1)
-            responses.put(ANN, entry(f"k{number}", at=clock()))
+            await responses.put(ANN, entry(f"k{number}", at=clock()))
         clock.forward(minutes=1)
-        assert responses.get(ANN, "k0", SHA) == "answer k0"
-        responses.put(ANN, entry("k3", at=clock(), used=clock()))
+        assert await responses.get(ANN, "k0", SHA) == "answer k0"
+        await responses.put(ANN, entry("k3", at=clock(), used=clock()))
         assert sorted(keys(responses)) == ["k0", "k2", "k3"]
 
     def test_is_first_what_is_old_and_then_what_is_unused(self) -> None:
@@ -119,9 +131,9 @@ class TestWhatGoes:
         stay = kept([old, *young], now_ms=NOW, ttl_ms=TTL, most=3)
         assert [one.key for one in stay] == ["y2", "y1", "y0"]
 
-    def test_is_what_is_of_the_future(self, responses: Responses, clock: Clock) -> None:
-        responses.put(ANN, entry("k", at=NOW + 1))
-        assert responses.get(ANN, "k", SHA) is None
+    async def test_is_what_is_of_the_future(self, responses: Responses, clock: Clock) -> None:
+        await responses.put(ANN, entry("k", at=NOW + 1))
+        assert await responses.get(ANN, "k", SHA) is None
 
     @given(
         st.lists(st.tuples(st.integers(-TTL, 2 * TTL), st.integers(0, TTL)), max_size=12),
@@ -136,28 +148,31 @@ class TestWhatGoes:
             left.remove(min(left, key=lambda one: (one.last_access, one.created, one.key)))
         assert set(kept(entries, now_ms=NOW, ttl_ms=TTL, most=most)) == set(left)
 
-    def test_is_the_file_of_somebody_who_does_not_come_back(self, responses: Responses, clock: Clock) -> None:
-        responses.put(BOB, entry("b"))
+    async def test_is_the_file_of_somebody_who_does_not_come_back(
+        self, responses: Responses, clock: Clock
+    ) -> None:
+        await responses.put(BOB, entry("b"))
         theirs = responses.folder / f"{BOB}.json"
         os.utime(theirs, (NOW / 1000, NOW / 1000))
         for minutes, there in ((60, True), (1, False)):
             clock.forward(minutes=minutes)
-            again(responses, clock).put(ANN, entry("a", at=clock()))
+            await again(responses, clock).put(ANN, entry("a", at=clock()))
             assert theirs.exists() is there
 
 
 class TestRam:
-    def test_is_left_by_who_is_idle(self, tmp_path: Path, clock: Clock) -> None:
+    async def test_is_left_by_who_is_idle(self, tmp_path: Path, clock: Clock) -> None:
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, idle_ms=10 * MINUTE)
-        responses.put(ANN, entry("k"))
-        clock.forward(minutes=11)
-        responses.get(BOB, "k", SHA)
-        assert responses.in_ram() == 1
-        assert responses.get(ANN, "k", SHA) == "answer k"
+        await responses.put(ANN, entry("k"))
+        path = tmp_path / f"{ANN}.json"
+        path.write_text(path.read_text().replace("answer k", "as edited"))
+        for minutes, said in ((9, "answer k"), (11, "as edited")):
+            clock.forward(minutes=minutes)
+            assert await responses.get(ANN, "k", SHA) == said
 
 
 class TestAFileThatIsNone:
-    def test_counts_as_empty_and_is_said(
+    async def test_counts_as_empty_and_is_said(
         self, responses: Responses, caplog: pytest.LogCaptureFixture
     ) -> None:
         responses.folder.mkdir()
@@ -180,122 +195,117 @@ class TestAFileThatIsNone:
             with naming(content):
                 subject = f"user-{number}"
                 (responses.folder / f"{subject}.json").write_bytes(content)
-                assert responses.get(subject, "k", SHA) is None
+                assert await responses.get(subject, "k", SHA) is None
                 (said,) = caplog.messages
                 assert "counts as empty" in said and f"{subject}.json" in said
-                responses.put(subject, entry("k"))
+                await responses.put(subject, entry("k"))
                 assert keys(responses, subject) == ["k"]
                 caplog.clear()
 
-    def test_of_an_object_without_entries_is_one_without_entries(self, responses: Responses) -> None:
+    async def test_of_an_object_without_entries_is_one_without_entries(self, responses: Responses) -> None:
         responses.folder.mkdir()
         (responses.folder / f"{ANN}.json").write_bytes(b"{}")
-        assert responses.get(ANN, "k", SHA) is None
+        assert await responses.get(ANN, "k", SHA) is None
 
-    def test_nor_can_be_read_costs_nothing(self, responses: Responses) -> None:
+    async def test_nor_can_be_read_costs_nothing(self, responses: Responses) -> None:
         (responses.folder / f"{ANN}.json").mkdir(parents=True)
-        assert responses.get(ANN, "k", SHA) is None
-        responses.put(ANN, entry("k"))
-        assert responses.get(ANN, "k", SHA) == "answer k"
+        assert await responses.get(ANN, "k", SHA) is None
+        await responses.put(ANN, entry("k"))
+        assert await responses.get(ANN, "k", SHA) == "answer k"
 
-    def test_on_a_full_disk_is_a_warning_and_the_old_one_stays(
+    async def test_on_a_full_disk_is_a_warning_and_the_old_one_stays(
         self, responses: Responses, caplog: pytest.LogCaptureFixture
     ) -> None:
-        responses.put(ANN, entry("k"))
+        await responses.put(ANN, entry("k"))
         before = (responses.folder / f"{ANN}.json").read_bytes()
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
         try:
-            responses.put(ANN, entry("l"))
+            await responses.put(ANN, entry("l"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         assert "could not be written" in caplog.text
         assert [path.name for path in responses.folder.iterdir()] == [f"{ANN}.json"]
         assert (responses.folder / f"{ANN}.json").read_bytes() == before
-        assert responses.get(ANN, "l", SHA) == "answer l"
+        assert await responses.get(ANN, "l", SHA) == "answer l"
 
 
 class TestErasing:
-    def test_takes_the_file_and_what_ram_holds(self, responses: Responses, clock: Clock) -> None:
-        responses.put(ANN, entry("k"))
-        responses.put(BOB, entry("k"))
+    async def test_takes_the_file_and_what_ram_holds(self, responses: Responses, clock: Clock) -> None:
+        await responses.put(ANN, entry("k"))
+        await responses.put(BOB, entry("k"))
         left = responses.folder / f".{ANN}.json.0a1b2c3d.tmp"
         left.write_text("half")
-        assert responses.erase(Erasure(ANN, NOW)) == Removed(2)
-        assert responses.get(ANN, "k", SHA) is None
+        assert await erase_from(responses, ANN) == Removed(2)
+        assert await responses.get(ANN, "k", SHA) is None
         assert [path.name for path in responses.folder.iterdir()] == [f"{BOB}.json"]
-        assert responses.get(BOB, "k", SHA) == "answer k"
+        assert await responses.get(BOB, "k", SHA) == "answer k"
 
-    def test_of_somebody_whose_id_begins_alike_leaves_the_others(self, responses: Responses) -> None:
+    async def test_of_somebody_whose_id_begins_alike_leaves_the_others(self, responses: Responses) -> None:
         for subject in ("user-1", "user-12", "user-1-2"):
-            responses.put(subject, entry("k"))
-        responses.erase(Erasure("user-1", NOW))
+            await responses.put(subject, entry("k"))
+        await erase_from(responses, "user-1")
         assert sorted(path.name for path in responses.folder.iterdir()) == ["user-1-2.json", "user-12.json"]
 
-    def test_where_there_is_nothing_is_nothing(self, responses: Responses) -> None:
-        assert responses.erase(Erasure(ANN, NOW)) == Removed()
+    async def test_where_there_is_nothing_is_nothing(self, responses: Responses) -> None:
+        assert await erase_from(responses, ANN) == Removed()
 
-    def test_that_the_disk_refuses_names_what_stays(self, responses: Responses) -> None:
+    async def test_that_the_disk_refuses_names_what_stays(self, responses: Responses) -> None:
         (responses.folder / f"{ANN}.json" / "x").mkdir(parents=True)
-        removed = responses.erase(Erasure(ANN, NOW))
+        removed = await erase_from(responses, ANN)
         assert removed.count == 0 and len(removed.left) == 1 and f"{ANN}.json" in removed.left[0]
 
-    def test_is_not_undone_by_an_answer_that_comes_late(self, tmp_path: Path, clock: Clock) -> None:
+    async def test_is_not_undone_by_an_answer_that_comes_late(self, tmp_path: Path, clock: Clock) -> None:
         erased: dict[str, int] = {}
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
         erased[ANN] = clock()
-        responses.erase(Erasure(ANN, clock()))
+        await erase_from(responses, ANN)
         clock.forward(minutes=1)
-        responses.put(ANN, entry("k", at=NOW, used=clock()))
+        await responses.put(ANN, entry("k", at=NOW, used=clock()))
         assert list(tmp_path.iterdir()) == []
-        responses.put(ANN, entry("k", at=NOW + 1, used=clock()))
-        assert responses.get(ANN, "k", SHA) == "answer k"
+        await responses.put(ANN, entry("k", at=NOW + 1, used=clock()))
+        assert await responses.get(ANN, "k", SHA) == "answer k"
 
-    def test_counts_though_the_file_is_still_there(self, tmp_path: Path, clock: Clock) -> None:
+    async def test_counts_though_the_file_is_still_there(self, tmp_path: Path, clock: Clock) -> None:
         """It was read again between the mark and the removal, or put back from elsewhere."""
         erased: dict[str, int] = {}
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
-        responses.put(ANN, entry("k"))
+        await responses.put(ANN, entry("k"))
         erased[ANN] = clock()
-        assert responses.get(ANN, "k", SHA) is None
+        assert await responses.get(ANN, "k", SHA) is None
         clock.forward(minutes=1)
-        responses.put(ANN, entry("l", at=clock()))
+        await responses.put(ANN, entry("l", at=clock()))
         assert keys(responses) == ["l"]
 
 
 class TestManyAtOnce:
     @pytest.mark.design(146)
-    def test_lose_nothing_and_end_with_whole_files(self, tmp_path: Path, clock: Clock) -> None:
+    async def test_lose_nothing_and_end_with_whole_files(self, tmp_path: Path, clock: Clock) -> None:
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, most=1000)
 
-        def work(number: int) -> None:
+        async def work(number: int) -> None:
             for count in range(25):
                 subject = (ANN, BOB)[count % 2]
-                responses.put(subject, entry(f"{number}-{count}"))
-                assert responses.get(subject, f"{number}-{count}", SHA) == f"answer {number}-{count}"
+                await responses.put(subject, entry(f"{number}-{count}"))
+                assert await responses.get(subject, f"{number}-{count}", SHA) == f"answer {number}-{count}"
 
-        _together([lambda number=number: work(number) for number in range(8)])  # type: ignore[misc]
+        await asyncio.gather(*(work(number) for number in range(8)))
         assert len(keys(responses, ANN)) == 8 * 13 and len(keys(responses, BOB)) == 8 * 12
 
-    def test_do_not_bring_back_what_is_erased(self, tmp_path: Path, clock: Clock) -> None:
+    async def test_do_not_bring_back_what_is_erased(self, tmp_path: Path, clock: Clock) -> None:
         erased: dict[str, int] = {}
         responses = Responses(tmp_path, clock=clock, ttl_ms=TTL, consent=erased_at(erased))
 
-        def write() -> None:
+        async def write() -> None:
             for number in range(60):
-                responses.put(ANN, entry(f"k{number}", "canary"))
+                await responses.put(ANN, entry(f"k{number}", "canary"))
 
-        def erase() -> None:
+        async def erase() -> None:
+            await asyncio.sleep(0.01)
             erased[ANN] = clock()
-            responses.erase(Erasure(ANN, clock()))
+            await erase_from(responses, ANN)
 
-        _together([write, write, erase])
+        await asyncio.gather(write(), write(), erase())
         assert list(tmp_path.iterdir()) == []
-        assert all(responses.get(ANN, f"k{number}", SHA) is None for number in range(60))
-
-
-def _together(works: list[Callable[[], None]]) -> None:
-    """Do all of it at once, in threads; a failure of one is raised here."""
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(work) for work in works]:
-            done.result()
+        for number in range(60):
+            assert await responses.get(ANN, f"k{number}", SHA) is None

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.stores import Store, disks
-from discoclaw.store.files import session_name
+from discoclaw.store.files import in_thread, session_name
 from discoclaw.store.port import ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
+from tests.memory.test_kept import Slow
 from tests.tables import naming
 
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
@@ -129,6 +131,45 @@ class TestClearing:
         assert await rolling.put(DM, "first", generation=begun)
         assert not await rolling.put(DM, "second", generation=begun)
         assert (await rolling.get(DM)).summary == "first"
+
+
+class TestErasing:
+    async def test_hides_what_is_to_go_and_stores_nothing_that_was_made_of_it(
+        self, rolling: RollingMemory, folder: Path
+    ) -> None:
+        for key in (DM, CHANNEL):
+            await put(rolling, key, "a talk")
+        begun = await rolling.generation(DM)
+        erasure = Erasure("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(erasure):
+            assert (folder / session_name(DM)).exists()
+            assert await rolling.get(DM) == rolling.in_ram(DM) == NOTHING
+            assert (await rolling.get(CHANNEL)).summary == "a talk"
+            storing = asyncio.create_task(rolling.put(DM, "a talk, and more", generation=begun))
+            (folder / session_name(DM)).unlink()
+            rolling.erase(erasure)
+        assert not await storing
+        assert await rolling.get(DM) == NOTHING
+        await put(rolling, DM, "later")
+        assert (await rolling.get(DM)).summary == "later"
+
+    async def test_hides_what_is_being_read_as_it_begins(self, folder: Path, clock: Clock) -> None:
+        await put(RollingMemory(folder, clock=clock), DM, "a talk")
+        slow = Slow(folder)
+        rolling, erasure = RollingMemory(slow, clock=clock), Erasure("user-12345", NOW, frozenset({DM}))
+        reading = asyncio.create_task(rolling.get(DM))
+        await in_thread(slow.has_read.wait)
+        async with rolling.exclusive(erasure):
+            slow.goes_on.set()
+            assert await reading == NOTHING
+
+    async def test_hides_what_could_not_be_removed(self, rolling: RollingMemory, folder: Path) -> None:
+        await put(rolling, DM, "a talk")
+        erasure = Erasure("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(erasure):
+            rolling.erase(erasure)
+        assert (folder / session_name(DM)).exists()
+        assert await rolling.get(DM) == NOTHING
 
 
 class TestWhatSomebodyElseWrote:

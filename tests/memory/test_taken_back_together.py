@@ -6,7 +6,6 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.memory.conversations.responses import Response
-from discoclaw.store.files import in_thread
 from tests.memory.kit import ANN, Clock
 from tests.memory.processes import Process
 
@@ -50,7 +49,7 @@ async def forget(process: Process) -> None:
 
 async def cache(process: Process, clock: Clock, subject: str = ANN) -> None:
     said = Response("key", "sha", "model", f"You said: {WORDS}", clock.now, clock.now)
-    await in_thread(process.storage.conversations.responses.put, subject, said)
+    await process.storage.conversations.responses.put(subject, said)
     assert b"tulips" in process.on_this_machine()
 
 

@@ -3,20 +3,21 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.personal import Erasure
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
-from discoclaw.memory.people import tool_calls, tool_log
-from discoclaw.memory.people.tool_calls import KEPT_MS, Call
-from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import session_name
@@ -50,7 +51,7 @@ def note(log: ToolLog, subject: str = ANN, content: str = "found 2 items", **giv
 
 
 def calls(disk: Disk, subject: str = ANN) -> list[Call]:
-    return tool_calls.read(tool_calls.log_of(disk, subject))
+    return tool_log.CALLS.read(tool_log.log_of(disk, subject))
 
 
 def contents(disk: Disk, subject: str = ANN) -> list[str]:
@@ -95,8 +96,8 @@ class TestALine:
             with naming(changed):
                 good = Call("0" * 16, NOW, "memory_search", True, "", None, GENERAL, False)
                 value = {name: getattr(good, name) for name in Call.__slots__}
-                assert tool_calls.call_of(value | {"more": 1}) == good
-                assert tool_calls.call_of(value | changed) is None
+                assert tool_log.call_of(value | {"more": 1}) == good
+                assert tool_log.call_of(value | changed) is None
 
 
 class TestWriting:
@@ -135,6 +136,19 @@ class TestWriting:
         await house.settle()
         assert contents(memory.disk) == ["one", "two"]
 
+    async def test_that_fails_for_one_person_holds_up_nobody_else(
+        self, house: ToolLog, memory: Memory, root: Path
+    ) -> None:
+        (root / "tools" / f"{ANN}.jsonl").mkdir(parents=True)
+        note(house, content="hers")
+        note(house, BOB, "his")
+        await house.settle()
+        assert contents(memory.disk, BOB) == ["his"]
+        (root / "tools" / f"{ANN}.jsonl").rmdir()
+        await house.settle()
+        assert contents(memory.disk) == ["hers"]
+        assert contents(memory.disk, BOB) == ["his"]
+
     async def test_goes_on_behind_a_line_that_was_cut_off(
         self, house: ToolLog, memory: Memory, root: Path
     ) -> None:
@@ -149,18 +163,17 @@ class TestWriting:
     async def test_a_file_that_grows_too_long_loses_its_older_half(
         self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(tool_calls, "MOST_BYTES", 2_000)
+        monkeypatch.setattr(tool_log, "MOST_BYTES", 2_000)
+        monkeypatch.setattr(tool_log, "CALLS", replace(tool_log.CALLS, most=2_000))
         for number in range(20):
             note(house, content=f"{number}")
             await house.settle()
         kept = contents(memory.disk)
         assert kept[-1] == "19" and 3 < len(kept) < 15
-        assert tool_calls.log_of(memory.disk, ANN).size() <= 2_000
+        assert tool_log.log_of(memory.disk, ANN).size() <= 2_000
 
-    async def test_what_waits_is_bounded(
-        self, house: ToolLog, memory: Memory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(tool_log, "MOST_WAITING", 3)
+    async def test_what_waits_is_bounded(self, house: ToolLog, memory: Memory) -> None:
+        house._most = 3
         for number in range(5):
             note(house, content=str(number))
         await house.settle()
@@ -206,6 +219,14 @@ class TestErasing:
         assert traces(root, "Kanarie", HER) == []
         assert contents(memory.disk, BOB) == ["coffee"]
 
+    async def test_meets_no_writer(self, house: ToolLog, memory: Memory) -> None:
+        async with house.exclusive(Erasure(ANN, NOW)):
+            note(house, BOB, "his")
+            await asyncio.sleep(0.02)
+            assert contents(memory.disk, BOB) == []
+        await house.settle()
+        assert contents(memory.disk, BOB) == ["his"]
+
     async def test_what_comes_of_later_words_is_noted(
         self, house: ToolLog, memory: Memory, clock: Clock
     ) -> None:
@@ -223,7 +244,7 @@ class TestErasing:
             await noted.note(session, by=by)
         assert await noted.hidden(ANNS_DM, NOW)
         await memory.erase(ANN)
-        kept = clears.read(memory.disk.log(clears.FILE))
+        kept = clears.CLEARS.read(memory.disk.log(clears.FILE))
         assert [(one.session, one.by) for one in kept] == [(GENERAL, None), (GENERAL, "456")]
         assert await noted.hidden(GENERAL, NOW)
         assert not await noted.hidden(ANNS_DM, NOW)
@@ -245,27 +266,29 @@ class TestClears:
             assert await known.hidden(GENERAL, last.at)
             assert not await known.hidden(GENERAL, last.at + 1)
             assert not await known.hidden(ANNS_DM, NOW)
-        cleared = clears.newest(clears.read(disk.log(clears.FILE)))
+        cleared = clears.newest(clears.CLEARS.read(disk.log(clears.FILE)))
         assert clears.hidden(cleared, GENERAL, last.at) and not clears.hidden(cleared, "else", 0)
 
     async def test_noted_twice_is_once_and_a_bad_line_is_none(self, fresh: Fresh) -> None:
         lines = fresh().used.log(clears.FILE)
         one = Clear("0" * 16, NOW, GENERAL, None)
-        assert clears.add(lines, [one]) == 1
+        assert clears.CLEARS.add(lines, [one]) == 1
         bad = [b"torn", b'{"id": 1}', b'{"id":"%s","at":1,"session":"\\ud800","by":null}' % (b"1" * 16)]
         lines.append(b"\n".join(bad) + b"\n", after=lines.head())
-        assert clears.add(lines, [one, one]) == 0
-        assert clears.read(lines) == [one]
+        assert clears.CLEARS.add(lines, [one, one]) == 0
+        assert clears.CLEARS.read(lines) == [one]
 
     async def test_of_very_many_the_newest_of_each_conversation_stay(
         self, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(clears, "MOST_BYTES", 2_000)
+        monkeypatch.setattr(clears, "CLEARS", replace(clears.CLEARS, most=2_000))
         lines = fresh().used.log(clears.FILE)
         made = [Clear(f"{n:016x}", n, f"discord:channel:{n % 3}", None) for n in range(60)]
         for one in made:
-            clears.add(lines, [one])
-        assert clears.newest(clears.read(lines)) == {f"discord:channel:{n % 3}": n for n in (57, 58, 59)}
+            clears.CLEARS.add(lines, [one])
+        assert clears.newest(clears.CLEARS.read(lines)) == {
+            f"discord:channel:{n % 3}": n for n in (57, 58, 59)
+        }
         assert lines.size() <= 2_000
 
 
@@ -286,7 +309,7 @@ class TestClearingASummary:
             await rolling.put(GENERAL, text, generation=await rolling.generation(GENERAL))
         before = await rolling.get(GENERAL)
         await rolling.clear(GENERAL, by=HER)
-        (noted,) = clears.read(fresh().used.log(clears.FILE))
+        (noted,) = clears.CLEARS.read(fresh().used.log(clears.FILE))
         assert (noted.session, noted.by, noted.at) == (GENERAL, HER, before.updated_at)
         await rolling.put(GENERAL, "three", generation=await rolling.generation(GENERAL))
         after = await again().get(GENERAL)
@@ -333,7 +356,7 @@ class TestMovingToAnotherStore:
             await asyncio.to_thread(other.says, "import", str(out))
         target = FilesDisk(other.memory_folder)
         assert (contents(target), contents(target, BOB)) == ([], ["his"])
-        marks = clears.read(target.log(clears.FILE))
+        marks = clears.CLEARS.read(target.log(clears.FILE))
         assert [(one.session, one.by) for one in marks] == [(GENERAL, None)]
         for name in (clears.FILE, f"{TOOLS}/{BOB}.jsonl"):
             assert len(target.log(name).read().splitlines()) == 1

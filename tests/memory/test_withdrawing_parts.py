@@ -18,10 +18,10 @@ from discoclaw.core.item import item_id
 from discoclaw.core.message import Place
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.memory.conversations.withdrawn import SummaryWithdrawal
-from discoclaw.memory.people import tool_calls
-from discoclaw.memory.people.group_notes import Learned
-from discoclaw.memory.people.tool_calls import Call
+from discoclaw.memory.conversations.rolling import SummaryWithdrawal
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.groups import Learned
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
@@ -52,16 +52,16 @@ def storage_in(folder: Path, clock: Clock) -> Storage:
 
 
 class TestCachedAnswers:
-    def stored(self, folder: Path, clock: Clock) -> Responses:
+    async def stored(self, folder: Path, clock: Clock) -> Responses:
         responses = Responses(folder, clock=clock)
         for subject, text in ((ANN, "tea"), (BOB, "Ann drinks espresso"), (BOB, "milk")):
-            responses.put(subject, Response(text, "0" * 64, "m", text, NOW, NOW))
+            await responses.put(subject, Response(text, "0" * 64, "m", text, NOW, NOW))
         return responses
 
     async def test_of_the_person_go_and_of_others_those_with_the_words(
         self, tmp_path: Path, clock: Clock
     ) -> None:
-        responses = self.stored(tmp_path, clock)
+        responses = await self.stored(tmp_path, clock)
         gone = await responses.withdraw(taken_back("espresso"), ())
         assert gone.answers == 2
         assert not (tmp_path / f"{ANN}.json").exists()
@@ -69,21 +69,21 @@ class TestCachedAnswers:
         assert (await responses.withdraw(taken_back("espresso"), ())).answers == 0
 
     async def test_are_not_served_between_the_commit_and_the_disk(self, tmp_path: Path, clock: Clock) -> None:
-        responses = self.stored(tmp_path, clock)
+        responses = await self.stored(tmp_path, clock)
         responses.let_go(taken_back("espresso"))
-        assert responses.get(ANN, "tea", "0" * 64) is None
-        assert responses.get(BOB, "Ann drinks espresso", "0" * 64) is None
-        assert responses.get(BOB, "milk", "0" * 64) == "milk"
+        assert await responses.get(ANN, "tea", "0" * 64) is None
+        assert await responses.get(BOB, "Ann drinks espresso", "0" * 64) is None
+        assert await responses.get(BOB, "milk", "0" * 64) == "milk"
 
     async def test_that_were_asked_for_before_are_not_stored(self, tmp_path: Path, clock: Clock) -> None:
-        responses = self.stored(tmp_path, clock)
+        responses = await self.stored(tmp_path, clock)
         responses.let_go(taken_back("espresso"))
         await responses.withdraw(taken_back("espresso"), ())
-        responses.put(ANN, Response("late", "0" * 64, "m", "whatever", NOW + 5, NOW))
-        assert responses.get(ANN, "late", "0" * 64) is None
+        await responses.put(ANN, Response("late", "0" * 64, "m", "whatever", NOW + 5, NOW))
+        assert await responses.get(ANN, "late", "0" * 64) is None
         clock.now += 20
-        responses.put(ANN, Response("new", "0" * 64, "m", "whatever", NOW + 20, NOW + 20))
-        assert responses.get(ANN, "new", "0" * 64) == "whatever"
+        await responses.put(ANN, Response("new", "0" * 64, "m", "whatever", NOW + 20, NOW + 20))
+        assert await responses.get(ANN, "new", "0" * 64) == "whatever"
 
 
 class TestVectors:
@@ -134,11 +134,11 @@ class TestARecovery:
         disk = house.memory.disk
         await recovery.apply_withdrawals_anew(disk)
         call = Call("0" * 16, NOW, "memory_search", True, text, "55", "discord:channel:55", False)
-        tool_calls.add(tool_calls.log_of(disk, ANN), [call])  # a relay returned it
+        tool_log.CALLS.add(tool_log.log_of(disk, ANN), [call])  # a relay returned it
         house.close()
         again = storage_in(tmp_path, clock)
         await again.withdrawals.start()
-        assert tool_calls.read(tool_calls.log_of(disk, ANN)) == []
+        assert tool_log.CALLS.read(tool_log.log_of(disk, ANN)) == []
         await again.withdrawals.close()
         again.close()
 
@@ -259,7 +259,7 @@ async def _derive(house: Storage, text: str) -> None:
     number = str(10**18 + at)
     entry = Entry(number, key, "55", "55", "9", ANN_ID, "Ann", text, at)
     talk.archive.write([Put(entry)], words=archived_words, consent=house.consent)
-    talk.responses.put(BOB, Response(number, "0" * 64, "m", text, at, at))
+    await talk.responses.put(BOB, Response(number, "0" * 64, "m", text, at, at))
     generation = await talk.rolling.generation(key)
     await talk.rolling.put(
         key, f"{(await talk.rolling.get(key)).summary} {text}".strip(), generation=generation

@@ -12,8 +12,8 @@ from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.people import tool_calls
-from discoclaw.memory.people.tool_calls import Call
+from discoclaw.memory.people import tool_log
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import SecretBox
@@ -87,12 +87,12 @@ class MirrorSetup:
     def tool(self, number: int = 1, at: int = NOW, content: str = "sunny", **fields: Any) -> Call:
         given = {"tool": "weather", "ok": True, "channel": CHANNEL_ID, "session": PLACE, "private": False}
         call = Call(id=f"{number:016x}", at=at, content=content, **{**given, **fields})
-        tool_calls.add(tool_calls.log_of(self.memory.disk, ANN), [call])
+        tool_log.CALLS.add(tool_log.log_of(self.memory.disk, ANN), [call])
         return call
 
     def clear(self, at: int, key: str = PLACE, by: str | None = ANN_ID) -> Clear:
         clear = Clear(f"{at:016x}", at, key, by)
-        clears.add(self.memory.disk.log(clears.FILE), [clear])
+        clears.CLEARS.add(self.memory.disk.log(clears.FILE), [clear])
         return clear
 
     # ------------------------------------------------------------------ what comes of it

@@ -14,7 +14,7 @@ from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.item import item_id
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.encryption import SecretBox
 from discoclaw.nostr.event import Event
@@ -361,7 +361,7 @@ class TestWithdrawn:
             await setup.memory.change(
                 ANN, "why", lambda draft: draft.deprecate(draft.items[key], Origin("stated"))
             )
-            tool_calls.log_of(setup.memory.disk, ANN).replace(b"")
+            tool_log.log_of(setup.memory.disk, ANN).replace(b"")
             setup.memory.disk.documents(ROLLING).remove([session_name(PLACE)])
             setup.clear(setup.clock.now)
             await setup.mirror.push()

@@ -19,7 +19,7 @@ from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.live import LiveConfig
-from discoclaw.memory.people import tool_calls
+from discoclaw.memory.people import tool_log
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.nostr.encryption import SecretBox, canonical, sha256
@@ -601,10 +601,10 @@ class TestWhatAClearHides:
         self, lived: Lived, empty: BotMemory
     ) -> None:
         """The channel was cleared on another replica, between its tool calls, after the summary."""
-        calls = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+        calls = tool_log.CALLS.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
         assert calls == []
         await empty.recover(StoredRelay(*of_kind(lived.events, TOOL)))
-        calls = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+        calls = tool_log.CALLS.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
         at = next(one.at for one in calls if one.session == CHANNEL)
         marker = Payloads(NAMES, PLAIN).clear(Clear("ab" * 8, at, CHANNEL, "456"))
         empty.lose()
@@ -613,7 +613,7 @@ class TestWhatAClearHides:
             names = empty.files()
             assert f"rolling/{session_name(CHANNEL)}" not in names
             assert f"rolling/{session_name(DM)}" in names
-            kept = tool_calls.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
+            kept = tool_log.CALLS.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
             assert kept == [one for one in calls if one.session == DM or one.at > at]
             assert len(kept) == len(calls) - 1
             assert "User prefers tabs over spaces." in names["profiles/123.json"].decode()

@@ -16,7 +16,7 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.changes import SESSION
-from discoclaw.memory.people.tool_calls import LONGEST
+from discoclaw.memory.people.tool_log import LONGEST
 from discoclaw.nostr.encryption import canonical, sha256
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import LEDGER

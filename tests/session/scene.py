@@ -45,8 +45,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.off import NoGroups
 from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.people.consent import KnownConsent
+from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -412,7 +411,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     cursors = Cursors(root / "cursors")
     choices = Choices(root, memory.changes)
     choices.load()
-    consent = KnownConsent(choices, memory)
+    consent = KnownConsent(choices, memory.erased_at)
     memory.join(consent)
     personas: Personas = given.pop("personas", Personas())
     loops = Loops(

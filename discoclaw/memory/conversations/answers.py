@@ -14,29 +14,25 @@ only when a channel's history is. If the program is killed between a message and
 is all that is known. Independent of Discord and of who reads.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from discoclaw.core.consent import Permission
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.times import time_of_snowflake
+from discoclaw.memory.kept import Behind, Lines, faulting
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import ANSWERS, Disk, joined, line_of, rewrite, values_in
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.store.port import ANSWERS, Disk
 
 MOST_WAITING: Final = 10_000
 """The most lines that wait for the disk; beyond that the oldest are lost."""
 _PERIOD: Final = 55
 """A message's id without so many bits is its period: the time in ms is the part behind the lowest 22."""
-_WRITING = "writing"
 _NAME: Final = re.compile(r"([0-9A-Za-z_-]+)\.(\d+)\.jsonl")
 
 
@@ -48,16 +44,24 @@ class Entry:
     to: str = ""
     of: tuple[str, ...] = ()
 
-    @property
-    def line(self) -> bytes:
-        return line_of({"id": self.id, "to": self.to, "of": self.of} if self.to else {"id": self.id})
+
+def _shape(entry: Entry) -> object:
+    return {"id": entry.id, "to": entry.to, "of": entry.of} if entry.to else {"id": entry.id}
 
 
-_Lines: TypeAlias = dict[str, list[Entry]]
-"""Entries by the name of their log."""
+def _parsed(value: object) -> Entry | None:
+    match value:
+        case {"id": str(one), "to": str(to), "of": [*of]}:
+            return Entry(one, to, tuple(map(str, of)))
+        case {"id": str(one)}:
+            return Entry(one)
+    return None
 
 
-class Answers(PersonalData):
+_LINES: Final = Lines(_parsed, _shape)
+
+
+class Answers(Behind[Entry]):
     """The answers in a store; without one, those of this run. It is a `core.service.Service`.
 
     `keeps`: a store may name people. Where nothing is remembered and nothing summed up, it names nobody.
@@ -66,16 +70,14 @@ class Answers(PersonalData):
     name = "answers in RAM"
 
     def __init__(self, disk: Disk, *, keeps: bool = True) -> None:
+        super().__init__("whom answers were for", "writing", MOST_WAITING)
         self._disk = disk
         self._keeps = keeps and disk.remembers
-        self._waiting: _Lines = {}
-        self._alone = asyncio.Lock()
-        self._worker = Worker("whom answers were for", self._write)
 
     def sent(self, channel_id: str, message_id: str, permission: Permission, of: tuple[str, ...]) -> None:
         """A message was sent in answer to these, whose person gave this permission. Never blocks."""
         entry = Entry(message_id, permission.user_id, of) if permission.holds else Entry(message_id)
-        self._note(_name(channel_id, message_id), [entry])
+        self._note(_name(channel_id, message_id), [entry], write=self._keeps)
 
     async def known(self, said: Iterable[Said], channel_id: str, gone: Collection[str] = ()) -> list[Said]:
         """The messages of a channel with what is known of ours, without those that may not be used.
@@ -86,10 +88,8 @@ class Answers(PersonalData):
         ours = {one.id for one in messages if one.by_us}
         names = {_name(channel_id, one) for one in ours}
         before = self._of_waiting(names)  # what is written meanwhile may be in neither of the others
-        try:
+        with faulting("whom answers were for can't be read"):
             there = await read_in_thread(self._read, names) if names else []
-        except OSError as error:
-            raise MemoryFault(f"whom answers were for can't be read: {error}") from error
         held = {one.id: one for one in (*before, *there, *self._of_waiting(names)) if one.id in ours}
         told = [
             one if (entry := held.get(one.id)) is None else replace(one, to_id=entry.to, of=entry.of)
@@ -108,43 +108,20 @@ class Answers(PersonalData):
         Returns the channels of the answers, by their ids. Raises MemoryFault.
         """
         async with self._alone:
-            try:
+            with faulting("the answers to deleted messages can't be found"):
                 found = await in_thread(self._retract, deleted) if deleted else {}
-            except OSError as error:
-                raise MemoryFault(f"the answers to deleted messages can't be found: {error}") from error
         for name in self._waiting:
             if some := _to(deleted, self._waiting[name]):
                 found.setdefault(name, []).extend(some)
         for name, entries in found.items():
-            self._note(name, [Entry(one.id) for one in entries])
-        await self._worker.settle(_WRITING)
-        return {one.id: name.partition(".")[0] for name, entries in found.items() for one in entries}
-
-    # ------------------------------------------------------------------ the lifecycle
-
-    async def start(self) -> None:
-        """Begin to write."""
-        await self._worker.start()
-
-    async def settle(self) -> None:
-        """Wait until everything is written, or the disk has refused it."""
+            self._note(name, [Entry(one.id) for one in entries], write=self._keeps)
         await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`."""
-        self._worker.hurry()
-        await self._worker.close(grace_s)
+        return {one.id: name.partition(".")[0] for name, entries in found.items() for one in entries}
 
     # ------------------------------------------------------------------ personal data
 
     def forget(self, erasure: Erasure) -> None:
         self._unname(user_of(erasure.subject))
-
-    @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Keep everybody from writing a line meanwhile."""
-        async with self._alone:
-            yield
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
         if withdrawal.everything:
@@ -164,23 +141,16 @@ class Answers(PersonalData):
 
     # ------------------------------------------------------------------ inside
 
-    def _note(self, name: str, entries: Iterable[Entry]) -> None:
-        self._waiting.setdefault(name, []).extend(entries)
-        if sum(map(len, self._waiting.values())) > MOST_WAITING:
-            del next(iter(self._waiting.values()))[0]
-        if self._keeps:
-            self._worker.note(_WRITING)
-
     def _of_waiting(self, names: Iterable[str]) -> list[Entry]:
         return [one for name in names for one in self._waiting.get(name, ())]
 
     def _read(self, names: Iterable[str]) -> list[Entry]:
-        return [one for name in names for one in _entries(self._disk.log(f"{ANSWERS}/{name}").read())]
+        return [one for name in names for one in _LINES.of(self._disk.log(f"{ANSWERS}/{name}").read())]
 
-    def _retract(self, deleted: Mapping[str, str]) -> _Lines:
+    def _retract(self, deleted: Mapping[str, str]) -> dict[str, list[Entry]]:
         """The answers to deleted messages, which stand in their channels and the threads below them."""
         channels, oldest = {*deleted, *deleted.values()}, min(map(_period, deleted))
-        found: _Lines = {}
+        found: dict[str, list[Entry]] = {}
         for name in self._disk.documents(ANSWERS).names():
             if (of := _NAME.fullmatch(name)) and of[1] in channels and int(of[2]) >= oldest:
                 newest = {one.id: one for one in self._read([name])}
@@ -188,18 +158,9 @@ class Answers(PersonalData):
                     found[name] = some
         return found
 
-    async def _write(self, _: str) -> None:
-        """Write what is waiting. Raises OSError and MemoryFault; what is not written keeps waiting."""
-        async with self._alone:
-            for name, entries in list(self._waiting.items()):
-                count = len(entries)
-                await in_thread(self._append, name, b"".join(one.line for one in entries))
-                del self._waiting[name][:count]
-                if not self._waiting[name]:
-                    del self._waiting[name]
-
-    def _append(self, name: str, lines: bytes) -> None:
-        rewrite(self._disk.log(f"{ANSWERS}/{name}"), lambda before: joined(before, lines))
+    def _append(self, name: str, waiting: Collection[Entry]) -> bool:
+        _LINES.append(self._disk.log(f"{ANSWERS}/{name}"), waiting)
+        return True
 
 
 def _to(deleted: Mapping[str, str], entries: Iterable[Entry]) -> list[Entry]:
@@ -215,28 +176,13 @@ def _name(channel_id: str, message_id: str) -> str:
     return f"{channel_id}.{_period(message_id)}.jsonl"
 
 
-def _entries(content: bytes) -> Iterator[Entry]:
-    """The entries of a log, in order; what is no entry is skipped."""
-    for value in values_in(content):
-        match value:
-            case {"id": str(one), "to": str(to), "of": [*of]}:
-                yield Entry(one, to, tuple(map(str, of)))
-            case {"id": str(one)}:
-                yield Entry(one)
-
-
 def erase(disk: Disk, user_id: str) -> None:
     """Name a person in no log of a store any more; what was said to them stays unused. Raises OSError."""
     named = f'"{user_id}"'.encode()
-
-    def unnamed(before: bytes) -> bytes:
-        lines = (Entry(one.id) if one.to == user_id else one for one in _entries(before))
-        return b"".join(one.line for one in lines)
-
     for name in disk.documents(ANSWERS).names():
         log = disk.log(f"{ANSWERS}/{name}")
         if named in log.read():
-            rewrite(log, unnamed)
+            _LINES.change(log, lambda one: Entry(one.id) if one.to == user_id else one)
 
 
 def take(source: Disk, target: Disk, erased_at: Callable[[str], int]) -> None:
@@ -245,14 +191,9 @@ def take(source: Disk, target: Disk, erased_at: Callable[[str], int]) -> None:
     `erased_at` returns when (ms) a subject was last erased.
     """
     for name in filter(_NAME.fullmatch, source.documents(ANSWERS).names()):
-        there = list(_entries(source.log(f"{ANSWERS}/{name}").read()))
-
-        def with_new(before: bytes, there: list[Entry] = there) -> bytes:
-            known = set(_entries(before))
-            new = (
-                one if erased_at(user_subject(one.to)) < time_of_snowflake(int(one.id)) else Entry(one.id)
-                for one in there
-            )
-            return joined(before, b"".join(one.line for one in new if one not in known))
-
-        rewrite(target.log(f"{ANSWERS}/{name}"), with_new)
+        there = _LINES.of(source.log(f"{ANSWERS}/{name}").read())
+        young = (
+            one if erased_at(user_subject(one.to)) < time_of_snowflake(int(one.id)) else Entry(one.id)
+            for one in there
+        )
+        _LINES.add(target.log(f"{ANSWERS}/{name}"), young)

@@ -18,14 +18,16 @@ import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import dm_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
+from discoclaw.memory.kept import Lines, faulting
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import Disk, Log, joined, line_of, rewrite, values_in
+from discoclaw.store.port import Disk, Log
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +49,6 @@ class Clear:
     session: str
     by: str | None = None
 
-    def to_json(self) -> dict[str, object]:
-        return {"at": self.at, "session": self.session, "by": self.by, "id": self.id}
-
 
 def clear_of(value: object) -> Clear | None:
     """The clear in a decoded line, or None if it is invalid."""
@@ -62,6 +61,25 @@ def clear_of(value: object) -> Clear | None:
         return None
     known = isinstance(by, str) and _USER.fullmatch(by) is not None
     return Clear(one, at, session, by if known else None)
+
+
+def _needed(clears: Iterable[Clear]) -> list[Clear]:
+    """The newest clear of each conversation."""
+    found: dict[str, Clear] = {}
+    for one in clears:
+        if (held := found.get(one.session)) is None or held.at <= one.at:
+            found[one.session] = one
+    return list(found.values())
+
+
+CLEARS: Final = Lines(
+    clear_of,
+    lambda one: {"at": one.at, "session": one.session, "by": one.by, "id": one.id},
+    lambda one: one.id,
+    MOST_BYTES,
+    _needed,
+)
+"""The lines of the file."""
 
 
 def newest(clears: Iterable[Clear]) -> dict[str, int]:
@@ -96,10 +114,8 @@ class Clears(PersonalData, Listener):
         async with self._alone:
             at = max(self._clock(), not_before)
             clear = Clear(secrets.token_hex(8), at, session_key, by)
-            try:
-                await in_thread(add, self._lines, [clear])
-            except OSError as error:
-                raise MemoryFault(f"{self._lines.path} cannot be written: {error}") from error
+            with faulting(f"{self._lines.path} cannot be written"):
+                await in_thread(CLEARS.add, self._lines, [clear])
             if self._newest is not None:
                 self._newest[session_key] = max(at, self._newest.get(session_key, -1))
         return clear
@@ -109,7 +125,7 @@ class Clears(PersonalData, Listener):
         async with self._alone:
             if self._newest is None:
                 try:
-                    self._newest = newest(await read_in_thread(read, self._lines))
+                    self._newest = newest(await read_in_thread(CLEARS.read, self._lines))
                 except OSError as error:
                     log.warning("what was cleared cannot be read: %s", error)
                     return {}
@@ -119,6 +135,10 @@ class Clears(PersonalData, Listener):
         """Return when (ms) a conversation was last cleared; -1 for never, or if the disk fails."""
         known = self._newest if self._newest is not None else await self.known()
         return known.get(session_key, -1)
+
+    def may_hide(self, session_key: str, at: int) -> bool:
+        """The same as `hidden`, as far as is known without the disk: if that is nothing, anything may be."""
+        return self._newest is None or at <= self._newest.get(session_key, -1)
 
     async def hidden(self, session_key: str, at: int) -> bool:
         """Whether a clear hides a conversation's content of a time (ms)."""
@@ -140,59 +160,12 @@ class Clears(PersonalData, Listener):
                 self._newest = None
 
 
-# ---------------------------------------------------------------------- the lines; blocking, raises OSError
+def erase(lines: Log, user_id: str) -> None:
+    """Remove everything about a person, and the lines about their direct messages. Raises OSError."""
 
+    def without(one: Clear) -> Clear | None:
+        if one.session == dm_of(user_id):
+            return None
+        return replace(one, by=None) if one.by == user_id else one
 
-def read(lines: Log) -> list[Clear]:
-    """Return the clears in the order of the file, without duplicates."""
-    return _clears(lines.read())
-
-
-def _clears(content: bytes) -> list[Clear]:
-    found: dict[str, Clear] = {}
-    for value in values_in(content):
-        if (one := clear_of(value)) is not None:
-            found.setdefault(one.id, one)
-    return list(found.values())
-
-
-def add(lines: Log, clears: Iterable[Clear]) -> int:
-    """Add the clears that are missing. Returns how many. Raises MemoryFault too."""
-    wanted, new = list(clears), list[Clear]()
-
-    def more(before: bytes) -> bytes:
-        known = _clears(before)
-        ids = {one.id for one in known}
-        new[:] = [one for one in wanted if one.id not in ids]
-        after = joined(before, b"".join(map(_line, new)))
-        return after if len(after) <= MOST_BYTES else b"".join(map(_line, _needed([*known, *new])))
-
-    rewrite(lines, more)
-    return len(new)
-
-
-def erase(lines: Log, user_id: str, session_key: str) -> None:
-    """Remove everything about a person, and the lines about their own conversation.
-
-    An unreadable line is removed too: it hides nothing, and may name anybody.
-    """
-
-    def without(before: bytes) -> bytes:
-        kept = [one for one in _clears(before) if one.session != session_key]
-        return b"".join(_line(replace(one, by=None) if one.by == user_id else one) for one in kept)
-
-    rewrite(lines, without)
-
-
-def _needed(clears: Iterable[Clear]) -> list[Clear]:
-    """The newest clear of each conversation."""
-    found: dict[str, Clear] = {}
-    for one in clears:
-        held = found.get(one.session)
-        if held is None or held.at <= one.at:
-            found[one.session] = one
-    return list(found.values())
-
-
-def _line(clear: Clear) -> bytes:
-    return line_of(clear.to_json())
+    CLEARS.change(lines, without)

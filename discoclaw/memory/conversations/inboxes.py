@@ -1,18 +1,28 @@
 """The inboxes of the conversations that were active last: in RAM, and on disk as the cursor `inbox`.
 
 Beside it, `inbox_recent` has those that changed since it was written, so a write costs the same however many
-there are. In a store that several processes share there are two cursors for each shard (`inbox_shards`). They
-are written after a message was handled, never before: soon if it is to be answered, every few messages if
-people only talked. What was not written before a crash is read again from the chat. On disk are ids of
-messages, channels and servers, and for direct messages the person's id, unless they opted out.
+there are. They are written after a message was handled, never before: soon if it is to be answered, every few
+messages if people only talked. What was not written before a crash is read again from the chat. On disk are
+ids of messages, channels and servers, and for direct messages the person's id, unless they opted out.
+
+In a store that several processes share there are two cursors for each of Discord's shards:
+
+    inbox:<generation>:<shard>         the conversations of a shard
+    inbox:<generation>:<shard>_recent  those that changed since, as they are now
+    inbox-shards                       how many shards there are, and their generation
+
+A generation begins when there are more or fewer shards than before: then each process moves the conversations
+of its shards into their new texts, by the servers that they belong to. Whoever does that has the leases of
+these shards, so nobody else writes their texts.
 """
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
@@ -23,11 +33,14 @@ from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of, user_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.conversations.inbox_shards import NAME, moved_in, recent
-from discoclaw.memory.cursors import Cursors, InTwo
-from discoclaw.store.files import in_thread
+from discoclaw.memory.cursors import Cursors, InTwo, parsed
+from discoclaw.store.files import in_thread, render_json, session_name
+from discoclaw.store.port import Documents
 from discoclaw.work import GRACE_S, RETRY_S, Worker
 
+NAME: Final = "inbox"
+SHARDS: Final = "inbox-shards"
+_TEXT: Final = re.compile(r"inbox(?:[:-](\d+)[:-]\d+)?(_recent)?\.json", re.ASCII)
 MOST: Final = 1_000
 """The most conversations, of each shard: those that were active last, and those that wait for something."""
 MOST_RECENT: Final = 20
@@ -89,7 +102,7 @@ class Inboxes(PersonalData, Listener):
         if not self._shared:
             for name in (NAME, recent(NAME)):
                 self._load(found := await self._cursors.get(name))
-                self._cursors.forget(name)
+                self._cursors.drop(name)
             self._begin(filled=bool(found))
             self.fall_behind(self._shards)
 
@@ -409,3 +422,86 @@ class Inboxes(PersonalData, Listener):
         """Whether a conversation may be on disk: a direct message names its person."""
         user_id = person_of(session_key)
         return user_id is None or (self._names_people and not self._consent.opted_out(user_id))
+
+
+# ---------------------------------------------------------------------- the texts of shards; blocking
+
+
+def recent(name: str) -> str:
+    """The cursor beside another one, with what changed since that was written. It counts."""
+    return f"{name}_recent"
+
+
+def moved_in(documents: Documents, shards: Shards) -> tuple[dict[int, str], dict[str, Any]]:
+    """The names of the cursors of these shards, and all conversations in them. Raises OSError.
+
+    What lies where older generations, or one process alone, have left it is there afterwards.
+    """
+    generation = _generation(documents, shards.count)
+    names = {shard: f"{NAME}:{generation}:{shard}" for shard in shards.ids}
+    texts = {text: int(of[1] or 0) for text in documents.names() if (of := _TEXT.fullmatch(text))}
+    older = [text for of, text in sorted((of, text) for text, of in texts.items()) if of != generation]
+    found: dict[str, Any] = {}
+    missing: dict[int, dict[str, Any]] = {}
+    for shard, name in names.items():
+        here = [text for text in map(session_name, (name, recent(name))) if text in texts]
+        for text in here:
+            found.update(parsed(documents.read(text)))
+        if not here:
+            missing[shard] = {}
+    for text in older:
+        with suppress(FileNotFoundError):  # another process took the last of it, so nothing in it was ours
+            for key, value in parsed(documents.read(text)).items():
+                if (shard := _shard(value, shards)) in missing:
+                    missing[shard][key] = value
+    for shard, conversations in missing.items():
+        documents.write(session_name(names[shard]), render_json(conversations))
+        found.update(conversations)
+    for text in older:
+        _leave(documents, text, shards)
+    return names, found
+
+
+def channels_in(documents: Documents) -> dict[str, str]:
+    """The channels of all conversations (keys) in which anything was handled. Raises OSError."""
+    texts = [documents.read(name) for name in documents.names() if _TEXT.fullmatch(name)]
+    inboxes = [(key, value) for text in texts for key, value in parsed(text).items()]
+    return {key: str(one["channel"]) for key, one in inboxes if isinstance(one, Mapping) and "channel" in one}
+
+
+def _generation(documents: Documents, count: int) -> int:
+    """The generation of so many shards; a new one if there were others before."""
+
+    def agreed(content: bytes | None) -> bytes | None:
+        value = parsed(content or b"")
+        if value.get("count") == count:
+            return None
+        return render_json({"count": count, "generation": _number(value) + 1})
+
+    return _number(parsed(documents.change(session_name(SHARDS), agreed) or b""))
+
+
+def _number(value: Mapping[str, object]) -> int:
+    number = value.get("generation")
+    return number if isinstance(number, int) else 0
+
+
+def _leave(documents: Documents, text: str, shards: Shards) -> None:
+    """Remove the conversations of these shards from a text, and the text with the last of them."""
+
+    def others(content: bytes | None) -> bytes | None:
+        if content is None:
+            return None
+        before = parsed(content)
+        left = {key: value for key, value in before.items() if _shard(value, shards) not in shards.ids}
+        return render_json(left) if left != before else None
+
+    content = documents.change(text, others)
+    if content is not None and not parsed(content):
+        documents.remove([text])
+
+
+def _shard(value: object, shards: Shards) -> int:
+    guild = value.get("guild") if isinstance(value, Mapping) else None
+    known = isinstance(guild, str) and guild.isascii() and guild.isdigit()
+    return shard_of(guild if known else None, shards.count)

@@ -3,34 +3,35 @@
 Served from RAM; a text that cannot be parsed is kept aside and counts as no summary. Summaries are lossy by
 design and have no history; durable memory is in the ledger. A clear is recorded before the summary is removed
 (`clears`), and an older summary is ignored, wherever it comes from. Where its file is found, it is removed.
+Independent of how a summary is made.
 """
 
-import asyncio
 import itertools
-import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.audit import Readable
+from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Withdrawal, Words
+from discoclaw.core.rolling_text import read as read_text
+from discoclaw.core.rolling_text import sentences
+from discoclaw.core.subject import person_of
 from discoclaw.core.text import scrub
-from discoclaw.core.times import valid_ms
-from discoclaw.memory.changes import SESSION, Changes, Listener
+from discoclaw.core.times import time_of_snowflake, valid_ms
+from discoclaw.memory.changes import SESSION, Changes
 from discoclaw.memory.conversations.clears import Clears
-from discoclaw.store.files import in_thread, render_json, session_name, stamp_of
-from discoclaw.store.plain import documents_at
-from discoclaw.store.port import ROLLING, Documents, drop
+from discoclaw.memory.cursors import Cursor, Cursors, names_of, read
+from discoclaw.memory.kept import JSON, Kept, json_names
+from discoclaw.store.files import in_thread, session_name
+from discoclaw.store.port import ROLLING, Documents
 
 log = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
-_OURS = f"{ROLLING}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,20 @@ class Rolling:
 NOTHING = Rolling()
 
 
+def _parsed(value: object) -> Rolling:
+    """The summary in a file. Other fields that the TypeScript bot wrote are ignored."""
+    match value:
+        case {"summary": str(summary), "updatedAt": int(at)} if valid_ms(at):
+            return Rolling(scrub(summary), at)
+    raise ValueError("it has no summary or time")
+
+
 @dataclass(slots=True)
-class _Entry:
-    lock: asyncio.Lock
-    value: Rolling | None = None
-    generation: int = 0
+class _Generation:
+    number: int
 
 
-class RollingMemory(PersonalData, Listener):
+class RollingMemory(Kept[Rolling], PersonalData):
     """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears."""
 
     name = "summaries in RAM"
@@ -66,17 +73,26 @@ class RollingMemory(PersonalData, Listener):
         clears: Clears | None = None,
         changes: Changes | None = None,
     ) -> None:
-        self.documents = documents_at(where)
-        self.folder = self.documents.folder
-        self._clock = clock
+        super().__init__(
+            where,
+            "rolling summary",
+            _parsed,
+            lambda one: {"summary": one.summary, "updatedAt": one.updated_at},
+            clock=clock,
+            idle_ms=idle_ms,
+            name_of=session_name,
+        )
         self._clears = clears
         self._changes = changes or Changes()
-        self._generations = itertools.count()  # shared by all sessions, so no number recurs after an eviction
-        self._entries: IdleMap[_Entry] = IdleMap(
-            lambda key: _Entry(asyncio.Lock(), generation=next(self._generations)), idle_ms=idle_ms
+        self._numbers = itertools.count()  # shared by all sessions, so no number recurs after an eviction
+        self._generations: IdleMap[_Generation] = IdleMap(
+            lambda key: _Generation(next(self._numbers)), idle_ms=idle_ms
         )
         self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be withdrawn, by subject
-        self._hidden: set[str] = set()  # sessions whose file could not be removed: it must not be read
+        self._hidden: set[str] = set()  # sessions whose file is erased, or could not be: it must not be read
+        self._left: frozenset[str] = frozenset()  # those whose file an erasing could not remove
+
+    # ------------------------------------------------------------------ reading
 
     async def get(self, session_key: str) -> Rolling:
         """Return the current summary. Raises MemoryFault if the file cannot be read."""
@@ -85,14 +101,30 @@ class RollingMemory(PersonalData, Listener):
 
     async def held(self, session_key: str) -> Rolling:
         """Return the summary even if it may not be used any more. Raises MemoryFault."""
-        return (await self._loaded(session_key)).value or NOTHING
+        self._generation(session_key)
+        if session_key in self._hidden:
+            return NOTHING
+        cleared_at = await self.cleared_at(session_key)
+        value = await super().get(session_key) or NOTHING
+        if value is NOTHING or session_key in self._hidden:  # which it may be since it was read
+            return NOTHING
+        if value.updated_at > cleared_at:
+            return value
+        async with self._writing:  # a run that was killed left it
+            left = (await self._known(session_key)).value
+            if left is not None and left.updated_at <= cleared_at:
+                await self._remove(session_key)
+        return NOTHING
 
     def in_ram(self, session_key: str) -> Rolling | None:
         """The summary if it is in RAM, else None."""
-        entry = self._entries.peek(session_key)
-        if entry is None or entry.value is None or not self.documents.in_touch:
+        if not self.at_hand(session_key):
             return None
-        return NOTHING if self.paused(session_key) else entry.value
+        if session_key in self._hidden or self.paused(session_key):
+            return NOTHING
+        value = super().in_ram(session_key) or NOTHING
+        cleared = self._clears is not None and self._clears.may_hide(session_key, value.updated_at)
+        return None if value is not NOTHING and cleared else value
 
     def paused(self, session_key: str) -> bool:
         """Whether a summary may rest on what somebody just took back, and so must not be used."""
@@ -100,59 +132,54 @@ class RollingMemory(PersonalData, Listener):
 
     def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
         """Use no summary in RAM that `concerns(session key, text)`, until `resume`. Never blocks."""
-        for key in self._entries:
-            entry = self._entries.peek(key)
-            if entry is not None and entry.value is not None and concerns(key, entry.value.summary):
+        for key in self._generations:
+            value = super().in_ram(key)
+            if value is not None and concerns(key, value.summary):
                 self._paused.setdefault(subject, set()).add(key)
-                entry.generation = next(self._generations)
+                self._anew(key)
 
     def resume(self, subject: str) -> None:
         """End a pause: the withdrawal is done, and the summaries can be used again or are cleared."""
         for key in self._paused.pop(subject, ()):
-            if (entry := self._entries.peek(key)) is not None:
-                entry.generation = next(self._generations)  # a summary begun meanwhile did not know of it
+            self._anew(key)  # a summary begun meanwhile did not know of it
+
+    async def cleared_at(self, session_key: str) -> int:
+        """When (ms) this session was last cleared; -1 for never, as far as is known."""
+        return await self._clears.last(session_key) if self._clears is not None else -1
+
+    # ------------------------------------------------------------------ writing
 
     async def generation(self, session_key: str) -> int:
         """Return a number that changes whenever the summary does; see `put`."""
-        return (await self._loaded(session_key)).generation
+        await self.held(session_key)
+        return self._generation(session_key).number
 
     async def put(self, session_key: str, summary: str, *, generation: int) -> bool:
         """Store a summary made while `generation` was current. Returns False if it no longer is.
 
         Raises MemoryFault when the disk fails; the old summary then stays.
         """
-        entry = await self._loaded(session_key)
-        async with entry.lock:
-            if entry.generation != generation:
-                return False
-            before = max((entry.value or NOTHING).updated_at, await self.cleared_at(session_key))
-            value = Rolling(summary, max(self._clock(), before + 1))
-            content = render_json({"summary": value.summary, "updatedAt": value.updated_at})
-            known = entry.value or NOTHING
-            try:
-                written = await self._replaced(session_name(session_key), known, content)
-            except asyncio.CancelledError:
-                entry.value = None  # it may be written
-                raise
-            if not written:
-                entry.value, entry.generation = None, next(self._generations)
-                return False
-            entry.value, entry.generation = value, next(self._generations)
+        cleared_at = await self.cleared_at(session_key)
+
+        def work(known: Rolling | None) -> Rolling | None:
+            if self._generation(session_key).number != generation:
+                return None
+            before = max((known or NOTHING).updated_at, cleared_at)
+            return Rolling(summary, max(self._clock(), before + 1))
+
+        try:
+            written = await self.change(session_key, work)
+        except Overtaken:
+            self._anew(session_key)
+            return False
+        if written:
+            self._anew(session_key)
             self._hidden.discard(session_key)
-            self._changes.written(f"{SESSION}{session_key}")
-            return True
-
-    async def _replaced(self, name: str, known: Rolling, content: bytes) -> bool:
-        """Write a summary, unless another process wrote one, or removed it, since it was `known`."""
-
-        def work(before: bytes | None) -> bytes | None:
-            there = _rolling(before) if before is not None else NOTHING
-            return content if there is None or there.updated_at <= known.updated_at else None
-
-        return await self._on_disk(name, self.documents.change, name, work) == content
+            self.counted(session_key)
+        return written
 
     def counted(self, session_key: str) -> None:
-        """Tell listeners that what is recorded beside the summary (its last message, its length) changed."""
+        """Tell listeners that a summary changed, or its last message or length, which lie beside it."""
         self._changes.written(f"{SESSION}{session_key}")
 
     async def clear(self, session_key: str, *, by: str | None = None) -> None:
@@ -160,18 +187,15 @@ class RollingMemory(PersonalData, Listener):
 
         `by` is who asked for it (user id). Raises MemoryFault when the disk fails.
         """
-        entry = await self._loaded(session_key)
-        async with entry.lock:
-            entry.generation = next(self._generations)
+        async with self._writing:
+            self._anew(session_key)
+            known = (await self._known(session_key)).value or NOTHING
             if self._clears is not None:  # first, so that a file that cannot be removed is hidden
-                not_before = (entry.value or NOTHING).updated_at
-                await self._clears.note(session_key, by=by, not_before=not_before)
-            name = session_name(session_key)
-            await self._on_disk(name, drop, self.documents, name)
-            # Again: a summary begun meanwhile was made from the removed one.
-            entry.value, entry.generation = NOTHING, next(self._generations)
-            self._hidden.discard(session_key)
-            self._changes.written(f"{SESSION}{session_key}")
+                await self._clears.note(session_key, by=by, not_before=known.updated_at)
+            await self._remove(session_key)
+            self._anew(session_key)  # again: a summary begun meanwhile was made from the removed one
+        self._hidden.discard(session_key)
+        self.counted(session_key)
 
     async def finish_clears(self) -> None:
         """Remove the files of cleared summaries that a killed run left. Never raises."""
@@ -183,102 +207,204 @@ class RollingMemory(PersonalData, Listener):
         except (MemoryFault, OSError) as error:
             log.warning("a summary that was cleared may still be on disk: %s", error)
 
+    # ------------------------------------------------------------------ other processes and erasings
+
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote. A summary being made now will not be stored."""
-        changed = {name for name in names if name.startswith(_OURS)}
-        for key in self._entries if changed else ():
-            entry = self._entries.peek(key)
-            if entry is not None and f"{_OURS}{session_name(key)}" in changed:
-                entry.value, entry.generation = None, next(self._generations)
-        self._hidden -= {key for key in self._hidden if f"{_OURS}{session_name(key)}" in changed}
+        await super().renewed(names)
+        changed = {name.rpartition("/")[2] for name in names if name.startswith(f"{ROLLING}/")}
+        for key in self._generations if changed else ():
+            if session_name(key) in changed:
+                self._anew(key)
+        self._hidden -= {key for key in self._hidden if session_name(key) in changed}
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
-        """Drop the summaries of the erasing's sessions, and hold their locks while the files are removed.
+        """Hide the summaries of the erasing's sessions, and let nobody write while the files are removed.
 
-        Nobody reads or writes one of them meanwhile, and a summary being made now will not be stored.
+        A summary being made now will not be stored.
         """
-        keys = sorted(erasure.sessions)  # in a fixed order, so that two of these cannot deadlock
-        async with AsyncExitStack() as stack:
-            entries = [self._entries.use(key, self._clock()) for key in keys]
-            for entry in entries:
-                await stack.enter_async_context(entry.lock)
-                entry.value = NOTHING
+        async with self.alone(erasure.sessions):
+            hidden = self._hidden
+            self._hidden = hidden | erasure.sessions
             try:
                 yield
             finally:
-                for entry in entries:
-                    entry.value, entry.generation = NOTHING, next(self._generations)
+                self._hidden = hidden | self._left
+                self._left = frozenset()
+                for key in erasure.sessions:
+                    self._anew(key)
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Mark summaries whose files still exist as unreadable; `store_files` removes the files."""
+        """Keep summaries hidden whose files still exist; `store_files` removes the files."""
         try:
             there = set(self.documents.names())
         except OSError:
-            self._hidden |= erasure.sessions
+            self._left = erasure.sessions
         else:
-            self._hidden |= {key for key in erasure.sessions if session_name(key) in there}
+            self._left = frozenset(key for key in erasure.sessions if session_name(key) in there)
         return Removed()
 
-    async def _loaded(self, session_key: str) -> _Entry:
+    def _generation(self, session_key: str) -> _Generation:
         now = self._clock()
-        self._entries.evict_idle(now, busy=lambda entry: entry.lock.locked())
-        entry = self._entries.use(session_key, now)
-        if entry.value is None or not self.documents.in_touch:
-            async with entry.lock:
-                if entry.value is None or not self.documents.in_touch:
-                    entry.value = await self._from_disk(session_key, now)
-        return entry
+        self._generations.evict_idle(now)
+        return self._generations.use(session_key, now)
 
-    async def _from_disk(self, session_key: str, now: int) -> Rolling:
-        """Read the session's file. The caller holds the entry's lock."""
-        if session_key in self._hidden:
-            return NOTHING
-        name = session_name(session_key)
-        try:
-            value = await in_thread(_read, self.documents, name, now)
-        except OSError as error:
-            raise MemoryFault(f"{self.folder / name} cannot be read: {error}") from error
-        if value is not NOTHING and value.updated_at <= await self.cleared_at(session_key):
-            await self._on_disk(name, drop, self.documents, name)
-            return NOTHING
-        return value
-
-    async def cleared_at(self, session_key: str) -> int:
-        """When (ms) this session was last cleared; -1 for never, as far as is known."""
-        return await self._clears.last(session_key) if self._clears is not None else -1
-
-    async def _on_disk(self, name: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await in_thread(work, *args, **kwargs)
-        except OSError as error:
-            raise MemoryFault(f"{self.folder / name} cannot be written: {error}") from error
+    def _anew(self, session_key: str) -> None:
+        """Begin another generation."""
+        if (current := self._generations.peek(session_key)) is not None:
+            current.number = next(self._numbers)
 
 
-def _read(folder: Documents, name: str, now_ms: int) -> Rolling:
-    """The summary under a name. Other fields that the TypeScript bot wrote are ignored."""
-    try:
-        content = folder.read(name)
-    except FileNotFoundError:
-        return NOTHING
-    if (found := _rolling(content)) is not None:
-        return found
-    aside = folder.keep_aside(name, "corrupt", stamp_of(now_ms))
-    log.error("%s is no rolling summary; it is kept as %s", folder.folder / name, aside.name)
-    drop(folder, name)
-    return NOTHING
+# ---------------------------------------------------------------------- what somebody took back
 
 
-def _rolling(content: bytes) -> Rolling | None:
-    """The summary in a file's content; None if it is none."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    if (
-        isinstance(value, Mapping)
-        and isinstance(value.get("summary"), str)
-        and valid_ms(value.get("updatedAt"))
-    ):
-        return Rolling(scrub(value["summary"]), value["updatedAt"])
-    return None
+class SummaryWithdrawal(PersonalData):
+    """Takes summaries that cover what a person took back out of use in `rolling`; they are written again.
+
+    That is so if the message lies between the first and the last one that a summary covers (the cursor
+    `summary-<session>` in `cursors`), or if it has the words. The cursor then says that the summary has to be
+    written `again`, and keeps what remains of it as `base`: the lines and sentences without these words, in
+    case the messages cannot be read any more. Nothing remains if these words are unknown, as after a restart:
+    any line may have them. The clear that is recorded hides copies elsewhere. The name of somebody who wants
+    no memory is also removed from the cursor `people-<session>`.
+    """
+
+    name = "summaries in use"
+
+    def __init__(self, rolling: RollingMemory, cursors: Cursors) -> None:
+        self._rolling = rolling
+        self._cursors = cursors
+
+    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+        """Use no summary that may rest on it until `withdraw` has read its cursor."""
+        channels = {*withdrawal.messages.values(), *withdrawal.changed.values()}
+
+        def concerns(key: str, summary: str) -> bool:
+            here = key.rpartition(":")[2] in channels or person_of(key) == withdrawal.user_id
+            return bool(summary) and (here or withdrawal.everything or withdrawal.words.hold(summary))
+
+        self._rolling.pause(withdrawal.subject, concerns)
+        return NOTHING_WITHDRAWN
+
+    def readable(self) -> Iterator[Readable]:
+        """The summaries, and what remains of those that have to be written again.
+
+        A summary is dated by the newest message that it covers.
+        """
+        folder = self._cursors.documents
+        for key, place, value in self._rolling.stored():
+            newest = time_of_snowflake(message_in(read(folder, f"summary-{key}{JSON}")))
+            yield Readable(place, value.summary, key, at=newest or value.updated_at)
+        for name in json_names(folder):
+            if name.startswith("summary-"):
+                base, key = read(folder, name).get("base"), name.removeprefix("summary-").removesuffix(JSON)
+                if isinstance(base, str) and base:
+                    yield Readable(f"{folder.folder / name}", base, key)
+
+    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+        gone = set[str]()
+        for key in sorted(sessions):
+            is_open = person_of(key) is None or not withdrawal.open_only
+            if withdrawal.everything:
+                await self._unname(key, withdrawal.user_id)
+            if is_open and await self._rests_on(key, withdrawal, sessions):
+                await self._withdraw(key, withdrawal)
+                gone.add(key)
+            elif is_open:
+                await self._strike(key, withdrawal, sessions)
+        return Withdrawn(summaries=frozenset(gone))
+
+    def withdrawn(self, subject: str) -> None:
+        self._rolling.resume(subject)
+
+    async def _rests_on(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
+        summary = (await self._rolling.held(key)).summary
+        if not summary:
+            return False
+        said_here = await self._took_in(key, withdrawal, sessions)
+        return withdrawal.everything or said_here or withdrawal.words.hold(summary)
+
+    async def _took_in(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
+        """Whether a conversation's summary took in a message that the withdrawal names."""
+        cursor = await self._cursors.get(f"summary-{key}")
+        first, last = message_in(cursor, "from"), message_in(cursor)
+        if not last:
+            return False  # most conversations have no summary, and a bulk deletion names thousands of both
+        return any(
+            first < int(message) <= last
+            for message, channel in (*withdrawal.messages.items(), *withdrawal.changed.items())
+            if message.isdigit() and _is_in(channel, key, sessions)
+        )
+
+    async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
+        """Take one summary out of use. Raises MemoryFault."""
+        base = _left_of((await self._rolling.held(key)).summary, withdrawal)
+
+        def again(known: Cursor) -> Cursor:
+            times = known.get("again")
+            return {**known, "again": (times if isinstance(times, int) else 0) + 1, "base": base}
+
+        why = f"that the summary of {key} has to be made again could not be noted"
+        await self._change(f"summary-{key}", again, why)
+        await self._rolling.clear(key)
+
+    async def _strike(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
+        """Withdraw from the remains of a summary that has yet to be written again. Raises MemoryFault."""
+        known = withdrawal.everything or withdrawal.words
+        if not known and not await self._took_in(key, withdrawal, sessions):
+            return
+        base = (await self._cursors.get(f"summary-{key}")).get("base")
+        if not isinstance(base, str) or (left := _left_of(base, withdrawal)) == base:
+            return
+        why = f"what is left of the summary of {key} could not be changed"
+        await self._change(f"summary-{key}", lambda known: {**known, "base": left}, why)
+
+    async def _unname(self, key: str, user_id: str) -> None:
+        """Remove somebody's name from the cursor of a conversation's summary. Raises MemoryFault."""
+        name = f"people-{key}"
+        if user_id not in names_of(await self._cursors.get(name)):
+            return
+
+        def unnamed(known: Cursor) -> Cursor:
+            names = {one: called for one, called in names_of(known).items() if one != user_id}
+            return {**known, "names": names}
+
+        await self._change(name, unnamed, f"a name in the summary of {key} could not be removed")
+
+    async def _change(self, name: str, change: Callable[[Cursor], Cursor], why: str) -> None:
+        """Change a cursor. Raises MemoryFault, which says `why`."""
+        if not await self._cursors.update(name, change):
+            self._cursors.drop(name)
+            raise MemoryFault(why)
+
+
+def _left_of(text: str, withdrawal: Withdrawal) -> str:
+    """The rest of a summary after a withdrawal of what it rests on."""
+    if withdrawal.everything or not withdrawal.words:
+        return ""
+    return struck(text, withdrawal.words)
+
+
+def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: bool = False) -> str:
+    """A text without the sentences that have any of these words, or half of them; see `Words.hold`.
+
+    A line of a section goes as a whole.
+    """
+    lines = (
+        [one for one in sentences(line) if not words.hold(one, but, half=half)] for line in text.splitlines()
+    )
+    return str(read_text("\n".join(" ".join(line) for line in lines if line)))
+
+
+def message_in(cursor: Cursor, name: str = "upTo") -> int:
+    """The id of a message (snowflake) in a cursor; 0 if there is none."""
+    value = cursor.get(name)
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
+
+
+def _is_in(channel: str, key: str, sessions: Collection[str]) -> bool:
+    """Whether a channel's talk belongs to a conversation; a DM's key does not name its channel."""
+    if person_of(key) is None:
+        return key.rpartition(":")[2] == channel
+    return not {f"discord:channel:{channel}", f"discord:thread:{channel}"} & set(sessions)

@@ -18,10 +18,10 @@ from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.memory.cursors import Cursors, read_surely
-from discoclaw.memory.erasing.files import JSON, json_names
+from discoclaw.memory.kept import JSON, json_names
 from discoclaw.memory.withdrawing import TakenBack
 from discoclaw.store.files import in_thread
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Worker, Working
 
 TAKEN_BACK: Final = (
     "You took back something before I could send you my answer to this, so I dropped the answer. "
@@ -79,7 +79,7 @@ class Kept:
             return None
 
 
-class Undelivered(PersonalData):
+class Undelivered(Working, PersonalData):
     """The answers that wait. `keeps`: they may be on disk at all."""
 
     name = "undelivered answers"
@@ -103,13 +103,8 @@ class Undelivered(PersonalData):
         """Is called when the answer of that name may no longer be sent as it is."""
         self._worker = Worker("undelivered answers on disk", self._save)
 
-    async def settle(self) -> None:
-        """Wait until the disk has what it may have."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`."""
-        await self._worker.close(grace_s)
+    async def start(self) -> None:
+        """Does nothing: what is written belongs to the answer."""
 
     def put(self, kept: Kept) -> None:
         """Keep an answer, without its secrets. Never blocks."""

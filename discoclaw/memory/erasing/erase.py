@@ -1,11 +1,12 @@
 """Erasing: removes every byte stored about a person, however often the program is killed in the middle.
 
-1  the intent     erasing/<subject>.json {subject, at, sessions, todo}, synced before anything is touched
-2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
-    3  RAM            every registered part drops the person's words 4  the files      every registered
-    part removes its files, while no part writes anything about the person 5  outside        what has to
-    be removed elsewhere (`todo`: a message in the chat) is removed by the part responsible, with retries
-    until it is done; by then the intent has only {subject, todo} 6  the intent     is removed
+    1  the intent     erasing/<subject>.json {subject, at, sessions, todo, stuck}, synced before anything else
+    2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
+    3  RAM            every registered part drops the person's words
+    4  the files      every registered part removes its files, while no part writes about the person
+    5  outside        what has to be removed elsewhere (`todo`: a message in the chat) is removed by the part
+                      responsible, with retries until it is done; the intent has only {subject, todo} by then
+    6  the intent     is removed
 
 Step 4 covers every store that exists, in use or not. Every step can safely be repeated, and `resume`
 finishes interrupted ones at the start. Until step 4 is done nothing is remembered about the person,
@@ -13,10 +14,11 @@ because files that the disk still holds could otherwise be read back as memory. 
 written, that is a fault, and nothing has happened.
 
 Where several processes share the store, one of them erases at a time, under the lease LEASE. The others hear
-of the intent (`hearing`): they drop what they have in RAM and on their own machine, wait until nothing is
-being written about the person, and add the conversations that only they know to the intent. Step 4 begins
-when all of them have. After it they drop once more what they may have read meanwhile. Whoever has the lease
-next finishes what a killed process left.
+of the intent twice (`heard`). First they add the conversations that only they know to the intent, drop what
+they have in RAM and on their own machine, and wait until nothing is being written about the person. Step 4
+begins when all of them have. After it they drop once more what they may have read meanwhile. Whoever has the
+lease next finishes what a killed process left. Of an erasing that took place while a process was cut off, it
+finds only the tombstone.
 
 Kept on purpose: other people's ledgers, and those of groups without the person's words, byte for byte;
 the person's choices about being remembered, which outlive the memory; and what the bot does not own: the
@@ -27,7 +29,7 @@ but only its new items count: the old ones stay erased (see `subject`). Independ
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,13 +37,13 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Registry, Removed
 from discoclaw.core.processes import Processes
 from discoclaw.core.subject import group_of
-from discoclaw.memory.cursors import Cursors
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.cursors import Cursors, parsed, read, texts_of
 from discoclaw.memory.erasing.groups import EVERY, newest
-from discoclaw.memory.erasing.hearing import forget
-from discoclaw.memory.erasing.intents import Intent, Intents
 from discoclaw.memory.erasing.tombstones import Tombstones
-from discoclaw.store.files import in_thread
-from discoclaw.store.port import Disk
+from discoclaw.memory.kept import JSON, called, faulting, json_names
+from discoclaw.store.files import in_thread, render_json, safe_id
+from discoclaw.store.port import INTENTS, Disk
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,124 @@ class Erased:
     waiting: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """An erasing to be done: everything about `subject` until `at` (ms), and these conversations' summaries.
+
+    `todo` are the outside steps. `at` is None when only those are left. `stuck` are the groups that a process
+    tried to remove the person from, and could not.
+    """
+
+    subject: str
+    at: int | None
+    sessions: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+
+    def erasure(self, at: int) -> Erasure:
+        """The erasing, in the form that the registered parts take."""
+        return Erasure(self.subject, at, frozenset(self.sessions), frozenset(self.todo))
+
+    def to_json(self) -> dict[str, object]:
+        outside: dict[str, object] = {"subject": self.subject, "todo": list(self.todo)}
+        if self.at is None:
+            return outside
+        stuck: dict[str, object] = {"stuck": list(self.stuck)} if self.stuck else {}
+        return {**outside, "at": self.at, "sessions": list(self.sessions), **stuck}
+
+
+def subject_in(name: str) -> str | None:
+    """The subject whose intent has this path in the store; None if it is something else's."""
+    folder, _, file = name.partition("/")
+    return file.removesuffix(JSON) if folder == INTENTS and file.endswith(JSON) else None
+
+
+class _Intents:
+    """The intents of a store. `pending` are those on disk, by subject. Everything blocks."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.pending: dict[str, Intent] = {}
+        self._disk = disk
+        self._folder = disk.documents(INTENTS)
+
+    def load(self, now_ms: int) -> list[Intent]:
+        """Read the intents; an unreadable one is dated now. Raises OSError."""
+        found = list(self._on_disk(now_ms))
+        self.pending |= {intent.subject: intent for intent in found}
+        return found
+
+    def now(self, subject: str) -> Intent | None:
+        """The intent of a subject; read again where other processes write too. Raises OSError."""
+        if not self._disk.shared:
+            return self.pending.get(subject)
+        try:
+            content = self._folder.read(f"{safe_id(subject)}{JSON}")
+        except FileNotFoundError:
+            return None
+        return _intent(subject, parsed(content), None)
+
+    def read_again(self, subject: str) -> Intent | None:
+        """The same. Raises MemoryFault."""
+        with faulting(f"the erasing of {subject} cannot be read"):
+            return self.now(subject)
+
+    def take(self, subject: str, intent: Intent | None) -> None:
+        """Take over what another process did about a subject's intent; None: it is gone."""
+        if intent is None:
+            self.pending.pop(subject, None)
+        else:
+            self.pending[subject] = intent
+
+    def widen(self, intent: Intent, sessions: Collection[str], todo: Collection[str]) -> Intent:
+        """Add conversations and steps to the intent of another process, if it is still being carried out.
+
+        Returns the intent with them. Raises OSError.
+        """
+
+        def wider(content: bytes | None) -> bytes | None:
+            there = _intent(intent.subject, parsed(content or b""), None)
+            wide = _with(there, sessions, todo)
+            return render_json(wide.to_json()) if there.at is not None and wide != there else None
+
+        self._folder.change(f"{safe_id(intent.subject)}{JSON}", wider)
+        return _with(intent, sessions, todo)
+
+    def keep(self, intent: Intent) -> None:
+        """Write the intent, or remove it if nothing is left to do. Raises OSError; then nothing changes."""
+        name = f"{safe_id(intent.subject)}{JSON}"
+        if intent.at is not None or intent.todo:
+            self._folder.write(name, render_json(intent.to_json()))
+            self.pending[intent.subject] = intent
+            return
+        _, left = self._folder.remove(called(self._folder, {name}))
+        if left:
+            raise OSError("; ".join(left))
+        self.pending.pop(intent.subject, None)
+        try:
+            self._disk.wipe()
+        except OSError as error:
+            log.warning("the bytes of the note that somebody was erased are left: %s", error)
+
+    def _on_disk(self, now_ms: int) -> Iterator[Intent]:
+        """The intents on disk; the file name identifies the subject of an unreadable one."""
+        for name in json_names(self._folder):
+            subject = safe_id(name.removesuffix(JSON))
+            yield _intent(subject, read(self._folder, name), now_ms)
+
+
+def _intent(subject: str, value: Mapping[str, object], now_ms: int | None) -> Intent:
+    """The intent in a file; an unreadable one is dated `now_ms`."""
+    at = value.get("at", None if value else now_ms)
+    at = at if at is None or valid_ms(at) else now_ms
+    sessions, todo, stuck = (tuple(texts_of(value, key)) for key in ("sessions", "todo", "stuck"))
+    return Intent(subject, at, sessions, todo, stuck)
+
+
+def _with(intent: Intent, sessions: Collection[str], todo: Collection[str]) -> Intent:
+    more = sorted({*intent.sessions, *sessions}), sorted({*intent.todo, *todo})
+    return replace(intent, sessions=tuple(more[0]), todo=tuple(more[1]))
+
+
 class Eraser:
     """Erases subjects from the registered parts. Callers hold the subject's lock, and the data folder.
 
@@ -82,18 +202,19 @@ class Eraser:
     def __init__(
         self,
         disk: Disk,
-        intents: Intents,
         tombstones: Tombstones,
         personal: Registry,
         cursors: Cursors,
         processes: Processes,
     ) -> None:
         self._disk = disk
-        self._intents = intents
+        self._intents = _Intents(disk)
         self._tombstones = tombstones
         self._personal = personal
         self._cursors = cursors
         self._processes = processes
+        self._followed: dict[str, int] = {}
+        """The times (ms) of other processes' erasings that were followed to their end, by subject."""
 
     def newest_in_groups(self, user: str) -> int:
         """The time (ms) of the newest group record resting on a person's words. Blocking. Raises OSError."""
@@ -114,13 +235,11 @@ class Eraser:
             self.catch_up(now_ms)
             return
         self._tombstones.load()
-        try:
+        with faulting("an erasing that was interrupted cannot be finished"):
             intents = self._intents.load(now_ms)
             for intent in intents:
                 if intent.at is not None:
                     self._tombstones.add(intent.subject, intent.at)
-        except OSError as error:
-            raise MemoryFault(f"an erasing that was interrupted cannot be finished: {error}") from error
         for intent in intents:
             if intent.at is not None and not self._finish(intent, intent.erasure(intent.at)).left:
                 log.info("%s: the erasing that was interrupted is finished", intent.subject)
@@ -132,13 +251,11 @@ class Eraser:
         """Read what other processes erase, if there are any. Blocking. Raises MemoryFault."""
         if not self._disk.shared:
             return
-        try:
+        with faulting("what other processes erase cannot be read"):
             self._tombstones.catch_up()
             for intent in self._intents.load(now_ms):
                 if intent.at is not None:
                     self._tombstones.note(intent.subject, intent.at)
-        except OSError as error:
-            raise MemoryFault(f"what other processes erase cannot be read: {error}") from error
 
     def why_not(self, subject: str) -> str | None:
         """Why nothing may be remembered about a subject now; None if it may."""
@@ -161,7 +278,7 @@ class Eraser:
         known = self._personal.in_ram(subject)
         async with self._cursors.alone():
             intent = await in_thread(self._begin, subject, at, known)
-            forget(self._personal, intent.erasure(at))
+            self._forget(intent.erasure(at))
             if not self._processes.shared:
                 return await self._removed(intent, at)
         return await self._go_on(intent, at, newest)
@@ -175,7 +292,7 @@ class Eraser:
         self._intents.take(subject, intent)
         if intent is None or intent.at is None:
             return None
-        forget(self._personal, intent.erasure(intent.at))
+        self._forget(intent.erasure(intent.at))
         return await self._go_on(intent, intent.at, newest)
 
     async def _go_on(self, intent: Intent, at: int, newest: Callable[[], int]) -> Erased:
@@ -190,7 +307,7 @@ class Eraser:
                 await in_thread(self._wiped)  # again: it names the texts that are gone until all know it
                 return replace(erased, waiting=not heard)
             intent, at = more, at if more.at is None else more.at
-            forget(self._personal, intent.erasure(at))
+            self._forget(intent.erasure(at))
         return Erased(subject, at, 0, intent.sessions, todo=intent.todo, waiting=True)
 
     def _wiped(self) -> None:
@@ -217,44 +334,87 @@ class Eraser:
 
     def step_done(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Blocking. Raises MemoryFault if that fails."""
-        try:
+        with faulting("a step of an erasing could not be noted"):
             intent = self._intents.now(subject)
-            if intent is None or step not in intent.todo:
-                return
-            self._intents.keep(replace(intent, todo=tuple(one for one in intent.todo if one != step)))
-        except OSError as error:
-            raise MemoryFault(f"a step of an erasing could not be noted: {error}") from error
+            if intent is not None and step in intent.todo:
+                self._intents.keep(replace(intent, todo=tuple(one for one in intent.todo if one != step)))
+
+    # ------------------------------------------------------------------ what other processes erase
+
+    async def heard(self, subject: str) -> bool:
+        """Drop everything about a subject that another process erases, here and on this machine.
+
+        The caller holds the subject's lock. Returns whether the erasing is unfinished. Raises MemoryFault; it
+        is then to be called again before this process counts as having heard of it.
+        """
+        before = self.pending.get(subject)
+        intent = await in_thread(self._intents.read_again, subject)
+        unfinished = intent is not None and intent.at is not None
+        going = intent if unfinished else before
+        if going is None or going.at is None:
+            going = await in_thread(self._missed, subject, self._personal.in_ram(subject))
+        if going is not None and going.at is not None:
+            self._intents.take(subject, going)  # so that nobody reads anything of it again
+            if unfinished:
+                going = await in_thread(self._add, going, going.at, self._personal.in_ram(subject))
+            await self._drop(going.erasure(going.at or 0))
+            if not unfinished:
+                self._followed[subject] = going.at or 0
+        self._intents.take(subject, intent)
+        return unfinished
+
+    def _missed(self, subject: str, known: Collection[str]) -> Intent | None:
+        """An erasing that began and ended while this process was cut off. Raises MemoryFault."""
+        self._tombstones.catch_up()
+        at = self._tombstones.erased_at(subject)
+        new = at > self._followed.get(subject, -1)
+        return Intent(subject, at, tuple(sorted(known))) if new else None
+
+    def _add(self, intent: Intent, at: int, known: Collection[str]) -> Intent:
+        """Count a subject as erased, and add to the intent what only this process knows."""
+        with faulting(f"the erasing of {intent.subject} could not be followed"):
+            self._tombstones.note(intent.subject, at)
+            return self._intents.widen(intent, known, self._personal.outside(intent.subject))
+
+    async def _drop(self, erasure: Erasure) -> None:
+        """Remove what this process has in RAM, and on a machine of its own. Raises MemoryFault."""
+        local = [part for part in self._personal if part.local]
+        async with self._cursors.alone():
+            self._forget(erasure)
+            async with self._personal.exclusive(erasure):
+                left = (await in_thread(lambda: sum((one.erase(erasure) for one in local), Removed()))).left
+        if left:
+            raise MemoryFault(f"{erasure.subject}: this machine still has what was erased: {'; '.join(left)}")
 
     # ------------------------------------------------------------------ inside
 
+    def _forget(self, erasure: Erasure) -> None:
+        """Remove what all parts have in RAM. Never blocks."""
+        for part in self._personal:
+            try:
+                part.forget(erasure)
+            except Exception:  # deliberately broad: whatever fails in RAM, the files must go
+                log.exception("%s: what %s has in RAM could not be removed", erasure.subject, part.name)
+
     def _widened(self, intent: Intent, newest: Callable[[], int]) -> Intent:
         """The intent with what the others added to it, or recorded before they heard of it."""
-        try:
+        with faulting(f"the erasing of {intent.subject} could not go on"):
             there = self._intents.now(intent.subject) or intent
-            sessions, at = {*intent.sessions, *there.sessions}, max(intent.at or 0, newest())
-            for part in self._personal:
-                sessions.update(part.sessions_on_disk(intent.subject))
-            steps = {*intent.todo, *there.todo}
-            wide = replace(intent, at=at, sessions=tuple(sorted(sessions)), todo=tuple(sorted(steps)))
+            at = max(intent.at or 0, newest())
+            sessions = {*there.sessions, *self._personal.on_disk(intent.subject)}
+            wide = _with(replace(intent, at=at), sessions, there.todo)
             self._tombstones.add(intent.subject, at)
             if wide != there:
                 self._intents.keep(wide)
             return wide
-        except OSError as error:
-            raise MemoryFault(f"the erasing of {intent.subject} could not go on: {error}") from error
 
     def _begin(self, subject: str, at: int, known: Collection[str]) -> Intent:
         """Record durably what is to be erased: from here on it will be finished."""
-        try:
+        with faulting("the erasing could not be noted, so nothing was erased"):
             before = self._intents.now(subject) or Intent(subject, None)
-            sessions = {*before.sessions, *known}
-            for part in self._personal:
-                sessions.update(part.sessions_on_disk(subject))
-            steps = {*before.todo, *self._personal.outside(subject)}
-            intent = Intent(subject, at, tuple(sorted(sessions)), tuple(sorted(steps)))
+            sessions = {*known, *self._personal.on_disk(subject)}
+            intent = _with(replace(before, at=at, stuck=()), sessions, self._personal.outside(subject))
             self._intents.keep(intent)
-        except OSError as error:
-            raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
         try:
             self._tombstones.add(subject, at)
         except (OSError, MemoryFault) as error:

@@ -9,8 +9,13 @@ recorded.
 """
 
 import json
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from pydantic import JsonValue
 
 from discoclaw.core.attribution import contributors, without
 from discoclaw.core.errors import LedgerDamaged, NewerSchema
@@ -18,17 +23,22 @@ from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
-from discoclaw.core.subject import group_of, user_of, user_subject
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
-from discoclaw.memory.erasing.files import remove_named
-from discoclaw.memory.erasing.group_index import GroupIndex
+from discoclaw.memory.cursors import parsed, texts_of
+from discoclaw.memory.kept import JSON, remove_named
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, drop
+
+log = logging.getLogger(__name__)
 
 EVERY = "*"
 """Stands for all groups."""
 
-_JSON, _LINES = ".json", ".jsonl"
+INDEX: Final = "groups-index"
+OF_PERSON: Final = "groups-of-"
+MANY: Final = 1_000
+"""How many changed ledgers of people are worth writing the index for."""
 _LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-z0-9_-]+\.json")
 
 
@@ -78,7 +88,7 @@ class GroupRecords(PersonalData):
 
     def _purge(self, subject: str, user: str) -> bool:
         """Remove a person from one group. Returns whether there was anything. Raises OSError."""
-        log, name = self._logs.log(subject), f"{group_of(subject)}{_JSON}"
+        log, name = self._logs.log(subject), f"{group_of(subject)}{JSON}"
         before, file = log.read(), _read(self._groups, name)
         named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
         after = _without(before, user) if named else before[: before.rfind(b"\n") + 1]
@@ -86,14 +96,14 @@ class GroupRecords(PersonalData):
             return False
         renewed = bool(file) and _bring_in_line(self._groups, name, file, after, user)
         if after != before:
-            beside = remove_named(self._snapshots, {f"{subject}{_JSON}"})
+            beside = remove_named(self._snapshots, {f"{subject}{JSON}"})
             beside += remove_named(self._cursors, {session_name(f"access-{subject}")})
             if beside.left:
                 raise OSError("; ".join(beside.left))
             if after:
                 log.replace(after)
             else:
-                drop(self._ledgers, f"{subject}{_LINES}")
+                drop(self._ledgers, f"{subject}.jsonl")
         return renewed or after != before
 
 
@@ -179,6 +189,128 @@ def _is_newer(line: bytes) -> bool:
 def _line(record: Record, lines: dict[str, bytes]) -> bytes:
     """The line of a record: its original bytes, if it is an old one."""
     return lines[record.id] + b"\n" if record.id in lines else encode_line(record)
+
+
+# ---------------------------------------------------------------------- which groups name whom
+
+
+class GroupIndex:
+    """Which groups have words of a person, so that erasing somebody does not read what every group says.
+
+        cursors/groups-index.json          {mark, damaged}: up to which moment of the store the ledgers of
+                                           groups are indexed, and which have lines that nobody can read
+        cursors/groups-of-<user id>_.json  {groups}: those that name the person
+
+    The ledgers that changed since are read before the index is asked, so it lacks none, whoever wrote them. A
+    lost index is built again from all. It may name groups that have nothing of the person any more. A
+    person's entry goes last in an erasing, when no group has anything. Every method raises OSError.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._cursors = disk.documents(CURSORS)
+        self._groups = disk.documents(GROUPS)
+
+    def of(self, user: str) -> set[str]:
+        """The groups that may have anything of a person, and those of which nobody can know."""
+        return self.recorded(user) | self._in_files(user)
+
+    def recorded(self, user: str) -> set[str]:
+        """The groups recorded as having something of a person, without those where they only were members."""
+        known = self._index()
+        found = self._bring(known, user)
+        if "mark" in known:  # else everything was read just now
+            found |= set(texts_of(parsed(_read(self._cursors, _name(user))), "groups"))
+        return found
+
+    def note(self, group: str, users: Iterable[str]) -> None:
+        """Note that the file of a group is about to name people."""
+        if self._disk.shared:
+            for user in users:
+                self._add(user, {group})
+
+    def forget(self, user: str) -> None:
+        """Drop what the index has about a person."""
+        drop(self._cursors, _name(user))
+
+    def lose(self) -> None:
+        """Have the index built again, because somebody else may have written files of groups."""
+        drop(self._cursors, f"{INDEX}{JSON}")
+
+    # ------------------------------------------------------------------ inside
+
+    def _index(self) -> Mapping[str, object]:
+        try:
+            return parsed(_read(self._cursors, f"{INDEX}{JSON}"))
+        except OSError as error:
+            log.warning("which groups have words of whom could not be read: %s", error)
+            return {}
+
+    def _bring(self, known: Mapping[str, object], user: str) -> set[str]:
+        """Index what changed. Returns the groups that nobody can read, and those that now name a person."""
+        mark: JsonValue = known.get("mark")  # type: ignore[assignment]
+        changed, present = self._disk.ledgers.since(mark)
+        damaged, named = set(texts_of(known, "damaged")), defaultdict[str, set[str]](set)
+        groups = [one for one in changed if group_of(one) is not None]
+        for subject in groups:
+            people, unreadable = _people_in(self._disk.ledgers.log(subject).read())
+            (damaged.add if unreadable else damaged.discard)(subject)
+            for one in people:
+                named[one].add(subject)
+        if "mark" not in known and self._disk.shared:
+            for subject, members in self._members():
+                for one in members:
+                    named[one].add(subject)
+        if groups or len(changed) > MANY:
+            self._keep(named, render_json({"mark": present, "damaged": sorted(damaged)}))
+        return damaged | named[user]
+
+    def _keep(self, named: Mapping[str, Collection[str]], index: bytes) -> None:
+        """Write what was found. What the disk refuses is found again the next time."""
+        try:
+            for user, groups in named.items():
+                self._add(user, groups)
+            self._cursors.change(f"{INDEX}{JSON}", lambda before: index)
+        except OSError as error:
+            log.warning("which groups have words of whom could not be written: %s", error)
+
+    def _add(self, user: str, groups: Collection[str]) -> None:
+        def work(before: bytes | None) -> bytes | None:
+            known = set(texts_of(parsed(before or b""), "groups"))
+            return None if known.issuperset(groups) else render_json({"groups": sorted({*known, *groups})})
+
+        self._cursors.change(_name(user), work)
+
+    def _in_files(self, user: str) -> set[str]:
+        """The groups whose file names a person, in a store of one process: others may write files there."""
+        if self._disk.shared:
+            return set()
+        named = re.compile(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()))
+        return {subject for subject, name in self._files() if named.search(_read(self._groups, name))}
+
+    def _members(self) -> Iterable[tuple[str, Collection[str]]]:
+        for subject, name in self._files():
+            try:
+                group = Group.from_json(json.loads(_read(self._groups, name)))
+            except (ValueError, RecursionError):
+                continue
+            yield subject, [user for user, _ in group.members]
+
+    def _files(self) -> Iterable[tuple[str, str]]:
+        for name in self._groups.names():
+            if name.endswith(JSON) and name.count(".") == 1:
+                yield group_subject(name.removesuffix(JSON)), name
+
+
+def _people_in(content: bytes) -> tuple[set[str], bool]:
+    """The people whom a ledger's commits name, and whether it has lines that nobody can read."""
+    records = [record for _, record in _lines(content)]
+    people = set[str]().union(*(contributors(one) for one in records if isinstance(one, Commit)))
+    return people, None in records or (content != b"" and not content.endswith(b"\n"))
+
+
+def _name(user: str) -> str:
+    return f"{OF_PERSON}{user}_{JSON}"
 
 
 def _read(folder: Documents, name: str) -> bytes:

@@ -5,43 +5,87 @@ destroys what a database still stores of removed rows.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.subject import dm_of, group_of, user_of
+from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations import answers, clears
-from discoclaw.memory.erasing.cursor_files import CursorFiles
-from discoclaw.memory.erasing.files import JSON, NamedFiles, called, remove_named
+from discoclaw.memory.cursors import people_of, read_surely
 from discoclaw.memory.erasing.groups import GroupRecords
-from discoclaw.store.files import in_thread, session_name, sweep
+from discoclaw.memory.kept import JSON, called, json_names, remove_named
+from discoclaw.store.files import in_thread, render_json, session_name, sweep
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
 
+T = TypeVar("T")
+
+OUTSIDE = ("transparency",)
+"""Cursors about content outside, by user id. An entry is removed with that content, in a later step."""
+
+
+_OF_ONE = re.compile(
+    r"(access|asked|facts|groups-of|hatching|hygiene(?!-due-)|people|questions|summary|tidied|withdrawn)-"
+)
 _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
+class OnDisk(PersonalData):
+    """What lies in one place; `remove` carries out an erasing there. It blocks, and raises OSError."""
+
+    def __init__(self, name: str, remove: Callable[[Erasure], Removed], *, local: bool = False) -> None:
+        self.name = name
+        self.local = local
+        self._remove = remove
+
+    def erase(self, erasure: Erasure) -> Removed:
+        try:
+            return self._remove(erasure)
+        except OSError as error:
+            return Removed(left=(str(error),))
+
+
 def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[PersonalData]:
     """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it."""
-    durable = FileDocuments(disk.durable) if disk.durable is not None else None
+
+    def named(name: str, folder: Documents, names: Callable[[Erasure], Collection[str]]) -> OnDisk:
+        """The texts of a folder that are named after a person."""
+        return OnDisk(name, lambda erasure: remove_named(folder, names(erasure)))
+
     parts: list[PersonalData] = [
         GroupRecords(disk, snapshots),
-        NamedFiles("ledgers", disk.documents(LEDGERS), _lines),
-        NamedFiles("tool calls", disk.documents(TOOLS), _lines),
-        NamedFiles("summaries", disk.documents(ROLLING), _summaries),
-        NamedFiles("profiles", disk.documents(PROFILES), _user),
-        *([NamedFiles("durable files", durable, _user)] if durable is not None else []),
-        NamedFiles("group files", disk.documents(GROUPS), _group),
+        named("ledgers", disk.documents(LEDGERS), _lines),
+        named("tool calls", disk.documents(TOOLS), _lines),
+        named("summaries", disk.documents(ROLLING), _summaries),
+        named("profiles", disk.documents(PROFILES), _user),
+        *([named("durable files", FileDocuments(disk.durable), _user)] if disk.durable is not None else []),
+        named("group files", disk.documents(GROUPS), _group),
         CopiesAside(disk),
         CursorFiles(disk.documents(CURSORS), sound=disk.shared),
-        ClearLines(disk),
-        FreedSpace(disk),
+        OnDisk("clears and answers", partial(_unname, disk)),
+        OnDisk("freed space", partial(_wipe, disk)),
     ]
     for part in parts:
         part.local = local
     return parts
+
+
+def files_beside(
+    snapshots: Documents, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]], *, shared: bool
+) -> list[PersonalData]:
+    """The parts that lie beside the stores: views' snapshots, and what killed writes left (`listed`).
+
+    Leftovers may have anybody's words. If a store is `shared`, another process may remove group records.
+    """
+    return [
+        OnDisk("snapshots", partial(_remove_snapshots, snapshots, shared), local=True),
+        OnDisk("leftovers", lambda erasure: Removed(left=tuple(sweep(listed())[1])), local=True),
+    ]
 
 
 def _lines(erasure: Erasure) -> set[str]:
@@ -62,28 +106,126 @@ def _group(erasure: Erasure) -> set[str]:
     return {f"{group}{JSON}"} if group is not None else set()
 
 
-class ClearLines(PersonalData):
-    """The logs of clears and of answers: people's names, and the clears of their direct messages."""
+def _unname(disk: Disk, erasure: Erasure) -> Removed:
+    """Remove a person from clears and answers, and what a killed writer or an editor left beside them."""
+    if (user := user_of(erasure.subject)) is None:
+        return Removed()
+    clears.erase(disk.log(clears.FILE), user)
+    answers.erase(disk, user)
+    folder = disk.documents("")
+    copies = [name for name in called(folder, {clears.FILE}) if name != clears.FILE]
+    return Removed(left=tuple(folder.remove(copies)[1]))
 
-    name = "clears and answers"
 
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self._lines = disk.log(clears.FILE)
-        self._folder = disk.documents("")
+def _wipe(disk: Disk, erasure: Erasure) -> Removed:
+    """Destroy what a database still stores of removed rows."""
+    disk.wipe()
+    return Removed()
+
+
+def _remove_snapshots(folder: Documents, shared: bool, erasure: Erasure) -> Removed:
+    """Remove a subject's snapshot, and those of groups that may have the person's words."""
+    done = remove_named(folder, {f"{erasure.subject}{JSON}"})
+    if shared and user_of(erasure.subject) is not None:
+        groups = [one for one in folder.names() if group_of(one.lstrip(".#~")) is not None]
+        done += Removed(left=tuple(folder.remove(groups)[1]))
+    return done
+
+
+class CursorFiles(PersonalData):
+    """The cursors of one store: where people talked, whose words a summary has, what a mirror shows of them.
+
+    If the store's texts are all `sound`, those about one person name no other. The cursor `people-<session>`
+    says whose words are in a summary, and under which names; for a summary by an earlier version, the
+    sessions in the person's own cursor do. The cursors `summary-<session>` are not removed but advanced to
+    the time of the erasing: they hold only ids of messages, and old talk must count as seen. The person's DM
+    needs none: the cursor's name identifies the person, and the tombstone covers everything that was said
+    there.
+    """
+
+    name = "cursors"
+
+    def __init__(self, folder: Documents, *, sound: bool = False) -> None:
+        self._folder = folder
+        self._sound = sound
+
+    def sessions_on_disk(self, subject: str) -> Iterable[str]:
+        user = user_of(subject)
+        if user is None:
+            return ()
+        learned = read_surely(self._folder, session_name(f"facts-{user}"))
+        found = {dm_of(user), *(key for key, seen in learned.items() if isinstance(seen, str))}
+        for name in json_names(self._folder):
+            value = read_surely(self._folder, name) if name.startswith("people-") else {}
+            session = value.get("session")
+            if isinstance(session, str) and user in people_of(value):
+                found.add(session)
+        return found - {""}
+
+    def outside(self, subject: str) -> Collection[str]:
+        user = user_of(subject)
+        return {step for step in OUTSIDE if user in read_surely(self._folder, session_name(step))}
 
     def erase(self, erasure: Erasure) -> Removed:
-        """Remove a person, and what a killed writer or an editor left beside the lines."""
         user = user_of(erasure.subject)
-        if user is None:
-            return Removed()
+        names = {erasure.subject} if user is None else {erasure.subject, user}
+        own = {session_name(f"summary-{dm_of(name)}") for name in names}
+        gone = own | {session_name(f"people-{key}") for key in erasure.sessions}
+        seen = {session_name(f"summary-{key}") for key in erasure.sessions} - own
+        kept = {session_name(step) for step in erasure.outside}
+        ours = tuple(f"-{name}{JSON}" for name in names)
         try:
-            clears.erase(self._lines, user, dm_of(user))
-            answers.erase(self._disk, user)
-            copies = [name for name in called(self._folder, {clears.FILE}) if name != clears.FILE]
-            return Removed(left=tuple(self._folder.remove(copies)[1]))
+            gone |= {name for name in json_names(self._folder) if name.endswith(ours)}
         except OSError as error:
-            return Removed(left=(str(error),))
+            return Removed(left=(f"{self._folder.folder}: {error}",))
+        removed, stays = remove_named(self._folder, gone), list[str]()
+        try:
+            for name in json_names(self._folder):
+                if name in seen:
+                    stays += self._rewrite(name, _advanced, erasure.at)
+                elif name not in kept and not (self._sound and _OF_ONE.match(name)):
+                    stays += self._rewrite(name, _without, names)
+        except OSError as error:
+            stays = [f"{self._folder.folder}: {error}"]
+        return removed + Removed(left=tuple(stays))
+
+    def _rewrite(
+        self, name: str, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
+    ) -> list[str]:
+        """Change one cursor. An unreadable one is removed: it may be lost, and it may name anybody."""
+        try:
+            before = read_surely(self._folder, name)
+            after = change(name, before, by)
+            if not after:
+                return self._folder.remove([name])[1]
+            if after != before:
+                self._folder.write(name, render_json(after))
+        except OSError as error:
+            return [f"{self._folder.folder / name}: {error.strerror or error}"]
+        return []
+
+
+def _advanced(file: str, value: Mapping[str, object], at: int) -> Mapping[str, object]:
+    known = value.get("upTo")
+    up_to = int(known) if isinstance(known, str) and known.isascii() and known.isdigit() else 0
+    return {"upTo": str(max(up_to, snowflake_at(at)))}
+
+
+def _without(file: str, value: Mapping[str, object], names: Collection[str]) -> Mapping[str, object]:
+    """A cursor without a subject, if it has people or conversations in it; the loops' have other keys."""
+    if file.startswith(("facts-", "summary-", "people-")):
+        return value
+    theirs = frozenset({*names, *map(dm_of, names)})
+    return {key: _rest(one, theirs) for key, one in value.items() if key not in theirs}
+
+
+def _rest(value: object, theirs: Collection[str]) -> object:
+    """The rest of a part of a cursor: of the subjects in a list, or of a map by subject."""
+    if isinstance(value, dict):
+        return {key: _rest(one, theirs) for key, one in value.items() if key not in theirs}
+    if isinstance(value, list):
+        return [_rest(one, theirs) for one in value if not (isinstance(one, str) and one in theirs)]
+    return value
 
 
 class CopiesAside(PersonalData):
@@ -114,54 +256,3 @@ def _holds(content: bytes, withdrawal: Withdrawal) -> bool:
     text = content.decode("utf-8", "ignore")
     plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     return withdrawal.words.hold(text) or withdrawal.words.hold(plain)
-
-
-class Snapshots(PersonalData):
-    """The snapshots of views. In a store that is `shared`, another process may have removed group records."""
-
-    name = "snapshots"
-    local = True
-
-    def __init__(self, folder: Documents, *, shared: bool) -> None:
-        self._folder = folder
-        self._shared = shared
-
-    def erase(self, erasure: Erasure) -> Removed:
-        """Remove a subject's snapshot, and those of groups that may have the person's words."""
-        done = remove_named(self._folder, {f"{erasure.subject}{JSON}"})
-        if self._shared and user_of(erasure.subject) is not None:
-            try:
-                groups = [one for one in self._folder.names() if group_of(one.lstrip(".#~")) is not None]
-                done += Removed(left=tuple(self._folder.remove(groups)[1]))
-            except OSError as error:
-                done += Removed(left=(f"{self._folder.folder}: {error}",))
-        return done
-
-
-class Leftovers(PersonalData):
-    """The temporary files of killed writes, which may have anybody's words, in all folders."""
-
-    name = "leftovers"
-    local = True
-
-    def __init__(self, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]]) -> None:
-        self._listed = listed
-
-    def erase(self, erasure: Erasure) -> Removed:
-        return Removed(left=tuple(sweep(self._listed())[1]))
-
-
-class FreedSpace(PersonalData):
-    """The remains of removed rows in a database."""
-
-    name = "freed space"
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-
-    def erase(self, erasure: Erasure) -> Removed:
-        try:
-            self._disk.wipe()
-        except OSError as error:
-            return Removed(left=(str(error),))
-        return Removed()

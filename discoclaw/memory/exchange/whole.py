@@ -39,9 +39,9 @@ from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, person_of, user_subject
 from discoclaw.memory import upgrades
 from discoclaw.memory.conversations import clears
+from discoclaw.memory.cursors import people_of
 from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.erasing.group_index import INDEX, OF_PERSON, GroupIndex
+from discoclaw.memory.erasing.groups import INDEX, OF_PERSON, GroupIndex
 from discoclaw.memory.exchange import swap
 from discoclaw.memory.exchange.backup import (
     ARCHIVE,

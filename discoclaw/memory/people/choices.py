@@ -1,5 +1,5 @@
 """People's choices about being remembered: who opted out, who wants to be asked before something is
-remembered, and whose persona the model may switch.
+remembered, and whose persona the model may switch. With erasings, they say who may be remembered at all.
 
 They are read at the start and then kept in RAM, since every message needs them. They are separate from the
 ledgers because they outlive them: a person who erased everything may still want no memory. Choices that
@@ -14,26 +14,31 @@ Each change is made to what is in the store then, so that nobody overwrites what
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, TypeVar
 
+from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes, Listener
+from discoclaw.memory.erasing import tombstones
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
-from discoclaw.store.plain import FilesDisk
+from discoclaw.store.plain import disk_at
 from discoclaw.store.port import CHOICES, Disk, Documents
 
-FILE = "choices.json"
-VERSION = 1
-ASKS = "asks_first"
-_JSON = ".json"
+FILE: Final = "choices.json"
+VERSION: Final = 1
+ASKS: Final = "asks_first"
+_JSON: Final = ".json"
 
+T = TypeVar("T")
 Chosen = dict[str, bool | int]
+Chooses = Callable[[Chosen], Chosen]
 Asks = Callable[[str, Place | None], bool]
 
 
@@ -49,7 +54,7 @@ class Choices(Listener):
     """
 
     def __init__(self, where: Path | Disk, changes: Changes | None = None, *, asks: Asks = _never) -> None:
-        self._kept = kept(FilesDisk(where) if isinstance(where, Path) else where)
+        self._disk = disk_at(where)
         self._changes = changes or Changes()
         self._asks = asks
         self._people: dict[str, Chosen] = {}
@@ -57,7 +62,7 @@ class Choices(Listener):
 
     def load(self) -> None:
         """Read them all. Raises MemoryFault if they exist and cannot be understood."""
-        self._people = self._kept.read() or {}
+        self._people = read(self._disk) or {}
 
     async def renewed(self, names: Collection[str]) -> None:
         """Take over what people chose in other processes, before anybody asks for it again."""
@@ -65,7 +70,7 @@ class Choices(Listener):
         if not user_ids:
             return
         async with self._lock:
-            found = await read_in_thread(self._kept.read, user_ids) or {}
+            found = await read_in_thread(read, self._disk, user_ids) or {}
             new = [user_id for user_id in user_ids if found.get(user_id) != self._people.get(user_id)]
             self._take({user_id: found.get(user_id, {}) for user_id in new})
         for user_id in new:
@@ -117,147 +122,90 @@ class Choices(Listener):
                 raise MemoryFault(f"{FILE} could not be written: {error}") from error
         self._changes.chosen(user_id)
 
-    def _change(self, user_id: str, work: "Chooses") -> None:
+    def _change(self, user_id: str, work: Chooses) -> None:
         # Taken over here, so that it also takes effect if the caller has given up waiting.
-        self._take(self._kept.change({user_id: work}))
+        self._take(change(self._disk, {user_id: work}))
 
     def _take(self, people: Mapping[str, Chosen]) -> None:
         self._people = {user: chosen for user, chosen in {**self._people, **people}.items() if chosen}
 
 
-# ---------------------------------------------------------------------- where they lie
+class KnownConsent(Consent, PersonalData, Listener):
+    """Everybody's consent, from `choices` and from when (ms) their subjects were erased; every part asks it.
 
-Chooses = Callable[[Chosen], Chosen]
+    It has to be joined to the memory, so that permissions in use end at once.
+    """
+
+    name = "permissions in use"
+
+    def __init__(self, choices: Choices, erased_at: Callable[[str], int]) -> None:
+        super().__init__(choices.refused_until, lambda user_id: erased_at(user_subject(user_id)))
+
+    def chosen(self, user_id: str) -> None:
+        self.changed(user_id)
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """End the permissions in use of those whom another process erased."""
+        if tombstones.FILE in names:
+            self.all_changed()
+
+    def forget(self, erasure: Erasure) -> None:
+        if (user_id := user_of(erasure.subject)) is not None:
+            self.changed(user_id)
 
 
-class Kept(Protocol):
-    """The choices of a store. Everything blocks, and raises MemoryFault for what cannot be understood."""
-
-    def read(self, user_ids: Collection[str] | None = None) -> dict[str, Chosen] | None:
-        """The choices of these people, or of all, by user id; None if nobody ever chose anything."""
-        ...
-
-    def change(self, works: Mapping[str, Chooses]) -> dict[str, Chosen]:
-        """Make people's choices anew, by user id, of those that are there now. Returns what they chose then.
-
-        What is made may be asked for more than once. Nobody else's change is lost. Raises OSError too.
-        """
-        ...
+# ---------------------------------------------------------------------- where they lie; blocking
 
 
-def kept(disk: Disk) -> Kept:
-    """The place where the choices of a store lie."""
-    return _Rows(disk.documents(CHOICES)) if disk.shared else _OneText(disk.documents(""))
+def read(disk: Disk, user_ids: Collection[str] | None = None) -> dict[str, Chosen] | None:
+    """The choices of these people in a store, or of all, by user id; None if nobody there chose anything.
 
-
-class _OneText:
-    """Everybody's choices in one text, which one process uses."""
-
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
-
-    def read(self, user_ids: Collection[str] | None = None) -> dict[str, Chosen] | None:
-        content = _content(self._documents, FILE)
+    Raises MemoryFault if they can't be read.
+    """
+    if not disk.shared:
+        documents = disk.documents("")
+        content = _content(documents, FILE)
         if content is None:
             return None
-        people = self._people(content)
-        return people if user_ids is None else {one: people[one] for one in user_ids if one in people}
-
-    def change(self, works: Mapping[str, Chooses]) -> dict[str, Chosen]:
-        made: dict[str, Chosen] = {}
-
-        def changed(before: bytes | None) -> bytes:
-            people = self._people(before) if before is not None else {}
-            made.update({user: work(people.get(user, {})) for user, work in works.items()})
-            return render_people({**people, **made})
-
-        self._documents.change(FILE, changed)
-        return made
-
-    def _people(self, content: bytes) -> dict[str, Chosen]:
-        with _understanding(self._documents.folder / FILE):
-            return people_of(content)
+        people = _understood(documents, FILE, people_of, content)
+        if user_ids is None:
+            return people
+        return {one: people[one] for one in user_ids if one in people}
+    rows = disk.documents(CHOICES)
+    if user_ids is None:
+        texts: Mapping[str, bytes | None] = _all(rows)
+    else:
+        texts = {name: _content(rows, name) for name in (f"{one}{_JSON}" for one in user_ids)}
+    found = {_user_of(name): _row(rows, name, content) for name, content in texts.items()}
+    return {user: chosen for user, chosen in found.items() if chosen} or None
 
 
-class _Rows:
-    """Each person's choices in a text of its own, so that processes never overwrite each other's."""
+def change(disk: Disk, works: Mapping[str, Chooses]) -> dict[str, Chosen]:
+    """Make people's choices anew, by user id, of those that are there now. Returns what they chose then.
 
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
+    A work may be called more than once. Nobody else's change is lost. Raises MemoryFault and OSError.
+    """
+    documents, made = disk.documents(CHOICES if disk.shared else ""), dict[str, Chosen]()
 
-    def read(self, user_ids: Collection[str] | None = None) -> dict[str, Chosen] | None:
-        names = [f"{one}{_JSON}" for one in user_ids or ()]
-        some = {name: _content(self._documents, name) for name in names}
-        texts = self._all() if user_ids is None else some
-        found = {_user_of(name): self._chosen(name, content) for name, content in texts.items()}
-        return {user: chosen for user, chosen in found.items() if chosen} or None
+    def in_one(before: bytes | None) -> bytes:
+        people = _understood(documents, FILE, people_of, before) if before is not None else {}
+        made.update({user: work(people.get(user, {})) for user, work in works.items()})
+        return render_people({**people, **made})
 
-    def change(self, works: Mapping[str, Chooses]) -> dict[str, Chosen]:
-        made: dict[str, Chosen] = {}
-        for user, work in works.items():
+    def in_row(user: str, name: str, before: bytes | None) -> bytes:
+        made[user] = works[user](_row(documents, name, before))
+        return render_json({"version": VERSION, "chosen": made[user]})
 
-            def changed(before: bytes | None, user: str = user, work: Chooses = work) -> bytes:
-                made[user] = work(self._chosen(f"{user}{_JSON}", before))
-                return render_json({"version": VERSION, "chosen": made[user]})
-
-            self._documents.change(f"{safe_id(user)}{_JSON}", changed)
-        return made
-
-    def _all(self) -> Mapping[str, bytes | None]:
-        try:
-            texts = self._documents.read_all()
-            return {name: content for name, content in texts.items() if name.endswith(_JSON)}
-        except OSError as error:
-            raise MemoryFault(_unreadable(self._documents.folder, error)) from error
-
-    def _chosen(self, name: str, content: bytes | None) -> Chosen:
-        if content is None:
-            return {}
-        with _understanding(self._documents.folder / name):
-            return _checked(_versioned(content)["chosen"])
-
-
-def _user_of(name: str) -> str:
-    """The user id in the name of a row, with or without its folder."""
-    return name.rpartition("/")[2].removesuffix(_JSON)
-
-
-def _content(documents: Documents, name: str) -> bytes | None:
-    """A text; None if there is none. Raises MemoryFault if it cannot be read."""
-    try:
-        return documents.read(name)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise MemoryFault(_unreadable(documents.folder / name, error)) from error
-
-
-@contextmanager
-def _understanding(path: Path) -> Iterator[None]:
-    """Raise MemoryFault for a text that makes no sense."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise MemoryFault(_unreadable(path, error)) from error
-
-
-def _unreadable(path: Path, error: Exception) -> str:
-    return (
-        f"{path} cannot be read ({error}); it says who opted out of memory, "
-        "so correct it, or move it away if nobody has"
-    )
-
-
-# ---------------------------------------------------------------------- between stores
-
-
-def read(disk: Disk) -> dict[str, Chosen] | None:
-    """The choices in a store by user id; None if there are none. Blocking. Raises MemoryFault."""
-    return kept(disk).read()
+    if not disk.shared:
+        documents.change(FILE, in_one)
+    for user in works if disk.shared else ():
+        name = f"{safe_id(user)}{_JSON}"
+        documents.change(name, partial(in_row, user, name))
+    return made
 
 
 def exist(disk: Disk) -> bool:
-    """Whether anybody ever chose anything. Blocking. Raises OSError."""
+    """Whether anybody ever chose anything. Raises OSError."""
     if disk.shared:
         return bool(disk.documents(CHOICES).names())
     return FILE in disk.documents("").names()
@@ -266,46 +214,39 @@ def exist(disk: Disk) -> bool:
 def bring(source: Disk, target: Disk) -> bool:
     """Add the choices of another store to the ones here. Returns whether there were any.
 
-    If both have choices of a person, those here win; only an opt-out always counts. Blocking. Raises
-    MemoryFault if one of the two cannot be read, OSError if the target cannot be written.
+    If both have choices of a person, those here win; only an opt-out always counts. Raises MemoryFault if one
+    of the two cannot be read, OSError if the target cannot be written.
     """
-    theirs = read(source)
-    if theirs is None:
+    if (theirs := read(source)) is None:
         return False
-    kept(target).change({user: partial(_both, chosen) for user, chosen in theirs.items()})
+
+    def both(their: Chosen, ours: Chosen) -> Chosen:
+        out: Chosen = {"opted_out": True} if their.get("opted_out") else {}
+        return {**their, **ours, **out}
+
+    change(target, {user: partial(both, chosen) for user, chosen in theirs.items()})
     return True
-
-
-def _both(theirs: Chosen, ours: Chosen) -> Chosen:
-    out: Chosen = {"opted_out": True} if theirs.get("opted_out") else {}
-    return {**theirs, **ours, **out}
 
 
 def add_missing(theirs: Mapping[str, Chosen], target: Disk, *, dry: bool = False) -> bool:
     """Add the choices of people who have none here. Returns whether there were any. `dry` writes nothing.
 
-    Choices that exist here are newer than any copy elsewhere. Blocking. Raises the same errors as `bring`.
+    Choices that exist here are newer than any copy elsewhere. Raises the same errors as `bring`.
     """
     ours = read(target) or {}
     new = {user: chosen for user, chosen in theirs.items() if user not in ours}
+
+    def first(their: Chosen, here: Chosen) -> Chosen:
+        return here or their
+
     if new and not dry:
-        kept(target).change({user: partial(_first, chosen) for user, chosen in new.items()})
+        change(target, {user: partial(first, chosen) for user, chosen in new.items()})
     return bool(new)
-
-
-def _first(theirs: Chosen, ours: Chosen) -> Chosen:
-    return ours or theirs
-
-
-def export(source: Disk, target: Disk) -> None:
-    """Copy the choices of a store into a folder of files, if there are any. Raises OSError, MemoryFault."""
-    if (people := read(source)) is not None:
-        target.documents("").write(FILE, render_people(people))
 
 
 def remove(disk: Disk) -> None:
     """Remove all choices from a store, once they are elsewhere. Raises OSError."""
-    _, left = disk.documents("").remove([FILE])
+    left = disk.documents("").remove([FILE])[1]
     if disk.shared:
         rows = disk.documents(CHOICES)
         left += rows.remove(rows.names())[1]
@@ -345,3 +286,47 @@ def _checked(chosen: Mapping[str, Any]) -> Chosen:
         if name not in ("opted_out", "auto_switch", ASKS, "since") or not fits:
             raise ValueError(f"unknown choice {name!r}: {value!r}")
     return dict(chosen)
+
+
+def _user_of(name: str) -> str:
+    """The user id in the name of a row, with or without its folder."""
+    return name.rpartition("/")[2].removesuffix(_JSON)
+
+
+def _row(rows: Documents, name: str, content: bytes | None) -> Chosen:
+    """One person's choices. Raises MemoryFault."""
+    if content is None:
+        return {}
+    return _understood(rows, name, lambda text: _checked(_versioned(text)["chosen"]), content)
+
+
+def _all(rows: Documents) -> dict[str, bytes]:
+    try:
+        return {name: content for name, content in rows.read_all().items() if name.endswith(_JSON)}
+    except OSError as error:
+        raise MemoryFault(_unreadable(rows.folder, error)) from error
+
+
+def _content(documents: Documents, name: str) -> bytes | None:
+    """A text; None if there is none. Raises MemoryFault if it cannot be read."""
+    try:
+        return documents.read(name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MemoryFault(_unreadable(documents.folder / name, error)) from error
+
+
+def _understood(documents: Documents, name: str, parse: Callable[[bytes], T], content: bytes) -> T:
+    """What a text says. Raises MemoryFault if it makes no sense."""
+    try:
+        return parse(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MemoryFault(_unreadable(documents.folder / name, error)) from error
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    return (
+        f"{path} cannot be read ({error}); it says who opted out of memory, "
+        "so correct it, or move it away if nobody has"
+    )

@@ -8,7 +8,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
@@ -27,19 +27,6 @@ MOST_BYTES: Final = 2_000_000
 """The largest ledger that is read for its counts: about 5,000 changes, a tenth of a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """The sums of a ledger of so many bytes."""
-
-    size: int
-    memories: int
-    forgotten: int
-    personas: int
-    changes: int
-    changed: int | None
-    faults: bool
-
-
 class KnownPeople(PersonalData):
     """The people with a memory in a store. `opted_out` says who wants nothing remembered."""
 
@@ -48,7 +35,8 @@ class KnownPeople(PersonalData):
     def __init__(self, disk: Disk, opted_out: Callable[[str], bool]) -> None:
         self._disk = disk
         self._opted_out = opted_out
-        self._kept: OrderedDict[str, _Counts] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[int, Known]] = OrderedDict()
+        """What was counted, with the bytes that the ledger had then, by subject."""
         self._forgotten = 0
         self._lock = threading.Lock()
 
@@ -75,34 +63,21 @@ class KnownPeople(PersonalData):
 
     def _known(self, subject: str, size: int) -> Known:
         user_id = user_of(subject) or ""
-        name, out = self._called(user_id), self._opted_out(user_id)
-        if (counts := self._counts(subject, size)) is None:
-            return Known(user_id, name, opted_out=out)
-        return Known(
-            user_id,
-            name,
-            counts.memories,
-            counts.forgotten,
-            counts.personas,
-            counts.changes,
-            counts.changed,
-            counts.faults,
-            out,
-        )
+        known = self._counted(subject, size) if size <= MOST_BYTES else Known(user_id, "")
+        return replace(known, name=self._called(user_id), opted_out=self._opted_out(user_id))
 
-    def _counts(self, subject: str, size: int) -> _Counts | None:
-        """The sums of a ledger; None if it is too large to be read for that."""
-        known = self._kept.get(subject)
-        if known is not None and known.size == size:
+    def _counted(self, subject: str, size: int) -> Known:
+        """The sums of a ledger of so many bytes."""
+        before, known = self._kept.get(subject, (None, None))
+        if known is not None and before == size:
             return known
-        if size > MOST_BYTES:
-            return None
         forgotten = self._forgotten
         loaded = read(self._disk.ledgers.log(subject))
         view, history = loaded.history.shown(), loaded.history
         active = len(view.active())
-        counts = _Counts(
-            size,
+        known = Known(
+            user_of(subject) or "",
+            "",
             active,
             len(view.items) - active,
             len(history.branches.all),
@@ -112,10 +87,10 @@ class KnownPeople(PersonalData):
         )
         with self._lock:
             if forgotten == self._forgotten:  # else it may be of somebody who was erased since
-                self._kept[subject] = counts
+                self._kept[subject] = size, known
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-        return counts
+        return known
 
     def _called(self, user_id: str) -> str:
         """The name in a person's profile; "" if there is none that can be read."""

@@ -7,9 +7,8 @@ Independent of what is done with the times.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
@@ -18,24 +17,17 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors, read
+from discoclaw.memory.kept import Kept
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import session_name
-from discoclaw.store.port import CURSORS, Documents
+from discoclaw.store.port import Documents
 
 log = logging.getLogger(__name__)
 
 MOST_ITEMS = 10_000
 _PREFIX = "access-"
-MOST_SUBJECTS = 2_000
-"""The most subjects that stay in RAM after they are written."""
 
-
-@dataclass(slots=True)
-class _Seen:
-    """One subject in RAM. `complete`: it includes what was on disk."""
-
-    times: dict[str, int] = field(default_factory=dict)
-    complete: bool = False
+Times = Mapping[str, int]
 
 
 class LastUsed(PersonalData, Listener):
@@ -50,81 +42,65 @@ class LastUsed(PersonalData, Listener):
         self, memory: Memory, cursors: Cursors, *, clock: Clock, most_items: int = MOST_ITEMS
     ) -> None:
         self._memory = memory
-        self._cursors = cursors
         self._clock = clock
         self._most_items = most_items
-        self._seen: dict[str, _Seen] = {}
-        self._unsaved: dict[str, None] = {}
-        """The subjects of which RAM has more than the disk."""
+        self._kept: Kept[Times] = Kept(
+            cursors.documents,
+            "map of times",
+            _times,
+            lambda times: times,
+            clock=clock,
+            may_be_lost=True,
+            name_of=lambda subject: session_name(_cursor(subject)),
+        )
+        self._new: dict[str, dict[str, int]] = {}
+        """The times that are not written yet, by subject."""
 
     def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
         """Record that items were stored or found, now or `at` (ms). Never blocks, never lowers a time."""
-        when = self._clock() if at is None else at
-        seen: _Seen | None = None
-        for item_id in item_ids:
-            seen = seen or self._seen.setdefault(subject, _Seen())
-            seen.times[item_id] = max(seen.times.get(item_id, 0), when)
-            self._unsaved[subject] = None
+        if new := dict.fromkeys(item_ids, self._clock() if at is None else at):
+            self._new[subject] = _newer(self._new.get(subject, {}), new)
 
-    def of(self, subject: str) -> Mapping[str, int]:
+    def of(self, subject: str) -> Times:
         """The times in RAM, by item id. An item without one was last used when it was written."""
-        seen = self._seen.get(subject)
-        return dict(seen.times) if seen is not None else {}
+        return _newer(self._kept.in_ram(subject) or {}, self._new.get(subject, {}))
 
     def complete(self, subject: str) -> bool:
         """Whether RAM has all times of a subject."""
-        seen = self._seen.get(subject)
-        return seen is not None and seen.complete and self._cursors.documents.in_touch
+        return self._kept.at_hand(subject)
 
-    async def load(self, subject: str) -> Mapping[str, int]:
-        """Return all times of a subject, from disk if need be."""
-        if not self.complete(subject):
-            erased_at = self._memory.erased_at(subject)
-            known = _times(await self._cursors.get(_cursor(subject)))
-            if self._memory.erased_at(subject) == erased_at:
-                seen = self._seen.setdefault(subject, _Seen())
-                seen.times = _newer(known, seen.times)
-                seen.complete = self._cursors.documents.in_touch
+    async def load(self, subject: str) -> Times:
+        """Return all times of a subject, from disk if need be; those in RAM if it can't be read."""
+        with suppress(MemoryFault):
+            await self._kept.get(subject)
         return self.of(subject)
 
     async def flush(self) -> None:
         """Write what is new. What the disk refuses is written the next time."""
-        for subject in list(self._unsaved):
-            await self._save(subject)
-        written = (subject for subject in self._seen if subject not in self._unsaved)
-        for subject in list(islice(written, max(0, len(self._seen) - MOST_SUBJECTS))):
-            del self._seen[subject]
+        for subject in list(self._new):
+            try:
+                await self._save(subject)
+            except MemoryFault as fault:
+                log.info("the access times of %s are written later: %s", subject, fault)
 
     # ------------------------------------------------------------------ inside
 
     async def _save(self, subject: str) -> None:
-        seen, erased_at = self._seen.get(subject), self._memory.erased_at(subject)
-        if seen is None:
-            return
-        try:
-            existing = await self._existing(subject)
-        except MemoryFault as fault:
-            log.info("the access times of %s are written later: %s", subject, fault)
-            return
+        """Write what is new about a subject. Raises MemoryFault."""
+        new, erased_at = self._new[subject], self._memory.erased_at(subject)
+        existing = await self._existing(subject)
 
-        wanted = False
-
-        def change(known: Mapping[str, object]) -> Mapping[str, object] | None:
-            nonlocal wanted
-            if self._seen.get(subject) is not seen or self._memory.erased_at(subject) != erased_at:
-                return None  # erased meanwhile, so nothing of it may be written
-            times = {key: at for key, at in _newer(_times(known), seen.times).items() if key in existing}
+        def work(known: Times | None) -> Times | None:
+            if self._new.get(subject) is not new or self._memory.erased_at(subject) != erased_at:
+                return None  # erased meanwhile, so nothing of it may be written; or there is more
+            times = {key: at for key, at in _newer(known or {}, new).items() if key in existing}
             newest = sorted(times, key=lambda key: (-times[key], key))[: self._most_items]
-            seen.times = {key: times[key] for key in newest}
-            seen.complete = True
-            self._unsaved.pop(subject, None)
-            wanted = seen.times != known
-            return dict(seen.times) if wanted else None
+            after = {key: times[key] for key in newest}
+            return after if after != (known or {}) else None
 
-        written = await self._cursors.update(_cursor(subject), change)
-        if wanted and not written and self._seen.get(subject) is seen:
-            self._unsaved[subject] = None
-        self._cursors.forget(_cursor(subject))  # its content is in RAM here already
+        await self._kept.change(subject, work)
+        if self._new.get(subject) is new:
+            del self._new[subject]
 
     async def _existing(self, subject: str) -> Collection[str]:
         """The ids of all items of a subject, on every branch. Raises MemoryFault."""
@@ -141,23 +117,25 @@ class LastUsed(PersonalData, Listener):
         self.touch(subject, sorted(one for one in ids if isinstance(one, str)))
 
     async def renewed(self, names: Collection[str]) -> None:
-        """Have the times that another process wrote read before they are next needed."""
-        begin = f"{CURSORS}/{_PREFIX}"
-        for name in (one for one in names if one.startswith(begin)):
-            if (seen := self._seen.get(name.removeprefix(begin).removesuffix(".json"))) is not None:
-                seen.complete = False
+        await self._kept.renewed(names)
 
     def forget(self, erasure: Erasure) -> None:
-        self._seen.pop(erasure.subject, None)
-        self._unsaved.pop(erasure.subject, None)
+        self._new.pop(erasure.subject, None)
+        self._kept.drop(erasure.subject)
+
+    @asynccontextmanager
+    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+        """Write no times meanwhile."""
+        async with self._kept.alone([erasure.subject]):
+            yield
 
 
-def kept(documents: Documents, subject: str) -> Mapping[str, int]:
+def kept(documents: Documents, subject: str) -> Times:
     """The times (ms) on disk, for callers without a `LastUsed`. Blocking."""
     return _times(read(documents, session_name(_cursor(subject))))
 
 
-async def bring(memory: Memory, cursors: Cursors, subject: str, times: Mapping[str, int]) -> None:
+async def bring(memory: Memory, cursors: Cursors, subject: str, times: Times) -> None:
     """Note when items were last used elsewhere, for callers without a `LastUsed`. Lowers no time."""
     items = (await memory.view(subject)).items
     own = {key: at for key, at in _times(times).items() if key in items}
@@ -169,11 +147,12 @@ def _cursor(subject: str) -> str:
     return f"{_PREFIX}{subject}"
 
 
-def _times(cursor: Mapping[str, object]) -> dict[str, int]:
+def _times(value: object) -> dict[str, int]:
     """The times in a cursor; anything else in it is ignored."""
+    cursor = value if isinstance(value, dict) else {}
     return {key: at for key, at in cursor.items() if isinstance(at, int) and valid_ms(at) and at > 0}
 
 
-def _newer(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def _newer(one: Times, other: Times) -> dict[str, int]:
     """The later time of each item."""
     return {key: max(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}}

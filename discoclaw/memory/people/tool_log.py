@@ -1,49 +1,120 @@
-"""The log of tools the model called, by person (see `tool_calls`).
+"""The calls of tools about one person, as lines of `tools/<subject>.jsonl`, kept for 30 days.
 
-Lines are queued at once and written later, in order, with one synced append for all that wait. No reply waits
-for that, and a failing disk costs log lines at most. Independent of tools and of models.
+    {"id": 16 hex digits, "at": ms, "tool": name, "ok": bool, "content": the beginning of the answer,
+     "channel": channel id or null, "session": session key, "private": bool}
+
+The subject is the person the model answered. Each person has one file, with nobody else's calls in it.
+`private` says that the answer may show something meant only for the person's direct messages. No reply waits
+for a line, and a failing disk costs lines at most. Independent of tools and of models.
 """
 
-import asyncio
+import re
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
+from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
+from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
-from discoclaw.memory.people import tool_calls
-from discoclaw.memory.people.tool_calls import LONGEST, LONGEST_NAME, Call, log_of, subject_of
-from discoclaw.store.files import in_thread
-from discoclaw.store.port import TOOLS, Disk
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.memory.kept import Behind, Lines, faulting
+from discoclaw.store.files import in_thread, safe_id
+from discoclaw.store.port import TOOLS, Disk, Log, drop
 
-MOST_WAITING = 1_000
+LONGEST: Final = 300
+"""The most characters (UTF-16 units) of an answer that are logged."""
+LONGEST_NAME: Final = 64
+"""The most characters of a tool's name."""
+KEPT_MS: Final = 30 * 86_400_000
+"""How long a call is kept."""
+MOST_BYTES: Final = 1_000_000
+"""The most bytes of one person's file; a longer one keeps only its newer half."""
+MOST_WAITING: Final = 1_000
 """The most lines that wait for the disk; beyond that the oldest are lost."""
-REST_S = 30.0
+REST_S: Final = 30.0
 """The pause after a failure before the disk is tried again."""
-PURGE_EVERY_MS = 86_400_000
+PURGE_EVERY_MS: Final = 86_400_000
 
-_WRITING = "writing"
+_TEXTS: Final = {
+    "id": re.compile(r"[0-9a-f]{16}"),
+    "tool": re.compile(rf".{{1,{LONGEST_NAME}}}", re.DOTALL),
+    "content": re.compile(rf".{{0,{LONGEST}}}", re.DOTALL),
+    "channel": re.compile(r"[0-9A-Za-z_-]{1,40}"),
+    "session": re.compile(r"[A-Za-z0-9:_-]{1,200}"),
+}
+_NAME: Final = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call. `at` is when (ms) it was answered, `ok` whether the tool succeeded."""
+
+    id: str
+    at: int
+    tool: str
+    ok: bool
+    content: str
+    channel: str | None
+    session: str
+    private: bool
+
+
+def call_of(value: object) -> Call | None:
+    """The call in a decoded line, or None if it is invalid. Unknown fields are ignored."""
+    if not isinstance(value, Mapping):
+        return None
+    given: dict[str, Any] = {field.name: value.get(field.name) for field in fields(Call)}
+    return Call(**given) if all(_fits(name, one) for name, one in given.items()) else None
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a value read from disk is valid for this field of a call."""
+    if name in ("ok", "private"):
+        return isinstance(value, bool)
+    if name == "at":
+        return valid_ms(value)
+    if name == "channel" and value is None:
+        return True
+    return isinstance(value, str) and scrub(value) == value and _TEXTS[name].fullmatch(value) is not None
+
+
+def _newer_half(calls: list[Call]) -> list[Call]:
+    room = MOST_BYTES // 2
+    for index in range(len(calls) - 1, -1, -1):
+        if (room := room - len(CALLS.line(calls[index]))) < 0:
+            return calls[index + 1 :]
+    return calls
+
+
+CALLS: Final = Lines(call_of, asdict, lambda call: call.id, MOST_BYTES, _newer_half)
+
+
+def subject_of(name: str) -> str | None:
+    """The subject of a log file in the folder; None for any other file."""
+    found = _NAME.fullmatch(name)
+    return found[1] if found is not None else None
+
+
+def log_of(disk: Disk, subject: str) -> Log:
+    """The log of one subject, whether it exists or not."""
+    return disk.log(f"{TOOLS}/{safe_id(subject)}.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    subject: str
     said_at: int
     call: Call
 
 
-class ToolLog(PersonalData):
+class ToolLog(Behind[_Waiting]):
     """The logs of all subjects of a disk. Nothing is logged for messages of people who want no memory."""
 
     name = "tool calls in RAM"
@@ -57,15 +128,12 @@ class ToolLog(PersonalData):
         redactor: Redactor = PLAIN,
         changes: Changes | None = None,
     ) -> None:
+        super().__init__("tool log", "writing", MOST_WAITING, retry_s=REST_S, longest_s=REST_S)
         self._disk = disk
         self._changes = changes or Changes()
         self._clock = clock
         self._consent = consent
         self._redactor = redactor
-        self._waiting: deque[_Waiting] = deque()
-        self._alone = asyncio.Lock()
-        self._worker = Worker("tool log", self._write, retry_s=REST_S, longest_s=REST_S)
-        self._closed = False
         self._purged: int | None = None
 
     def readable(self) -> Iterator[Readable]:
@@ -73,7 +141,7 @@ class ToolLog(PersonalData):
         for name in folder.names():
             if (subject := subject_of(name)) is not None:
                 dm = dm_of(user_of(subject) or "")
-                for one in tool_calls.read(log_of(self._disk, subject)):
+                for one in CALLS.read(log_of(self._disk, subject)):
                     session = dm if one.private else one.session
                     yield Readable(str(folder.folder / name), one.content, session, subject, at=one.at)
 
@@ -93,8 +161,6 @@ class ToolLog(PersonalData):
 
         `content` is the tool's answer; it is cut to `LONGEST`, and secrets are taken out of it.
         """
-        if self._closed:
-            return
         call = Call(
             id=secrets.token_hex(8),
             at=self._clock(),
@@ -105,24 +171,10 @@ class ToolLog(PersonalData):
             session=session,
             private=private,
         )
-        self._waiting.append(_Waiting(subject, said_at, call))
-        if len(self._waiting) > MOST_WAITING:
-            self._waiting.popleft()
-        self._worker.note(_WRITING)
+        self._note(subject, [_Waiting(said_at, call)])
 
     async def start(self) -> None:
-        """Does nothing: the first line starts the writing."""
-
-    async def settle(self) -> None:
-        """Wait until everything logged so far is written, or the disk has refused it."""
-        self._worker.hurry()
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Write what is waiting, within `grace_s`."""
-        self._closed = True
-        self._worker.hurry()
-        await self._worker.close(grace_s)
+        """Does nothing: a line belongs to the turn that it is about."""
 
     async def purge(self, now_ms: int) -> int:
         """Remove lines older than 30 days at a time (ms), once a day. Returns how many lines were removed.
@@ -134,90 +186,76 @@ class ToolLog(PersonalData):
         gone: dict[str, int] = {}
         async with self._alone:
             try:
-                await in_thread(self._purge, now_ms - tool_calls.KEPT_MS, gone)
-            except OSError as error:
-                raise MemoryFault(f"old lines about tools could not be removed: {error}") from error
+                with faulting("old lines about tools could not be removed"):
+                    await in_thread(self._purge, now_ms - KEPT_MS, gone)
             finally:
-                self._tell(gone)
+                for subject in gone:
+                    self._changes.written(subject)
         self._purged = now_ms
         return sum(gone.values())
 
     @asynccontextmanager
     async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
         """Keep everybody from writing a line meanwhile, and drop the subject's waiting lines."""
-        async with self._alone:
-            self._waiting = deque(one for one in self._waiting if one.subject != erasure.subject)
+        async with super().exclusive(erasure):
+            self._waiting.pop(erasure.subject, None)
             yield
 
     def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        kept = [
-            one
-            for one in self._waiting
-            if one.subject != withdrawal.subject or tool_calls.stays(one.call, withdrawal)
-        ]
-        gone, self._waiting = len(self._waiting) - len(kept), deque(kept)
+        gone = self._keep_waiting(
+            lambda subject, one: subject != withdrawal.subject or _stays(one.call, withdrawal)
+        )
         return Withdrawn(answers=gone)
 
     async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
         if not withdrawal.subject:
             return NOTHING_WITHDRAWN
         async with self._alone:
-            gone = await in_thread(self._withdraw, withdrawal)
+            gone = await in_thread(self._keep, withdrawal.subject, lambda one: _stays(one, withdrawal))
         if gone:
             self._changes.written(withdrawal.subject)
-        return self.let_go(withdrawal) + Withdrawn(answers=gone)  # a write that failed meanwhile waits again
+        return Withdrawn(answers=gone)
 
     # ------------------------------------------------------------------ inside
 
-    def _withdraw(self, withdrawal: Withdrawal) -> int:
-        """Remove what a person took back. Returns how many lines. Raises OSError."""
-        lines, folder = log_of(self._disk, withdrawal.subject), self._disk.documents(TOOLS)
-        return (
-            tool_calls.keep(folder, lines, lambda one: tool_calls.stays(one, withdrawal))
-            if lines.size()
-            else 0
-        )
+    def _append(self, name: str, waiting: Collection[_Waiting]) -> bool:
+        user_id = user_of(name) or ""
+        calls = [one.call for one in waiting if self._consent.may_keep(user_id, one.said_at)]
+        if calls:
+            CALLS.append(log_of(self._disk, name), calls)
+        return bool(calls)
 
-    async def _write(self, _: str) -> None:
-        """Write what is waiting. Raises OSError and MemoryFault; unwritten lines keep waiting."""
-        async with self._alone:
-            batch, self._waiting = self._waiting, deque()
-            written: dict[str, int] = {}
-            try:
-                await in_thread(self._append_all, batch, written)
-            except (OSError, MemoryFault):
-                late = (one for one in batch if one.subject not in written)
-                self._waiting = deque([*late, *self._waiting], maxlen=MOST_WAITING)
-                raise
-            finally:
-                self._tell(written)
+    def _appended(self, name: str) -> None:
+        self._changes.written(name)
 
-    def _append_all(self, batch: Iterable[_Waiting], written: dict[str, int]) -> None:
-        """Append all lines; `written` gets the counts by subject. Raises OSError, MemoryFault."""
-        calls: dict[str, list[Call]] = {}
-        for one in batch:
-            if self._consent.may_keep(user_of(one.subject) or "", one.said_at):
-                calls.setdefault(one.subject, []).append(one.call)
-        for subject, some in calls.items():
-            tool_calls.append(log_of(self._disk, subject), some)
-            written[subject] = len(some)
+    def _keep(self, subject: str, wanted: Callable[[Call], bool]) -> int:
+        """Remove all lines of a subject but the wanted ones, and the log with the last of them.
+
+        Returns how many. Raises OSError.
+        """
+        lines = log_of(self._disk, subject)
+        if not lines.size():
+            return 0
+        gone = CALLS.change(lines, lambda one: one if wanted(one) else None)
+        if gone and not lines.size():
+            drop(self._disk.documents(TOOLS), lines.path.name)
+        return gone
 
     def _purge(self, until: int, gone: dict[str, int]) -> None:
         """Remove lines from before a time (ms); `gone` receives the counts by subject. Raises OSError."""
-        folder, failed = self._disk.documents(TOOLS), None
-        for name in folder.names():
-            if (subject := subject_of(name)) is None:
-                continue
+        failed = None
+        for subject in filter(None, map(subject_of, self._disk.documents(TOOLS).names())):
             try:
-                if number := tool_calls.keep(
-                    folder, log_of(self._disk, subject), lambda one: one.at >= until
-                ):
+                if number := self._keep(subject, lambda one: one.at >= until):
                     gone[subject] = number
             except OSError as error:  # one file's failure must not stop the others
                 failed = error
         if failed is not None:
             raise failed
 
-    def _tell(self, subjects: Iterable[str]) -> None:
-        for subject in subjects:
-            self._changes.written(subject)
+
+def _stays(call: Call, withdrawal: Withdrawal) -> bool:
+    """Whether a call may stay after its person took something back."""
+    if call.at > withdrawal.at or (withdrawal.open_only and call.private):
+        return True
+    return not (withdrawal.everything or withdrawal.words.hold(call.content))

@@ -23,9 +23,7 @@ from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.erasing import tombstones
-from discoclaw.memory.erasing.erase import LEASE, Erased, Eraser
-from discoclaw.memory.erasing.hearing import Hearing
-from discoclaw.memory.erasing.intents import subject_in
+from discoclaw.memory.erasing.erase import LEASE, Erased, Eraser, subject_in
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.subject import Subject
@@ -134,14 +132,13 @@ RETRY_S: Final = 30.0
 class SubjectEraser(Listener):
     """Erases subjects from `entries` and, through `eraser`, from everywhere else. It is a `Service`.
 
-    In a store that several processes share it follows their erasings too (`hearing`), and finishes those that
-    a killed process left.
+    In a store that several processes share it follows their erasings too, and finishes those that a killed
+    process left.
     """
 
     def __init__(
         self,
         eraser: Eraser,
-        hearing: Hearing,
         entries: Entries,
         ledgers: Ledgers,
         marks: Tombstones,
@@ -151,7 +148,6 @@ class SubjectEraser(Listener):
         clock: Clock,
     ) -> None:
         self._eraser = eraser
-        self._hearing = hearing
         self._entries = entries
         self._ledgers = ledgers
         self._tombstones = marks
@@ -184,10 +180,10 @@ class SubjectEraser(Listener):
     async def renewed(self, names: Collection[str]) -> None:
         """Follow what other processes erase. Raises MemoryFault; it is then to be called again."""
         if tombstones.FILE in names:
-            await read_in_thread(self._hearing.catch_up)
+            await read_in_thread(self._tombstones.catch_up)
         for subject in sorted({one for one in map(subject_in, names) if one is not None} - self._ours):
             async with self._emptied(subject):
-                unfinished = await self._hearing.heard(subject)
+                unfinished = await self._eraser.heard(subject)
             if unfinished:
                 self._go_on_later(subject)
 

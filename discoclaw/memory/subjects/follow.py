@@ -13,8 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.cursor_files import texts_of
+from discoclaw.memory.cursors import Cursors, texts_of
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import INTENTS, NO_LOG, Head, Ledgers, Mark, subject_of
 from discoclaw.work import RETRY_S, Worker

@@ -38,9 +38,7 @@ from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
-from discoclaw.memory.erasing.hearing import Hearing
-from discoclaw.memory.erasing.intents import Intents
-from discoclaw.memory.erasing.store_files import Leftovers, Snapshots, files_of
+from discoclaw.memory.erasing.store_files import files_beside, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
@@ -98,14 +96,13 @@ class Memory:
         cache = FileDocuments(self._snapshots)
         parts = files_of(self.disk, cache)
         parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
-        parts += [Snapshots(cache, shared=self.disk.shared), Leftovers(disks.listed), self._entries]
+        parts += [*files_beside(cache, disks.listed, shared=self.disk.shared), self._entries]
         self.personal = Registry(parts)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
-        intents, marks = Intents(self.disk), self._tombstones
-        self.eraser = Eraser(self.disk, intents, marks, self.personal, cursors, processes)
+        marks = self._tombstones
+        self.eraser = Eraser(self.disk, marks, self.personal, cursors, processes)
         self.erasings = SubjectEraser(
             self.eraser,
-            Hearing(intents, marks, self.personal, cursors),
             self._entries,
             self.ledgers,
             marks,

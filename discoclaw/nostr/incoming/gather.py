@@ -16,7 +16,7 @@ from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.people import choices
-from discoclaw.memory.people.tool_calls import call_of
+from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr.event import Event, public_key
 from discoclaw.nostr.incoming.rebuild import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.incoming.report import Progress, RelayReport

@@ -23,11 +23,11 @@ from discoclaw.core.subject import group_subject, person_of, user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.conversations import clears as clear_lines
 from discoclaw.memory.conversations.clears import Clear
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.erasing.group_index import GroupIndex
-from discoclaw.memory.people import choices, tool_calls
+from discoclaw.memory.cursors import people_of
+from discoclaw.memory.erasing.groups import GroupIndex
+from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.people.choices import Chosen
-from discoclaw.memory.people.tool_calls import Call
+from discoclaw.memory.people.tool_log import Call
 from discoclaw.store.files import render_json, session_name, stamp_of
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents
 
@@ -87,7 +87,7 @@ class Destination:
 
 def restore_views(views: RecoveredViews, to: Destination) -> list[str]:
     """Write all views. Returns the names of changed files. Raises OSError and MemoryFault."""
-    cleared = clear_lines.newest([*clear_lines.read(to.disk.log(clear_lines.FILE)), *views.clears])
+    cleared = clear_lines.newest([*clear_lines.CLEARS.read(to.disk.log(clear_lines.FILE)), *views.clears])
     written = _restore_clears(views, to)
     if choices.add_missing(views.choices, to.disk, dry=to.dry):
         written.append(choices.FILE)
@@ -111,11 +111,11 @@ def _restore_clears(views: RecoveredViews, to: Destination) -> list[str]:
     kept = [one for one in views.clears if not _clear_is_of_erased(one, to)]
     kept.sort(key=lambda one: (one.at, one.id))
     lines = to.disk.log(clear_lines.FILE)
-    known = {one.id for one in clear_lines.read(lines)}
+    known = {one.id for one in clear_lines.CLEARS.read(lines)}
     if all(one.id in known for one in kept):
         return []
     if not to.dry:
-        clear_lines.add(lines, kept)
+        clear_lines.CLEARS.add(lines, kept)
     return [clear_lines.FILE]
 
 
@@ -126,14 +126,14 @@ def _clear_is_of_erased(clear: Clear, to: Destination) -> bool:
 
 
 def _restore_calls(subject: str, calls: list[Call], to: Destination) -> list[str]:
-    since = max(to.now_ms - tool_calls.KEPT_MS, to.erased_at(subject) + 1)
+    since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
     kept = [one for one in calls if one.at >= since]
-    lines = tool_calls.log_of(to.disk, subject)
-    known = {one.id for one in tool_calls.read(lines)}
+    lines = tool_log.log_of(to.disk, subject)
+    known = {one.id for one in tool_log.CALLS.read(lines)}
     if all(one.id in known for one in kept):
         return []
     if not to.dry:
-        tool_calls.add(lines, kept)
+        tool_log.CALLS.add(lines, kept)
     return [f"tools/{lines.path.name}"]
 
 

@@ -33,9 +33,9 @@ from discoclaw.core.view import View
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, clear_of
-from discoclaw.memory.erasing.cursor_files import people_of
-from discoclaw.memory.people import choices, tool_calls
-from discoclaw.memory.people.tool_calls import Call, call_of
+from discoclaw.memory.cursors import people_of
+from discoclaw.memory.people import choices, tool_log
+from discoclaw.memory.people.tool_log import Call, call_of
 from discoclaw.nostr.encryption import canonical
 from discoclaw.nostr.event import MAX_PLAINTEXT
 from discoclaw.nostr.names import CHOICES, Names
@@ -159,7 +159,7 @@ class Views:
         if choices.exist(self._disk):
             found.append(CHOSEN)
         # A cleared conversation may have no other file left.
-        cleared = clears.read(self._disk.log(clears.FILE))
+        cleared = clears.CLEARS.read(self._disk.log(clears.FILE))
         found += [f"{SESSION}{one.session}" for one in cleared if _KEY.fullmatch(one.session)]
         return list(dict.fromkeys(found))
 
@@ -253,7 +253,7 @@ class Views:
 
         But not if nothing of the person is on disk: then the disk was lost.
         """
-        calls, all_read = read_lines(tool_calls.log_of(self._disk, user_subject(user_id)), call_of)
+        calls, all_read = read_lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
         for call in {one.id: one for one in calls}.values():
             found.add(
                 f"a call of {call.tool}",
