@@ -87,7 +87,9 @@ class LastUsed(PersonalData, Listener):
 
     async def _save(self, subject: str) -> None:
         """Write what is new about a subject. Raises MemoryFault."""
-        new, erased_at = self._new[subject], self._memory.erased_at(subject)
+        new, erased_at = self._new.get(subject), self._memory.erased_at(subject)
+        if new is None:
+            return  # erased while others' were written
         existing = await self._existing(subject)
 
         def work(known: Times | None) -> Times | None:
