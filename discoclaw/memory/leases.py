@@ -151,7 +151,7 @@ class Leases:
         except asyncio.CancelledError:
             self._later(one, epoch)  # it may have been taken
             raise
-        if not taken or epoch != self._presence.epoch:  # the lease of an epoch that is over is no lease
+        if not taken or epoch != self._presence.epoch:  # the lease of an epoch that is over isn't a lease
             return False
         one.held = _Held(Fence(one.name, epoch))
         self._held[one.name] = one

@@ -112,7 +112,7 @@ _ADDED = (
         UPDATE vectors_of SET removed = removed + 1;
     END""",
 )
-"""What older files may lack. Older versions of the program keep it right, so it is no new version."""
+"""What older files may lack. Older versions of the program keep it right, so it isn't a new version."""
 _LAST_ADDED = "SELECT 1 FROM sqlite_master WHERE name = 'entries_by_addressee'"
 _MERGE = "INSERT INTO words (words) VALUES ('optimize')"
 """Merges the index into one part, in which nothing of deleted rows is left."""

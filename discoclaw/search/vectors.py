@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS models (
 )
 """
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
-"""Codes of a file that is no database, a damaged one, or one of other tables."""
+"""Codes of a file that isn't a database, a damaged one, or one of other tables."""
 
 
 def hash_of(text: str) -> bytes:

@@ -304,7 +304,7 @@ def check_place(target: Path, *, replace: bool = False) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     if not stat.S_ISREG(mode):
-        what = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
         raise Refused(f"{target} is there already and is {what}, which is never replaced; name another file")
     if not replace:
         raise Refused(f"{target} is there already; name another file, or add --force to replace it")

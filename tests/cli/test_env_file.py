@@ -110,7 +110,7 @@ class TestTheFile:
         (tmp_path / ".env").mkdir()
         with pytest.raises(SettingsError, match=r"can't read .*: Is a directory"):
             env_file.read(tmp_path / ".env")
-        with pytest.raises(Refused, match="is no regular file, which is never replaced"):
+        with pytest.raises(Refused, match="is not a regular file, which is never replaced"):
             env_file.write(tmp_path / ".env", "OTHER=1\n")
         assert os.listdir(tmp_path) == [".env"]
 

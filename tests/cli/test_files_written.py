@@ -85,5 +85,5 @@ def test_settings_are_not_written_into_a_pipe(shell: Shell, monkeypatch: pytest.
     os.mkfifo(shell.folder / "fifo")
     (shell.folder / ".env").symlink_to("fifo")
     result = typed(shell, "init", "--yes", "--no-check")
-    assert result.exit_code == 1 and "is no regular file, which is never replaced" in result.stderr
+    assert result.exit_code == 1 and "is not a regular file, which is never replaced" in result.stderr
     assert stat.S_ISFIFO(os.lstat(shell.folder / "fifo").st_mode)

@@ -343,7 +343,7 @@ class TestWhatIsLeftOutAndRefused:
             # Nobody comes in while it can't be told who wanted no memory.
             ("choices.json", b"{", "says who opted out"),
             ("choices.json", b'{"version": 1, "people": {"7": {"opted_out": "yes"}}}', "says who opted out"),
-            ("tombstone.key", b"x", "is no key: it has 1 bytes"),
+            ("tombstone.key", b"x", "isn't a key: it has 1 bytes"),
             ("tombstone.key", None, "tombstone.key is missing"),
         ):
             bad = changed(out, name, content)

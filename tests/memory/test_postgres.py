@@ -194,7 +194,7 @@ class TestWhatStopsAStart:
     def test_nor_is_one_shown_that_only_the_database_library_refuses(self) -> None:
         for address in ("postgresql://u:Geheim%zz@host/db", "postgresql://u:Geheim@host/db?nonsense=Geheim"):
             load(store=address)
-            with pytest.raises(MemoryFault, match="DISCOCLAW_STORE is no address of a database") as no:
+            with pytest.raises(MemoryFault, match="DISCOCLAW_STORE isn't an address of a database") as no:
                 PostgresDisk(address)
             assert "Geheim" not in str(no.value)
 

@@ -101,7 +101,7 @@ class _Files(Kept[Entries]):
         except FileNotFoundError:
             return Document()
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-            log.warning("%s is no file of answers, and counts as empty: %s", self.folder / name, error)
+            log.warning("%s isn't a file of answers, and counts as empty: %s", self.folder / name, error)
             return Document(None, content)
 
     def on_disk(self, name: str) -> list[Response]:

@@ -102,7 +102,7 @@ class Tombstones:
         if isinstance(mark, str) and _MARK.fullmatch(mark) and valid_ms(at):
             self._marks[mark] = max(at, self._marks.get(mark, -1))
         elif line.strip():
-            log.error("%s: %r is no tombstone; it is left out", self._path, line[:80])
+            log.error("%s: %r isn't a tombstone; it is left out", self._path, line[:80])
 
     def key(self) -> bytes | None:
         """The key on disk; None if there is none. Raises MemoryFault if it cannot be used."""
@@ -113,7 +113,7 @@ class Tombstones:
         except OSError as error:
             raise MemoryFault(f"{self._key_path} cannot be read: {error}") from error
         if len(key) != KEY_BYTES:
-            raise MemoryFault(f"{self._key_path} is no key: it has {len(key)} bytes, not {KEY_BYTES}")
+            raise MemoryFault(f"{self._key_path} isn't a key: it has {len(key)} bytes, not {KEY_BYTES}")
         return key
 
     def _make_key(self) -> bytes:

@@ -178,7 +178,7 @@ def _contents(file: BinaryIO, into: Path | None, wanted: Callable[[str], bool]) 
     commits, ledgers, damaged = 0, 0, list[str]()
     first = next(entries, None)
     if first is None or first.name != HEAD:
-        raise Refused("it is no backup of DiscoClaw")
+        raise Refused("it isn't a backup of DiscoClaw")
     head = _head_of(_small(first))
     for entry in entries:
         if entry.name == LIST:
@@ -248,7 +248,7 @@ def _head_of(content: bytes) -> Head:
     """The head in a file's content. Raises NewerSchema for a newer format or newer data, else Refused."""
     value = _json(content)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise Refused("it is no backup of DiscoClaw")
+        raise Refused("it isn't a backup of DiscoClaw")
     version, data, program = value.get("version"), value.get("data"), value.get("program")
     if type(version) is not int or type(data) is not int or not isinstance(program, str):
         raise Refused("it doesn't say which version it has")

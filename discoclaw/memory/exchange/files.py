@@ -50,7 +50,7 @@ _OTHERS = {
     b"[": "JSON",
 }
 OTHER_FORMS = ("JSON", "a zip file")
-"""The kinds of files with memories that are no whole store."""
+"""The kinds of files with memories that aren't a whole store."""
 _TAR, _AT = b"ustar", 257
 _AT_ONCE = 32 << 10
 _ENTRY = b"PK\x01\x02"  # begins every entry of a zip's directory
@@ -319,7 +319,7 @@ def tar_entries(file: BinaryIO) -> Iterator[Entry]:
                 break
             tar.members.clear()  # type: ignore[attr-defined] # else each one stays in RAM
             if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.sparse is not None:
-                raise Refused(f"{info.name[:80]!r} in it is no regular file")
+                raise Refused(f"{info.name[:80]!r} in it isn't a regular file")
             if not 0 <= info.size <= left:
                 raise Refused(f"it unpacks to more than {MOST_TIMES} times its size")
             left -= info.size

@@ -105,7 +105,7 @@ def united(
         known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
     )
     if all(isinstance(record, Ref) and record.action == "union" for record in fresh):
-        return [], report  # that another replica imported something is no news by itself
+        return [], report  # that another replica imported something isn't news by itself
     whole = History(union(history.records, fresh))
     lost = _lost(history, whole, erased)
     before, after = history.branches.all, whole.branches.all

@@ -559,7 +559,7 @@ def _group(name: str, content: bytes, target: Disk) -> bytes:
 
 
 def _unite(source: Log, target: Log) -> None:
-    """Add the lines of a log that another one lacks; what is no line of ours stays out. Raises OSError."""
+    """Add the lines of a log that another one lacks; what isn't a line of ours stays out. Raises OSError."""
 
     def keys(content: bytes) -> dict[tuple[str, bool, bool], object]:
         # Whom a line is about may be known in one store only. A hold becomes a call; `to` may be withdrawn.

@@ -390,7 +390,7 @@ class Groups(Records[Group]):
             purpose = self._redactor.clean(scrub(entry.topic).strip())[:LONGEST_PURPOSE] or None
         members = tuple((user_id, tidy_name(name)) for user_id, name in entry.members.items())
         if sorted(members) == sorted(group.members):
-            members = group.members  # a new last speaker alone is no reason to write
+            members = group.members  # a new last speaker alone isn't a reason to write
         group = replace(group, purpose=purpose, members=members)
         return group.with_view(view) if view is not None else group
 

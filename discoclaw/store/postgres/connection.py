@@ -98,7 +98,7 @@ class Database:
             given = conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # whose text may show the password
             raise MemoryFault(
-                "DISCOCLAW_STORE is no address of a database; it looks like "
+                "DISCOCLAW_STORE isn't an address of a database; it looks like "
                 "postgresql://user:password@host/database"
             ) from None
         self.presence = Presence()

@@ -88,7 +88,7 @@ _PROCESSES = (
         at timestamptz NOT NULL DEFAULT clock_timestamp()
     )""",
     "CREATE INDEX claims_at ON claims USING brin (at)",
-    # It raises by itself, so that it can be part of a statement that writes. `own` 0 is no process. Its lock
+    # It raises by itself, so that it can be part of a statement that writes. No process is 0. Its lock
     # on the leases makes whoever takes one over wait until this transaction has ended.
     f"""CREATE FUNCTION fence(own bigint, held text[], epochs bigint[], margin float) RETURNS void
     LANGUAGE plpgsql AS $$
