@@ -178,6 +178,10 @@ class TestWriting:
             note(house, content=str(number))
         await house.settle()
         assert contents(memory.disk) == ["2", "3", "4"]
+        for number in range(5, 10):
+            note(house, (ANN, BOB)[number % 2], str(number))
+        await house.settle()
+        assert len(contents(memory.disk)[3:]) + len(contents(memory.disk, BOB)) == 3
 
 
 class TestLeaving:
