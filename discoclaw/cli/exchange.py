@@ -1,4 +1,4 @@
-"""`discoclaw memory export | import`: takes a memory out of the store, or brings one in."""
+"""`discoclaw memory export | copy | import`: takes a memory out of a store, or brings one in."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -166,7 +166,7 @@ def copy(
     It adds what is not there yet and replaces nothing, so it may be repeated. Who was erased stays so. The
     other store keeps what it has. The archive and copies that were set aside are not copied.
 
-    Example: DISCOCLAW_STORE=sqlite discoclaw memory copy files
+    Example: discoclaw memory copy files
     """
     settings = settings_module.load()
     theirs = settings_module.load(store=SecretStr(store))

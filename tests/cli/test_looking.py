@@ -25,7 +25,7 @@ TOUR = (
 VERBS = (
     *("list", "show", "log", "view", "diff", "graph", "branches", "why", "stats", "verify", "export"),
     *("checkout", "create-branch", "delete-branch", "merge", "cherry-pick", "revert", "undo", "restore"),
-    *("edit", "forget", "settle", "import", "erase", "get", "set"),
+    *("edit", "forget", "settle", "copy", "import", "erase", "get", "set"),
 )
 LOOKING = (
     ["list"],
