@@ -77,7 +77,8 @@ def written(settings: Settings, target: Path, *, force: bool, beside: bool = Tru
     with stores_of(settings) as stores:
         if not stores.used.shared and not settings.memory_dir.is_dir():
             raise Refused(f"there is nothing to back up in {place(settings)}; set DISCOCLAW_DATA_DIR")
-        note_other_stores(settings)
+        if beside:  # else its store is not the one that is used
+            note_other_stores(settings)
         done = back_up(stores.used, settings.data_dir, target, clock=now_ms, replace=force, beside=beside)
     for name in done.skipped:
         note(f"{name} is not in it: it has no name of the bot's, or is a symbolic link")
