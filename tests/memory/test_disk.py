@@ -113,10 +113,11 @@ class TestDocuments:
                 disk.documents(folder).read("x.json")
 
     def test_folders_are_listed_beside_them(self, disk: Disk) -> None:
-        for folder in ("novelties", CURSORS, ""):
+        for folder in ("novelties", CURSORS, f"{CURSORS}2", ""):
             disk.documents(folder).write("x.json", b"{}")
         assert {"novelties", CURSORS, "x.json"} <= set(disk.documents("").names())
         assert disk.documents("novelties").names() == ["x.json"]
+        assert disk.documents(CURSORS).names() == ["x.json"]
 
     def test_are_listed_in_order_and_removed_by_name(self, disk: Disk) -> None:
         folder = disk.documents(ROLLING)
