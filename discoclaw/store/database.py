@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -236,11 +236,6 @@ def explained(error: BaseException) -> str:
     """An error's text, preceded by the reason and the way out if its code is known."""
     reason = _REASONS.get(code_of(error))
     return f"{reason} ({error})" if reason is not None else str(error)
-
-
-def placeholders(values: Sized) -> str:
-    """A placeholder for each value, for `IN (…)`."""
-    return ", ".join("?" * len(values))
 
 
 # ---------------------------------------------------------------------- damaged files

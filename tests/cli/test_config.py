@@ -11,8 +11,8 @@ import typer
 from typer.testing import Result
 
 from discoclaw.cli import config as commands
-from discoclaw.cli.config import RelayAccess
 from discoclaw.cli.main import _ErrorGroup, cli
+from discoclaw.cli.relays import RelayAccess
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
 from discoclaw.core.policy import FIELDS, Overrides
