@@ -125,7 +125,7 @@ class TestStopping:
         await house.answered(dock, "ok")
         bot.terminate()
         assert await bot.ended() == 1
-        assert "Opener._open" in bot.stderr.partition("stopped without waiting for what hangs: ")[2]
+        assert "Memory._opened" in bot.stderr.partition("stopped without waiting for what hangs: ")[2]
         assert house.texts(dock)[-1] == STOPPING
         assert "Traceback" not in bot.stderr
 
