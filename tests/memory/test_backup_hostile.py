@@ -114,7 +114,7 @@ def test_an_entry_that_is_no_regular_file() -> None:
     ):
         with naming(kind):
             link = entry(NAME, b"", type=kind, linkname="/etc/passwd")
-            assert "no regular file" in refused(packed([head(), link, listing(link)]))
+            assert "isn't a regular file" in refused(packed([head(), link, listing(link)]))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_name_that_is_there_twice() -> None:
 
 def test_what_does_not_add_up() -> None:
     for entries, reason in (
-        ([], "no backup"),
-        ([GOOD, listing(GOOD)], "no backup"),
-        ([head(format="another"), GOOD, listing(GOOD)], "no backup"),
+        ([], "isn't a backup"),
+        ([GOOD, listing(GOOD)], "isn't a backup"),
+        ([head(format="another"), GOOD, listing(GOOD)], "isn't a backup"),
         ([entry("backup.json", b"{"), GOOD, listing(GOOD)], "makes no sense"),
         ([entry("backup.json", b"[" * 100_000), GOOD, listing(GOOD)], "makes no sense"),
         ([head(version="1"), GOOD, listing(GOOD)], "which version"),
