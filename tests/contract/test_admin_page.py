@@ -343,7 +343,7 @@ class TestWhatItShows:
     async def test_is_a_recovery_before_anybody_is_answered_and_what_a_hanging_disk_leaves(
         self, start: Start
     ) -> None:
-        async with LyingRelay(silent=True) as relay, visited(start) as (world, me):
+        async with LyingRelay(no_eose=True) as relay, visited(start) as (world, me):
             await world.remember(world.ann, "I like tea")
             ledger = world.data / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
             content = ledger.read_bytes()
@@ -353,7 +353,7 @@ class TestWhatItShows:
             async with asyncio.timeout(20):  # the relay is known a moment before the recovery begins
                 while "Recovery from the relays" not in await me.enter():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-            relay.lies.silent = False
+            relay.lies.no_eose = False
             await relay.drop()
             await starting
             await me.enter()
