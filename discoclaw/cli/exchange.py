@@ -30,7 +30,7 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.cli.usage import export_calls
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused, SettingsError
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.privacy import kept_private
@@ -169,9 +169,16 @@ def copy(
     Example: discoclaw memory copy files
     """
     settings = settings_module.load()
-    theirs = settings_module.load(store=SecretStr(store))
+    try:
+        theirs = settings_module.load(store=SecretStr(store))
+    except (
+        SettingsError
+    ) as error:  # which names the setting, and not what was typed here: it may be a password
+        raise Refused(f"the store to copy from {str(error).partition(': ')[2]}") from None
     if theirs.store == settings.store or "none" in (store, settings.store.get_secret_value()):
-        raise Refused("name another store than the one that is used (DISCOCLAW_STORE), and neither is none")
+        raise Refused(
+            "name another store than the one that is used (DISCOCLAW_STORE); neither of them may be none"
+        )
     people = _sound(theirs)
     if not people:
         raise Refused("there are no memories in the store that you named, so nothing was copied")

@@ -187,7 +187,7 @@ class Kept(Listener, Generic[V]):
             return await self._change(key, work, in_ram=in_ram)
 
     async def _change(self, key: str, work: Callable[[V | None], V | None], *, in_ram: bool = False) -> bool:
-        """The same. The caller must be the only writer."""
+        """Replace a document, as the only writer: the caller holds the lock, or nobody else can write."""
         known, name = await self._known(key), self._name_of(key)
         if (value := work(known.value)) is None:
             return False

@@ -238,7 +238,11 @@ class TestACopy:
             ("files", "files", "name another store"),
             ("none", "files", "name another store"),
             ("sqlite", "files", "no memories in the store"),
-            ("postgres", "files", "must be 'files', 'sqlite', 'none' or postgresql://"),
+            (
+                "postgres",
+                "files",
+                "the store to copy from must be 'files', 'sqlite', 'none' or postgresql://",
+            ),
         ],
     )
     def test_from_nowhere_or_to_nowhere_is_refused(
