@@ -1,6 +1,6 @@
 """Reads one answer while it arrives, within a deadline. Sends nothing, and knows no server.
 
-An adapter's `Events` are what its server sends, as events of the Messages API (`models/message`).
+An adapter's `Events` are what its server sends, as events of the Messages API.
 """
 
 import asyncio

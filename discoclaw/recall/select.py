@@ -1,8 +1,8 @@
 """Selects what goes into a prompt: standing items first, then what the query finds, whole lines in a budget.
 
-Standing items say how to answer this person (preferences, constraints). A few are always included; of many
-`recall/standing` says which. Every other item needs a reason. Items that a newer one replaced come last, and
-say until when they held. Pure.
+Standing items say how to answer this person (preferences, constraints). A few are always included; where
+there are many, most wait for their topic (`Standing`). Every other item needs a reason. Items that a newer
+one replaced come last, and say until when they held. Pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

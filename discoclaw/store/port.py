@@ -8,7 +8,7 @@
 Names and bytes are the same in every store, so moving from one to another means copying. A `path` says in
 messages where something lies; only in plain files (`plain`) is there a file of that name. Everything blocks,
 and raises OSError, the text of which says what is wrong; `append` raises Overtaken where somebody else wrote.
-In a store that several processes share, every write raises LeaseLost where `fence` says so. Knows nothing
+In a store that several processes share, every write raises LeaseLost where `sharing` says so. Knows nothing
 about what the bytes mean.
 """
 
