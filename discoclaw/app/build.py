@@ -37,8 +37,7 @@ from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
 from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
-from discoclaw.bot.files.download import Download
-from discoclaw.bot.files.linked import Links
+from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gaps import Bounds
 from discoclaw.bot.gateway import finding as connection
 from discoclaw.bot.late import LateAnswers
@@ -49,8 +48,8 @@ from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import Transparency
-from discoclaw.bot.voice.voices import Limits as VoiceLimits
-from discoclaw.bot.voice.voices import Voices
+from discoclaw.bot.voice import Limits as VoiceLimits
+from discoclaw.bot.voice import Voices
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.health import Check, Seen

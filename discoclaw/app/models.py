@@ -35,7 +35,7 @@ from discoclaw.storage import Storage
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.metered import Metered, MeteredEmbedder, MeteredTranscriber, Rates, StandIns
 from discoclaw.usage.price_table import prices
-from discoclaw.voice.http import HttpTranscriber, SeenTranscriber
+from discoclaw.voice import HttpTranscriber, SeenTranscriber
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from discoclaw.settings_types import Listen
 from discoclaw.show.words import count
 from discoclaw.store.threads import WRITES, running
 from discoclaw.usage.accounts import Accounts
-from discoclaw.voice.http import VOICE
+from discoclaw.voice import VOICE
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

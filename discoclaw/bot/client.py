@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, gateway, modals, proposals, wire, words
+from discoclaw.bot import buttons, gateway, modals, proposals, voice, wire, words
 from discoclaw.bot.access import Access
 from discoclaw.bot.answer_buttons import controls
 from discoclaw.bot.answer_buttons.acts import Anew
@@ -32,8 +32,7 @@ from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
 from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
-from discoclaw.bot.voice import meant
-from discoclaw.bot.voice.voices import Voices
+from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
@@ -265,7 +264,7 @@ class DiscoClaw(commands.Bot):
         original = message.reference.resolved if message.reference is not None else None
         if heard.quoted is None or not isinstance(original, discord.Message):
             return heard
-        if (voice_id := meant.voice_id(original, self.user)) is None:
+        if (voice_id := voice.voice_id(original, self.user)) is None:
             return heard
         recent = self.talk.listener.recent(heard.session_key)
         said = next((one for one in recent if one.id == str(voice_id)), None)
@@ -357,7 +356,7 @@ class DiscoClaw(commands.Bot):
 
     async def meant_by(self, message: discord.Message) -> Said:
         """The message that somebody means who points at `message`, with its words. Raises ChatError."""
-        voice_id = meant.voice_id(message, self.user)
+        voice_id = voice.voice_id(message, self.user)
         if voice_id not in (None, message.id):
             with discord_errors():
                 message = await message.channel.fetch_message(voice_id)
@@ -367,7 +366,7 @@ class DiscoClaw(commands.Bot):
             owners=self.settings.owners,
             guest=not await self.access.may_say(message),
             redactor=self.redactor,
-            words=await meant.words_below(message, self.user),
+            words=await voice.words_below(message, self.user),
         )
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:

@@ -15,9 +15,9 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.past import channel_of, newest_since
-from discoclaw.bot.voice.shown import shows_words, words_in
-from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.past import newest_since
+from discoclaw.bot.voice import shows_words, words_in
+from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatUnavailable
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound

@@ -15,8 +15,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.answer_buttons.rows import Below
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.deliver import in_dm
-from discoclaw.bot.past import channel_of
-from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Inbound
 from discoclaw.memory.conversations.undelivered import Kept

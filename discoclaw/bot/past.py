@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
 import discord
 
 from discoclaw.bot import wire, words
 from discoclaw.bot.requests import request_of
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.voice.shown import notes_behind, shows_words, words_in
-from discoclaw.bot.wire import discord_errors
-from discoclaw.core.errors import ChatGone
+from discoclaw.bot.voice import notes_behind, shows_words, words_in
+from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.jobs import step
@@ -104,20 +103,6 @@ class Past:
             )
             for message in talk
         )
-
-
-async def channel_of(client: discord.Client, channel_id: str) -> "wire.Channel":
-    """A channel in which messages are, asked for if it is not known. Raises ChatError."""
-    with discord_errors():
-        channel: object = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
-        guild = getattr(channel, "guild", None)
-        if guild is not None and client.get_guild(guild.id) is None:
-            # It is on another process's shard. Who may read it, only the server's roles can tell.
-            whole = await client.fetch_guild(guild.id, with_counts=False)
-            channel = await whole.fetch_channel(int(channel_id))
-    if not isinstance(channel, discord.abc.Messageable):
-        raise ChatGone(f"{channel_id} holds no messages")
-    return cast("wire.Channel", channel)
 
 
 async def newest_since(

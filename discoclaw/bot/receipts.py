@@ -19,9 +19,8 @@ from discoclaw.bot.cards import offers as cards
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.cards.layout import send_either
 from discoclaw.bot.links import source_of_event
-from discoclaw.bot.past import channel_of
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source

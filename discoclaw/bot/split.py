@@ -21,9 +21,173 @@ from functools import partial
 from heapq import merge
 from itertools import islice
 
-from discoclaw.bot import fences
-from discoclaw.bot.fences import Block, Fence, FenceChange
 from discoclaw.core.text import ends_blank, utf16_length, utf16_prefix
+
+# ----------------------------------------------------------------------
+# Reads code fences: which lines open and close them, what is open where, and how one is closed and reopened.
+#
+# Knows nothing about messages, their limits or where a text is cut. Text in, positions and fences out.
+#
+# Fences are CommonMark's with Discord's eyes: any indentation counts, as does "text: ```json" and "code```";
+# a run of more than 16 marks or a prefix of more than 24 characters is not a fence but somebody's art.
+
+_PREFIX = r"(?P<prefix>[ \t]*+(?:(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])[ \t]*+)*+)"
+FENCE_START = re.compile(_PREFIX + r"(?P<run>`{3,16}+(?!`)|~{3,16}+(?!~))")
+"""How a line begins that opens a fence, unless what follows forbids it."""
+
+_MIDLINE = re.compile(r"(?<!`)(?P<run>`{3,16})(?P<language>[A-Za-z][\w+#.-]{0,23})[ \t\r]*$", re.ASCII)
+_LANGUAGE = re.compile(r"\s*([\w+#.-]{1,24})(?!\S)", re.ASCII)
+_PREFIX_MAX = 24
+_MARKS = re.compile(r"`{3}|~{3}")
+_TICKS = re.compile(r"`{3,}")
+_QUOTES = re.compile(r"[ \t>]*")
+_QUOTE = re.compile(r"[ \t]*>")
+_UNQUOTED_LINE = re.compile(r"(?<=\n)(?![ \t]*>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """An open code fence, as it is closed at a cut and opened again behind it."""
+
+    prefix: str
+    run: str
+    language: str = ""
+
+    @property
+    def quoted(self) -> bool:
+        return ">" in self.prefix
+
+
+@dataclass(frozen=True, slots=True)
+class FenceChange:
+    """A line at which a fence opens or closes; an empty one where a quote, and the fence in it, ends."""
+
+    start: int
+    end: int
+    after: Fence | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A code block: fence line, `body`, fence line at `tail`. Its end is not `known` while it is written."""
+
+    fence: Fence
+    start: int
+    body: int
+    tail: int
+    end: int
+    known: bool = True
+
+
+def _fence_of(line: str) -> tuple[Fence, int] | None:
+    """The fence a line opens, and where in the line."""
+    start = FENCE_START.match(line)
+    if start and len(start["prefix"]) <= _PREFIX_MAX:
+        info = line[start.end() :]
+        if start["run"][0] == "~" or "`" not in info:
+            language = _LANGUAGE.match(info)
+            return Fence(_indent(start["prefix"]), start["run"], language[1] if language else ""), 0
+    middle = _MIDLINE.search(line.rstrip("\n"))
+    if middle and len(_TICKS.findall(line)) % 2:
+        quotes = _QUOTES.match(line)
+        return Fence(quotes[0] if quotes else "", middle["run"], middle["language"]), middle.start()
+    return None
+
+
+def _indent(prefix: str) -> str:
+    """`prefix` as it stands before the following lines: a list's marker is not repeated."""
+    return re.sub(r"[^>\s]", " ", prefix) if prefix else ""
+
+
+def _closer(fence: Fence, line: str) -> int | None:
+    """The position in `line` of the marks that close `fence`; None if there are none."""
+    bare = line.lstrip(" \t>" if fence.quoted else " \t").rstrip()
+    if len(bare) >= len(fence.run) and bare == fence.run[0] * len(bare):
+        return 0
+    runs = _TICKS.findall(bare) if fence.run[0] == "`" and bare.endswith(fence.run) else []
+    return line.rindex(runs[-1]) if len(runs) % 2 else None
+
+
+def fence_after(fence: Fence | None, line: str) -> Fence | None:
+    """The fence that is open behind `line`."""
+    if fence and (not fence.quoted or _QUOTE.match(line)):
+        return fence if _closer(fence, line) is None else None
+    opened = _fence_of(line)
+    return opened[0] if opened else None
+
+
+def fence_changes(fence: Fence | None, window: str, base: int) -> Iterator[FenceChange]:
+    """The lines of `window` (which stands at `base` in the text) that matter to fences."""
+    at = 0
+    while marks := _MARKS.search(window, at):
+        start = max(at, window.rfind("\n", at, marks.start()) + 1)
+        end = window.find("\n", marks.end()) + 1 or len(window)
+        left = _UNQUOTED_LINE.search(window, at, marks.end()) if fence and fence.quoted else None
+        if left:
+            fence = None
+            yield FenceChange(base + left.start(), base + left.start(), None)
+        behind = fence_after(fence, window[start:end])
+        if behind is not fence:
+            fence = behind
+            yield FenceChange(base + start, base + end, behind)
+        at = end
+    left = _UNQUOTED_LINE.search(window, at) if fence and fence.quoted else None
+    if left and left.start() < len(window):
+        yield FenceChange(base + left.start(), base + left.start(), None)
+
+
+def code_block(text: str, line: int, longest: int, final: bool) -> Block | None:
+    """The code block opened in the line at `line`; None when there is none that could become a file.
+
+    A line that does not end within `longest` characters opens none.
+    """
+    body = text.find("\n", line, line + longest) + 1
+    if not body:
+        unread = not final and len(text) < line + longest
+        return Block(Fence("", "```"), line, line, line, line, known=False) if unread else None
+    opened = _fence_of(text[line:body])
+    if opened is None or opened[0].quoted:  # a file would hold the quote's marks
+        return None
+    fence, column = opened
+    at = body
+    while marks := _MARKS.search(text, at):
+        start = max(at, text.rfind("\n", at, marks.start()) + 1)
+        end = text.find("\n", marks.end()) + 1 or len(text)
+        if not final and text[end - 1] != "\n":
+            break
+        tail = _closer(fence, text[start:end])
+        if tail is not None:
+            return Block(fence, line + column, body, start + tail, end)
+        at = end
+    end = len(text) if final else text.rfind("\n", 0) + 1
+    return Block(fence, line + column, body, max(body, end), len(text), known=final)
+
+
+def going_on(fence: Fence | None, text: str, at: int) -> Fence | None:
+    """`fence`, unless its quote ends where the line at `at` begins."""
+    ended = fence and fence.quoted and text.endswith("\n", 0, at) and not _QUOTE.match(text, at)
+    return None if ended else fence
+
+
+def reopening(text: str, start: int, fence: Fence | None) -> str:
+    """The text to put before that at `start` so that it stands in `fence` again."""
+    if fence is None:
+        return ""
+    inside_line = start > 0 and text[start - 1] != "\n"
+    return f"{fence.prefix}{fence.run}{fence.language}\n" + (
+        fence.prefix if inside_line and fence.quoted else ""
+    )
+
+
+def closing(body: str, fence: Fence | None) -> str:
+    """The text to put behind `body` to close `fence`."""
+    if fence is None:
+        return ""
+    return ("" if body.endswith("\n") else "\n") + fence.prefix + fence.run
+
+
+# ----------------------------------------------------------------------
+
 
 __all__ = [
     "LIMIT",
@@ -138,7 +302,7 @@ class Splitter:
     @property
     def opened(self) -> str:
         """The line that opens the code block again in which the text goes on; "" outside of one."""
-        return fences.reopened(self._text, self._at, self._fence)
+        return reopening(self._text, self._at, self._fence)
 
     def add(self, text: str) -> None:
         self._text += text
@@ -186,28 +350,28 @@ def _next_piece(
     blank = 0 if fence else blank
     lead = text[at : at + blank] if blank >= limit // 2 else ""
     start = at + len(lead)
-    opened = fences.reopened(text, start, fence)
+    opened = reopening(text, start, fence)
     room = limit - len(opened)
     window = _fitting(text[start : start + room], room)
     if not final and len(text) < start + len(window) + AHEAD:
         return None
-    changes = tuple(fences.changes(fence, window, start))
+    changes = tuple(fence_changes(fence, window, start))
     view = Window(text, start, start + len(window), fence, changes)
     # A block that ends in the window can be too long only if a file may be shorter than a message.
     for change in changes if file_over < limit else changes[-2:]:
-        block = fences.block(text, change.start, LIMIT, final) if change.after else None
+        block = code_block(text, change.start, LIMIT, final) if change.after else None
         if block and units(text[block.body : block.tail]) > file_over:
             if not fence and _blank_to(text, start) >= block.start:
                 return _attachment(text, at, block, final)
             before = text[start : block.start]
-            closed = fences.closed(before, view.open_at(block.start))  # an unclosed one in a quote
+            closed = closing(before, view.open_at(block.start))  # an unclosed one in a quote
             if len(closed) <= room - units(before):
                 return Message(opened + before + closed, opened, closed, lead)
         elif block and not block.known:
             return None
     inside = changes[-1].after if changes else fence
     if start + len(window) == len(text):
-        closed = fences.closed(window, inside)
+        closed = closing(window, inside)
         if len(closed) <= room - units(window):
             return Message(opened + window + closed, opened, closed, lead, after=inside)
     low = 1 if lead else blank + 1
@@ -219,8 +383,8 @@ def _message(
     text: str, start: int, cut: int, inside: Fence | None, opened: str, room: int, lead: str, final: bool
 ) -> Message | None:
     body = text[start:cut]
-    closed = fences.closed(body, inside)
-    after = fences.going_on(inside, text, cut)
+    closed = closing(body, inside)
+    after = going_on(inside, text, cut)
     behind = _absorbed(text, cut)
     at_end = cut + len(behind) == len(text)
     if at_end and not final:
@@ -308,7 +472,7 @@ class Window:
             if change.start >= line:
                 break
             fence = change.after
-        return fence if line == cut else fences.after(fence, self.text[line:cut])
+        return fence if line == cut else fence_after(fence, self.text[line:cut])
 
     def fitting_cut(self, room: int, low: int) -> tuple[int, Fence | None]:
         """The place to cut so that the piece fits, fence closed, into `room`; and the fence open there."""
@@ -317,7 +481,7 @@ class Window:
             cut = self._cut(end, low)
             inside = self.open_at(cut)
             body = self.text[self.start : cut]
-            missing = units(body) + len(fences.closed(body, inside)) - room
+            missing = units(body) + len(closing(body, inside)) - room
             if missing <= 0:
                 return cut, inside
             end -= missing
@@ -358,12 +522,12 @@ class Window:
     def _is_tidy(self, cut: int, end: int) -> bool:
         """Whether a cut makes no fence line that was none, no empty code block, and cuts no `code`."""
         line = self.line_of(cut)
-        fence_follows = fences.START.match(self.text, cut, cut + AHEAD) is not None
+        fence_follows = FENCE_START.match(self.text, cut, cut + AHEAD) is not None
         inside = self.open_at(cut)
         if line == cut:
             just_opened = any(change.end == cut and change.after for change in self.changes)
             return not (inside and (fence_follows or just_opened))
-        if fence_follows or inside is not fences.going_on(self.open_at(line), self.text, line):
+        if fence_follows or inside is not going_on(self.open_at(line), self.text, line):
             return False
         span = None if inside else _open_span(self.text[line:cut])
         return span is None or self.text.find(span[1], cut, end + AHEAD) < 0

@@ -6,7 +6,7 @@ What a message says is read by `words`. Knows discord.py and core's values; deci
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 import aiohttp
 import discord
@@ -102,6 +102,20 @@ def unknown_place(channel_id: int, guild_id: int | None) -> Place:
     own = str(channel_id)
     guild = str(guild_id) if guild_id is not None else None
     return Place("channel", own, own, name=UNKNOWN, private=True, guild_id=guild)
+
+
+async def channel_of(client: discord.Client, channel_id: str) -> "Channel":
+    """A channel in which messages are, asked for if it is not known. Raises ChatError."""
+    with discord_errors():
+        channel: object = client.get_channel(int(channel_id)) or await client.fetch_channel(int(channel_id))
+        guild = getattr(channel, "guild", None)
+        if guild is not None and client.get_guild(guild.id) is None:
+            # It is on another process's shard. Who may read it, only the server's roles can tell.
+            whole = await client.fetch_guild(guild.id, with_counts=False)
+            channel = await whole.fetch_channel(int(channel_id))
+    if not isinstance(channel, discord.abc.Messageable):
+        raise ChatGone(f"{channel_id} holds no messages")
+    return cast("Channel", channel)
 
 
 def session_key(message: discord.Message) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-from discoclaw.bot import looking_around as around
+from discoclaw.bot import looking
+from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.looking import Bot, Session, invite_link, logged_in
 from discoclaw.checkup import pasted
 from discoclaw.checkup.topic import finding
@@ -46,10 +47,10 @@ async def _seen(session: Session, settings: Settings) -> AsyncIterator[Finding]:
     if bot.clock_ahead_s is not None:
         yield _clock(bot.clock_ahead_s)
     yield _invited(bot)
-    servers: list[around.Server] = []
+    servers: list[looking.Server] = []
     for guild in bot.guilds[:MOST_SERVERS]:
         try:
-            servers.append(await around.server(session, guild.id))
+            servers.append(await looking.server(session, guild.id))
         except ChatError as error:
             yield Finding("servers", "unknown", f"{line(guild.name)} can't be looked at ({error})")
     whole = len(servers) == len(bot.guilds) and not bot.more_guilds
@@ -98,7 +99,7 @@ def _invited(bot: Bot) -> Finding:
 
 
 async def _channels(
-    session: Session, settings: Settings, servers: Sequence[around.Server]
+    session: Session, settings: Settings, servers: Sequence[looking.Server]
 ) -> AsyncIterator[Finding]:
     """Findings about the bot's channels: its permissions, and channels in the settings that don't exist."""
     known = {key: (server, one) for server in servers for key, one in server.channels.items()}
@@ -120,7 +121,7 @@ async def _channels(
             _, problem = await _channel(session, wanted, known)
             if problem is not None:
                 yield problem
-        elif await around.channel(session, wanted) is None:
+        elif await looking.channel(session, wanted) is None:
             yield Finding(name, "bad", f"there is no channel {wanted}", f"correct {name}")
 
 
@@ -136,12 +137,12 @@ def _other_channels(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 async def _channel(
-    session: Session, wanted: str, known: Mapping[str, tuple[around.Server, around.Channel]]
-) -> tuple[around.Channel | None, Finding | None]:
+    session: Session, wanted: str, known: Mapping[str, tuple[looking.Server, looking.Channel]]
+) -> tuple[looking.Channel | None, Finding | None]:
     """A channel that the bot can see, and what is wrong with it."""
     found = known.get(wanted)
     if found is None:
-        there = await around.channel(session, wanted)
+        there = await looking.channel(session, wanted)
         if there is not None and there.parent is not None and there.parent in known:
             found = known[there.parent]
         else:
@@ -156,7 +157,7 @@ async def _channel(
     return (None if hidden else one), problem
 
 
-def _unseen(wanted: str, there: around.Elsewhere | None) -> Finding:
+def _unseen(wanted: str, there: looking.Elsewhere | None) -> Finding:
     if there is None:
         return Finding(
             "DISCORD_CHANNEL_IDS", "bad", f"there is no channel {wanted}", "correct DISCORD_CHANNEL_IDS"
@@ -168,7 +169,7 @@ def _unseen(wanted: str, there: around.Elsewhere | None) -> Finding:
     return Finding("permissions", "unknown", text)
 
 
-def _roles(settings: Settings, servers: Sequence[around.Server], whole: bool) -> Iterator[Finding]:
+def _roles(settings: Settings, servers: Sequence[looking.Server], whole: bool) -> Iterator[Finding]:
     roles = {role for server in servers for role in server.roles}
     for role in sorted(settings.allow_roles - roles):
         text = f"no server of the bot has the role {role}"
@@ -191,7 +192,7 @@ async def _people(session: Session, settings: Settings, bot: Bot) -> AsyncIterat
         ("DISCORD_ALLOW_USER_IDS", settings.allow_users),
     ):
         for one in sorted(ids)[:MOST_PEOPLE]:
-            if one == bot.id or await around.person(session, one) is None:
+            if one == bot.id or await looking.person(session, one) is None:
                 nobody += 1
                 who = "the bot itself" if one == bot.id else "nobody"
                 yield Finding(name, "bad", f"{one} is {who}", f"correct {name}")
@@ -208,8 +209,16 @@ async def _people(session: Session, settings: Settings, bot: Bot) -> AsyncIterat
 async def _commands(session: Session, settings: Settings) -> Finding:
     if not settings.commands_enabled:
         return Finding("slash commands", "off", "they are switched off (DISCOCLAW_MEMORY_COMMANDS_ENABLED)")
-    there, here = await around.commands_there(session), around.commands_here()
+    there, here = await looking.commands_there(session), commands_here()
     if there == here:
         return Finding("slash commands", "good", f"Discord has all {len(here)}")
     what = f"Discord lacks {len(here - there)} of {len(here)}" if here - there else "Discord has old ones"
     return Finding("slash commands", "warning", what, "start the bot, which sends them")
+
+
+def commands_here() -> frozenset[tuple[str, int]]:
+    """Name and kind of every command that the bot registers at Discord."""
+    paths = [one.path for one in CATALOGUE.groups] + [one.path for one in CATALOGUE.commands]
+    roots = {path.partition(" ")[0] for path in paths}
+    menus = {(one.path, looking.MESSAGE_MENU) for one in CATALOGUE.menus}
+    return frozenset({(root, looking.SLASH) for root in roots} | menus)

@@ -10,7 +10,8 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.looking import logged_in
-from discoclaw.bot.past import Past, channel_of
+from discoclaw.bot.past import Past
+from discoclaw.bot.wire import channel_of
 from discoclaw.core.audit import Finding, Readable
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Me, Said

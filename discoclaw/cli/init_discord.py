@@ -12,8 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.bot.looking import Bot, invite_link, look
-from discoclaw.bot.looking_around import Person, described, people
+from discoclaw.bot.looking import Bot, Person, described, invite_link, look, people
 from discoclaw.bot.pairing import listen, user_of
 from discoclaw.checkup import pasted
 from discoclaw.cli import env_file

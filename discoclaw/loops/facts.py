@@ -32,10 +32,8 @@ from discoclaw.loops.nearest import Clue, Nearest
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.cursors import Cursors, names_of
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.prompt.memory_block import strip_memory_context
-from discoclaw.prompt.quote import quote_entry
-from discoclaw.prompt.recent import display_names
-from discoclaw.prompt.transcript import transcript
+from discoclaw.prompt.quote import quote_entry, strip_memory_context
+from discoclaw.prompt.recent import display_names, transcript
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,10 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from discoclaw.core.message import Me, Said
+from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import clip, speaker, utf16_length
-from discoclaw.core.zones import day
-from discoclaw.prompt.quote import as_seen, quote_entry
+from discoclaw.core.zones import day, minute
+from discoclaw.prompt.quote import as_seen, quote_entry, strip_memory_context
 
 ROLES = frozenset({"assistant", "system", "user", "human", "developer", "model", "tool", "bot", "you", "me"})
 """Names that stand for somebody else to a model. Nobody appears under one of them alone."""
@@ -134,3 +135,35 @@ def _cost(line: Line, after: Line | None) -> int:
     """A line's cost above the one that follows it: its length, and a line for its day if that differs."""
     heading = 0 if after is not None and after.day == line.day else len(header(line.day)) + 1
     return utf16_length(line.text) + 1 + heading
+
+
+# ----------------------------------------------------------------------
+# Talk as the loops' models read it: in order, each line with a short id, its time and its speaker.
+#
+#     m1 Thu 2026-11-19 18:06 »[Anna]: I have the dentist tomorrow
+#     m2 Thu 2026-11-19 18:07 [Ben (guest)]: good luck
+#
+# `»` marks the lines of the person it is about. Whatever a message says stands behind its speaker or is
+# indented, so that it cannot imitate a line. Pure.
+
+OWN = "»"
+
+
+def transcript(
+    talk: Iterable[Said],
+    names: Mapping[str, str],
+    zone: tzinfo,
+    lines: ShortIds,
+    own: Iterable[str] = (),
+) -> list[str]:
+    """The lines of a talk. `names` has each author's by id, `own` are the ids of the marked messages."""
+    marked = set(own)
+    return [
+        f"{lines.of(said.id)} {minute(said.as_of, zone)} {OWN if said.id in marked else ''}"
+        f"[{names[said.author_id]}{_mark(said)}]: {quote_entry(strip_memory_context(said.text))}"
+        for said in talk
+    ]
+
+
+def _mark(said: Said) -> str:
+    return " (owner)" if said.is_owner else " (guest)" if said.guest else ""

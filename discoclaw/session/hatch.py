@@ -6,7 +6,7 @@ that the block with the soul can be cut out. The transcript is in the cursor `ha
 erasing of that person removes; after a restart the interview goes on from there.
 When the soul is complete, these follow in order: it is stored, the interview ends, its messages leave the
 window, and the loops learn at once what the person said about themselves.
-Knows no chat adapter; `soul.hatching` defines the possible moves, `soul.soul` what a soul is.
+Knows no chat adapter; `soul.interview` defines the possible moves, `soul.soul` what a soul is.
 """
 
 import asyncio
@@ -35,12 +35,10 @@ from discoclaw.session.compact import Transcript
 from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
 from discoclaw.session.prepare import AnswerRules
 from discoclaw.session.window import Windows
-from discoclaw.soul import hatching
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
-from discoclaw.soul.block import SoulBlock, read
-from discoclaw.soul.hatching import Event, State, step
-from discoclaw.soul.interview import Interview, Line
+from discoclaw.soul.interview import Event, Interview, Line, State, step
+from discoclaw.soul.soul import SoulBlock, read
 from discoclaw.work import Worker
 
 # ----------------------------------------------------------------------
@@ -172,7 +170,7 @@ class Hatchery:
         """
         self._memory(user_id)
         if self._consent.opted_out(user_id):
-            raise Refused(hatching.OPTED_OUT)
+            raise Refused(interviews.OPTED_OUT)
         now = self._clock()
         if self._interview is not None and self._interview.idle(now):
             await self._end("idle")
@@ -187,7 +185,7 @@ class Hatchery:
         """End a person's own interview; the soul stays as it was. Raises Refused."""
         self._memory(user_id)
         if self._interview is not None and self._interview.human != user_id:
-            raise Refused(hatching.NOT_YOURS)
+            raise Refused(interviews.NOT_YOURS)
         step(self._state, "cancel")
         await self._end("cancel")
         return "The interview is over, and nothing has changed. `/hatch start` begins anew."
@@ -221,9 +219,9 @@ class Hatchery:
     def _memory(self, user_id: str) -> AnyMemory:
         """The store, for an owner. Raises Refused."""
         if user_id not in self._rules.owners:
-            raise Refused(hatching.ONLY_OWNERS)
+            raise Refused(interviews.ONLY_OWNERS)
         if not self._rules.memory:
-            raise Refused(hatching.MEMORY_OFF)
+            raise Refused(interviews.MEMORY_OFF)
         return self._store
 
     # ------------------------------------------------------------------ the interview
@@ -235,7 +233,7 @@ class Hatchery:
         message = arrival.message
         if arrival.permission.opted_out:
             await self._end("cancel")
-            await reply.fail(hatching.OPTED_OUT[:1].upper() + hatching.OPTED_OUT[1:] + ".")
+            await reply.fail(interviews.OPTED_OUT[:1].upper() + interviews.OPTED_OUT[1:] + ".")
             return
         said = with_attachments(message.text, message.attachments)
         asked = self._interview.with_line(Line(message.id, said), self._clock())
@@ -243,7 +241,7 @@ class Hatchery:
         await self._save(asked.human)
         answer = asked.unsaved or await self._interviewer.ask(asked, arrival.policy.model)
         if not self._goes_on(asked):
-            await reply.fail(hatching.OVER_MEANWHILE)
+            await reply.fail(interviews.OVER_MEANWHILE)
             return
         found = read(answer)
         if found.soul is not None:
@@ -251,15 +249,15 @@ class Hatchery:
         elif found.fault:
             log.warning("the soul of an interview cannot be used: %s", found.fault)
             await self._say(
-                f"{found.text}\n\n{hatching.MALFORMED}", answer, arrival, reply, fault=found.fault
+                f"{found.text}\n\n{interviews.MALFORMED}", answer, arrival, reply, fault=found.fault
             )
         elif asked.answers() >= interviews.MOST_ANSWERS:
             await self._end("cancel")
-            await reply.fail(hatching.ENDLESS)
+            await reply.fail(interviews.ENDLESS)
         elif found.text:
             await self._say(found.text, answer, arrival, reply)
         else:
-            await reply.fail(hatching.NO_WORDS)
+            await reply.fail(interviews.NO_WORDS)
 
     async def let_go(self, arrival: Arrival) -> str:
         """End an idle interview when its owner writes there again. Returns a sentence about that."""
@@ -267,7 +265,7 @@ class Hatchery:
         if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
             return ""
         await self._end("idle")
-        return hatching.IDLE
+        return interviews.IDLE
 
     async def _say(
         self,
@@ -302,14 +300,14 @@ class Hatchery:
             await in_time(self._keep(soul, arrival))
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{hatching.NOT_STORED}", answer, arrival, reply, unsaved=answer)
+            await self._say(f"{text}\n\n{interviews.NOT_STORED}", answer, arrival, reply, unsaved=answer)
             return
         except Refused:
-            await reply.fail(hatching.OVER_MEANWHILE)
+            await reply.fail(interviews.OVER_MEANWHILE)
             return
         if asked is not None and self._goes_on(asked):  # else cancelled after the soul was stored
             await self._end("soul")
-        await reply.push(f"{text}\n\n{hatching.HATCHED}".strip())
+        await reply.push(f"{text}\n\n{interviews.HATCHED}".strip())
         await reply.finish()
         self._loops.nudge(arrival.session_key, arrival.message.author.id)
         self._loops.force(arrival.message.author.id)
@@ -330,9 +328,9 @@ class Hatchery:
 
         def wish(draft: Draft) -> None:
             if asked is None or not self._goes_on(asked):
-                raise Refused(hatching.OVER_MEANWHILE)
+                raise Refused(interviews.OVER_MEANWHILE)
             if arrival.permission.erased or arrival.permission.opted_out:
-                raise Refused(hatching.OVER_MEANWHILE)
+                raise Refused(interviews.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 
         at = f"{place.channel_id}/{message.id}"

@@ -1,4 +1,4 @@
-"""The bot's personality ("soul") as items of its own memory, and as sections of a prompt.
+"""The bot's personality ("soul") as items of its own memory, as sections of a prompt, and as a model's block.
 
 It is stored in keyed items: `soul:identity`, `soul:user`, `soul:philosophy`, and one `personality:<name>` for
 each trait. A file that an admin wrote replaces the item of that part. The tag of `soul:user` is the user id
@@ -7,11 +7,17 @@ in their DMs.
 Pure. Knows nothing about quoting, files or models.
 """
 
+import json
+import re
 from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from discoclaw.core import titles
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.item import Facets, Item, Kind, by_newest
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import MAX_TEXT, Facets, Item, Kind, by_newest, check_text
 from discoclaw.core.patch import Trait
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.redact import redact
@@ -19,7 +25,128 @@ from discoclaw.core.subject import SOUL_PREFIX, TRAIT_PREFIX
 from discoclaw.core.text import collapse, scrub, visible
 from discoclaw.core.values import dataclass, replace
 from discoclaw.core.view import View
-from discoclaw.soul.block import MAX_TRAIT, SoulBlock, trait_name
+
+# ----------------------------------------------------------------------
+# The block with which a model ends an interview: found in its answer, hidden from people, parsed strictly.
+#
+#     <soul>{"identity": "…", "user": "…", "philosophy": "…", "traits": ["…"]}</soul>
+#
+# There has to be exactly one block with exactly these fields ("traits" is optional), all plain text.
+# Anything else that looks like a block is malformed: none of it is used, and none of it is shown. Secrets
+# are redacted. Knows nothing about who is interviewed, or where the personality is stored.
+
+MAX_PART = MAX_TEXT
+"""Longest part of a personality, in code points, since each is stored as one item of memory."""
+MAX_TRAIT = 200
+"""Longest trait, in code points."""
+MOST_TRAITS = 5
+
+_TAG = re.compile(r"<\s*(?:(/)\s*)?soul\b[^>]*>?", re.IGNORECASE)
+_BLOCK = re.compile(r"<soul>(.*?)</soul>", re.DOTALL)
+_FENCED = re.compile(r"^[^\S\n]*(`{3,}|~{3,})[^\n`~]*\n\s*\1[^\S\n]*$", re.MULTILINE)
+"""A code fence with nothing left in it."""
+_HIDDEN = re.compile(r"<\s*soul\b.*?(?:<\s*/\s*soul\b[^>]*>?|\Z)", re.IGNORECASE | re.DOTALL)
+
+
+def _part(text: str) -> str:
+    """The text on one line, without secrets. Raises ValueError if it is empty or too long."""
+    try:
+        return check_text(redact(text).text)
+    except Refused as refusal:
+        raise ValueError(str(refusal)) from None
+
+
+def _trait(text: str) -> str:
+    """A trait on one line, as `_part`. Raises ValueError too if it is long or has no letter or digit."""
+    tidy = _part(text)
+    if len(tidy) > MAX_TRAIT or trait_name(tidy) == "":
+        raise ValueError(f"a trait is a few words, at most {MAX_TRAIT} characters")
+    return tidy
+
+
+Part = Annotated[str, AfterValidator(_part)]
+
+
+class SoulBlock(BaseModel):
+    """A personality as the model proposes it: who the bot is, who its human is, and what it believes in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    identity: Part
+    user: Part
+    philosophy: Part
+    traits: list[Annotated[str, AfterValidator(_trait)]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer in an interview: the `text` for people, and a `soul` or what is wrong with it.
+
+    `fault` is told to the model, so that it can correct the block.
+    """
+
+    text: str
+    soul: SoulBlock | None = None
+    fault: str = ""
+
+
+def read(answer: str) -> Answer:
+    """Split an answer into what people see and the block, if there is one. Never raises."""
+    text = _shown(answer)
+    if _TAG.search(answer) is None:
+        return Answer(text)
+    # Tags are counted apart from blocks, since a nested or half block would hide in the other's text.
+    blocks = _BLOCK.findall(answer)
+    if len(blocks) != 1 or len(_TAG.findall(answer)) != 2:
+        return Answer(text, fault="there has to be exactly one whole <soul>…</soul> block")
+    try:
+        soul = SoulBlock.model_validate(json.loads(blocks[0], object_pairs_hook=_once))
+    except ValidationError as error:
+        return Answer(text, fault=_faults(error))
+    except (ValueError, RecursionError):
+        return Answer(text, fault="the block has to hold exactly one JSON object and nothing else")
+    if len(soul.traits) > MOST_TRAITS:
+        return Answer(text, fault=f"traits: at most {MOST_TRAITS}")
+    return Answer(text, soul)
+
+
+def trait_name(text: str) -> str:
+    """A trait's name for its key: lower-case words joined by "-", at most 40 characters, or ""."""
+    return re.sub(r"[\W_]+", "-", collapse(text).casefold()).strip("-")[:40].strip("-")
+
+
+def _shown(answer: str) -> str:
+    """The answer as people see it: without any block or part of one.
+
+    Repeated, since removing one block can join two halves into another. A code fence that the model put
+    around the block, although it is told not to, is removed as well.
+    """
+    text = answer
+    while _TAG.search(text) is not None:
+        text = _FENCED.sub("", _TAG.sub("", _HIDDEN.sub("", text)))
+    return text.strip()
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dict. Raises ValueError if a name occurs twice; JSON would keep only the last."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _faults(error: ValidationError) -> str:
+    """The first faults by field, without the values: those may contain what should not be repeated."""
+    faults = error.errors(include_input=False, include_url=False)[:3]
+    lines = (
+        f"{'.'.join(map(str, one['loc']))[:60] or 'the block'}: {one['msg'].removeprefix('Value error, ')}"
+        for one in faults
+    )
+    return "; ".join(lines)
+
+
+# ----------------------------------------------------------------------
+
 
 IDENTITY, USER, PHILOSOPHY = f"{SOUL_PREFIX}identity", f"{SOUL_PREFIX}user", f"{SOUL_PREFIX}philosophy"
 CATEGORY = "core"

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from discoclaw.bot import wire
-from discoclaw.bot.files.download import Download
+from discoclaw.bot.files import Download
 from discoclaw.core.attached import FileRef, TextFile, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable, FileTooLarge
 from discoclaw.session.files.reading import Limits, Reader

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.bot.looking_around import commands_here
 from discoclaw.checkup.everything import NAMES
+from discoclaw.checkup.on_discord import commands_here
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count

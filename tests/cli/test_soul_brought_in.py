@@ -8,8 +8,7 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.subject import BOT
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.soul.block import SoulBlock
-from discoclaw.soul.soul import keep
+from discoclaw.soul.soul import SoulBlock, keep
 from tests.cli.shell import Shell
 from tests.memory.kit import Clock
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
-from discoclaw.prompt.memory_block import CLOSE, OPEN, memory_block, strip_memory_context
+from discoclaw.prompt.quote import CLOSE, OPEN, memory_block, strip_memory_context
 from tests.core.builders import FEW, item
 from tests.tables import each_row
 

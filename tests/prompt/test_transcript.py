@@ -14,8 +14,8 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import scrub
 from discoclaw.prompt.assemble import display_names
-from discoclaw.prompt.memory_block import strip_memory_context
-from discoclaw.prompt.transcript import transcript
+from discoclaw.prompt.quote import strip_memory_context
+from discoclaw.prompt.recent import transcript
 from tests.core.builders import ANY_TEXT, FEW
 from tests.tables import each_row
 

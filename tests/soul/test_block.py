@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.soul.block import MAX_PART, read, trait_name
+from discoclaw.soul.soul import MAX_PART, read, trait_name
 from tests.tables import each_row
 
 SOUL = {"identity": "You are Mog.", "user": "Ann builds boats.", "philosophy": "No lies."}

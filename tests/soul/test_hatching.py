@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import Refused
-from discoclaw.soul.hatching import EVENTS, MOVES, STATES, State, step
+from discoclaw.soul.interview import EVENTS, MOVES, STATES, State, step
 from tests.tables import each_row
 
 # Written from the words above the table, not from it.

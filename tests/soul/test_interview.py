@@ -4,8 +4,8 @@ from pathlib import Path
 
 from discoclaw.core.model import AssistantTurn, UserTurn
 from discoclaw.soul import interview as interviews
-from discoclaw.soul.block import read
 from discoclaw.soul.interview import BEGIN, IDLE_MS, MAX_LINE, QUESTIONS, Interview, Line
+from discoclaw.soul.soul import read
 from discoclaw.store.files import render_json, write_atomic
 from tests.session.scene import NOW
 from tests.tables import each_row

@@ -12,8 +12,7 @@ from discoclaw.core.patch import Patch, Trait
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import is_bot_key
 from discoclaw.core.view import EMPTY, View
-from discoclaw.soul.block import SoulBlock
-from discoclaw.soul.soul import MOST_KEPT, Soul, exists, keep, learn, of_view, sections
+from discoclaw.soul.soul import MOST_KEPT, Soul, SoulBlock, exists, keep, learn, of_view, sections
 from tests.core.builders import WORDS, proposed, shown
 from tests.prompt.builders import assembled, assert_golden
 from tests.session.scene import NOW, OWNER, inbound

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, TranscriptionUnavailable
-from discoclaw.voice.http import MAX_RESPONSE, HttpTranscriber
+from discoclaw.voice import MAX_RESPONSE, HttpTranscriber
 from tests.servers.transcription_api import Behaviour, Cut, Held, Raw, TranscriptionServer, failure, stall
 from tests.tables import each_row
 

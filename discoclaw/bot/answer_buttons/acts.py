@@ -13,11 +13,9 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.answer_buttons.rows import Below
-from discoclaw.bot.past import channel_of
 from discoclaw.bot.presses import DONE_ALREADY, Press
-from discoclaw.bot.voice.meant import words_below
-from discoclaw.bot.voice.voices import Voices
-from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.voice import Voices, words_below
+from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.redact import Redactor

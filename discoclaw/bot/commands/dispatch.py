@@ -61,7 +61,7 @@ from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.history import teller
-from discoclaw.bot.voice.meant import voice_id
+from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
 from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused

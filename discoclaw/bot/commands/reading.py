@@ -12,8 +12,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.past import channel_of
-from discoclaw.bot.wire import can_read, discord_errors, member_of
+from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of
 from discoclaw.core.errors import ChatError, Refused
 
 DM = "dm"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import discord
 
-from discoclaw.bot import wire, words
+from discoclaw.bot import voice, wire, words
 from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.buttons import menu_view, one_view
 from discoclaw.bot.cards.layout import below
@@ -18,7 +18,6 @@ from discoclaw.bot.commands.why import UNKNOWN_ANSWER, explained
 from discoclaw.bot.modals import LONGEST
 from discoclaw.bot.texts import menus as texts
 from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.voice import meant
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.history import History
@@ -66,7 +65,7 @@ async def _text(call: Call, message: discord.Message) -> str:
     if not wire.is_talk(message):
         raise Refused(texts.NO_TALK)
     try:
-        spoken = await meant.words_below(message, client.user)
+        spoken = await voice.words_below(message, client.user)
     except ChatError:
         spoken = ""  # where we aren't, we have not listened either
     text = spoken or words.text_of(message, client.me(), client.redactor)

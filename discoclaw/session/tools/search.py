@@ -11,7 +11,7 @@ from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from discoclaw.core.words import Gist, gist_of
-from discoclaw.prompt.memory_block import memory_block
+from discoclaw.prompt.quote import memory_block
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
 

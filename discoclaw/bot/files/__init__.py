@@ -1,1 +1,0 @@
-"""Files and linked messages, fetched from Discord."""

@@ -1,1 +1,0 @@
-"""Transcription: turns recordings into words behind the port `Transcriber`. Imports only core."""
