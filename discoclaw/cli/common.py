@@ -1,4 +1,4 @@
-"""Shared by all commands: reading and changing the data folder, finding people and items, printing.
+"""Shared by all commands: reading and changing the data folder, finding people and items, listing, printing.
 
 Commands that only read work while the bot runs. Commands that change something take the folder's lock, so
 while the bot runs they are refused (FolderInUse). Somebody with a shell on the machine can read the files
@@ -9,40 +9,52 @@ import asyncio
 import difflib
 import json
 import logging
+import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from discoclaw import settings as settings_module
+from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
+from discoclaw.core.matching import find_one
+from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import Redactor
+from discoclaw.core.subject import user_of
+from discoclaw.core.text import normalise
+from discoclaw.core.times import iso_ms
 from discoclaw.core.view import View
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.inspect import (
     Inspection,
     held,
+    recorded,
     subject_named,
     subjects,
     unfinished,
     view_at,
 )
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.recall.named_items import find
 from discoclaw.settings import Settings
-from discoclaw.show.words import Times, line
+from discoclaw.show.withdrawn import Reader, withdrawn
+from discoclaw.show.words import Times, line, quoted, short
 from discoclaw.storage import Storage, build, disks_of, other_folders
-from discoclaw.store.files import new_file, read_in_thread
-from discoclaw.store.port import Disk
+from discoclaw.store.files import in_thread, new_file, read_in_thread
+from discoclaw.store.port import GROUPS, PROFILES, Disk
 
 T = TypeVar("T")
 
@@ -57,9 +69,26 @@ _UNBROKEN_WIDTH = 4000
 SubjectArg = Annotated[
     str, typer.Argument(metavar="WHO", help="A Discord user id, or a subject as `memory list` shows it.")
 ]
+RecordArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHO", help="A Discord user id, group:CHANNEL_ID, or a subject as `memory list` shows it."
+    ),
+]
+AnySubjectArg = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="WHO",
+        help="A Discord user id, or a subject as `memory list` shows it; without one, everybody is listed.",
+    ),
+]
+ItemArg = Annotated[str, typer.Argument(help="An item: its id, the first digits of it, or 60 % of its text.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 OnBranch = Annotated[str | None, typer.Option("--branch", help="Use this branch, not the current one.")]
+OnlyBranch = Annotated[
+    str | None, typer.Option("--branch", help="Look only at this branch, not all of them.")
+]
 
 
 def now_ms() -> int:
@@ -205,16 +234,11 @@ def nothing_text(one: Inspection) -> str:
     return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
 
 
-def run_locked(work: Callable[[Memory], Awaitable[T]]) -> T:
-    """Run something that writes memory, with the folder locked.
+def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings | None = None) -> T:
+    """Run something with all that lies on disk, which this process locks; by default where it is configured.
 
     Raises FolderInUse while the bot runs, and whatever `work` raises.
     """
-    return run_on_storage(lambda storage: work(storage.memory))
-
-
-def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings | None = None) -> T:
-    """Run something with all that lies on disk, by default where it is configured. Raises as `run_locked`."""
 
     async def done(storage: Storage) -> T:
         await storage.processes.start()
@@ -230,6 +254,27 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings |
         return asyncio.run(done(storage))
 
 
+def run_change(subject: str, work: Callable[[Storage], Awaitable[T]]) -> tuple[T, str]:
+    """Run a change of one subject. Returns what it returns, and as one or more lines what it took back.
+
+    What was taken back is removed from everywhere; "" if that was nothing. Raises as `run_on_storage`.
+    """
+    reader = Reader(  # somebody at a terminal, who sees every conversation by its key
+        name=lambda session: session,
+        persona="branch",
+        forget=lambda branch, item: f"`discoclaw memory forget {subject} {item} --branch {branch}`",
+    )
+
+    async def done(storage: Storage) -> tuple[T, str]:
+        await in_thread(storage.load)  # who opted out
+        with storage.withdrawals.watched(subject) as watch:
+            result = await work(storage)
+            report = await storage.withdrawals.report(watch)
+        return result, withdrawn(report, reader)
+
+    return run_on_storage(done)
+
+
 @contextmanager
 def locked_storage(settings: Settings | None = None) -> Iterator[Storage]:
     """Everything on disk, with the folder locked by this process. Warnings go to stderr meanwhile.
@@ -239,7 +284,7 @@ def locked_storage(settings: Settings | None = None) -> Iterator[Storage]:
     if settings is None:
         uses(settings := settings_module.load())
     storage = storage_of(settings)
-    with _notes():
+    with warnings_as_notes():
         storage.open(beside=True)
         try:
             yield storage
@@ -280,13 +325,121 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def _notes() -> Iterator[None]:
+def warnings_as_notes() -> Iterator[None]:
     handler, log = _Notes(logging.WARNING), logging.getLogger("discoclaw")
     log.addHandler(handler)
     try:
         yield
     finally:
         log.removeHandler(handler)
+
+
+# ---------------------------------------------------------------------- an item that somebody names
+
+ITEM = "<item>"
+"""Stands for an item's id in a command that is to be typed again."""
+MOST_LISTED = 10
+
+
+def item_named(items: Collection[Item], wanted: str, again: Sequence[str]) -> Item:
+    """The item that a person names: by id, by the first digits of it, or by at least 60 % of its text.
+
+    `again` is the command as words, with `ITEM` where it names the item. Raises Refused if there is not
+    exactly one, with the candidates and the command to type for each: in a terminal a question can't have
+    buttons.
+    """
+
+    def listed(some: Collection[Item]) -> str:
+        lines = [
+            f"`{shlex.join([short(item.id) if word is ITEM else word for word in again])}` "
+            f"for {quoted(item.text, 60)}"
+            for item in list(some)[:MOST_LISTED]
+        ]
+        more = len(some) - len(lines)
+        return "; ".join([*lines, *([f"and {more} more"] if more else [])])
+
+    prefix = wanted.strip().casefold().removeprefix("durable-")
+    found = find_one(items, wanted)
+    found = found or [item for item in items if prefix and short(item.id).startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Refused(f"{quoted(wanted, 60)} matches {len(found)} items; type {listed(found)}")
+    # By some of its words, by similar ones, or by a mistyped id.
+    similar, by_id = find(list(items), wanted), {short(item.id): item for item in items}
+    near = [*similar.meant, *similar.near]
+    near = near or [by_id[one] for one in difflib.get_close_matches(normalise(wanted), by_id, n=3)]
+    hint = (
+        f"did you mean one of these? Type {listed(near)}"
+        if near
+        else "`discoclaw memory show` lists them with their ids"
+    )
+    raise Refused(f"no item matches {quoted(wanted, 60)}, by its id or 60 % of its text; {hint}")
+
+
+# ---------------------------------------------------------------------- who there is
+
+_COLUMNS = ("subject", "name", "branch", "active", "forgotten", "commits")
+
+
+def print_list(*, as_json: bool, then: str = "") -> None:
+    """Print every person and channel. `then` is the command for which one of them has to be named."""
+    settings = settings_module.load()
+    with stores_of(settings) as stores:
+        disk = stores.used
+        known = {one.subject: one for one in inspect_all(settings)}
+        # With those who have a profile, and nothing remembered yet.
+        there = [known.get(subject) or Inspection(subject, History(), ()) for subject in recorded(disk)]
+        rows: list[dict[str, Any]] = [
+            {
+                "subject": one.subject,
+                "name": name_of(user_of(one.subject), disk),
+                "branch": one.history.branches.current,
+                "active": (active := len(one.view.active())),
+                "forgotten": len(one.view.items) - active,
+                "commits": len(one.commits),
+            }
+            for one in there
+        ]
+        where = disk.documents("").folder if disk.shared else stores.root
+    note_other_stores(settings)
+    for one in there:
+        if not one.commits:
+            for fault in one.faults:
+                note(f"{one.subject}: {fault}")
+    changed = [one.view.updated_at if one.view.commits else None for one in there]
+    if as_json:
+        iso = (iso_ms(at)[:16] + "Z" if at is not None else "" for at in changed)
+        say_json([row | {"last_change": at} for row, at in zip(rows, iso, strict=True)])
+        return
+    if not there:
+        say(f"Nothing is remembered in {where}.")
+        return
+    columns = [name for name in _COLUMNS if name != "name" or any(row["name"] for row in rows)]
+    table = Table(*columns, "last change")
+    for row, at in zip(rows, changed, strict=True):
+        cells = [*(row[name] for name in columns), local_time(at) if at is not None else ""]
+        table.add_row(*(Text(line(str(cell))) for cell in cells))
+    print_table(table)
+    if then:
+        say(f"Say whose, for example: discoclaw memory {then} {there[0].subject}")
+
+
+def name_of(user_id: str | None, disk: Disk) -> str:
+    """The name in a person's profile; "" if there is none."""
+    return _known(disk, PROFILES, user_id, lambda value: Profile.from_json(value).name)
+
+
+def channel_of(channel_id: str | None, disk: Disk) -> str:
+    """The topic of a channel; "" if it is not known."""
+    return _known(disk, GROUPS, channel_id, lambda value: Group.from_json(value).purpose or "")
+
+
+def _known(disk: Disk, folder: str, name: str | None, read: Callable[[object], str]) -> str:
+    try:
+        return "" if name is None else read(json.loads(disk.documents(folder).read(f"{name}.json")))
+    except (OSError, ValueError, RecursionError):  # `memory get` says what is wrong with it
+        return ""
 
 
 # ---------------------------------------------------------------------- printing
@@ -301,6 +454,36 @@ def say_json(value: object) -> None:
     """Print JSON. Non-ASCII characters are escaped unless the output is UTF-8."""
     plain = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     typer.echo(json.dumps(value, ensure_ascii=plain, indent=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a verb answers: JSON for programs, and a text or a table for people.
+
+    `then` is a line about what to type next, which people get last.
+    """
+
+    json: object
+    people: str | Table
+    then: str = ""
+
+
+def with_options(
+    command: Callable[..., None], verb: Callable[..., Any], given: int, who: object, *, json: bool = True
+) -> Callable[..., None]:
+    """A command for Typer: it has a verb's help and its parameters, but for the `given` first ones.
+
+    Before them comes WHO, of the type `who`, after them --json. `command` is called with all by their names.
+    """
+    own = list(signature(verb).parameters.values())[given:]
+    default = None if who is AnySubjectArg else Parameter.empty
+    named = [Parameter("who", Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=who), *own]
+    if json:
+        named.append(Parameter("as_json", Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=AsJson))
+    command.__name__, command.__doc__ = verb.__name__, verb.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in named}
+    command.__signature__ = Signature(named)  # type: ignore[attr-defined]
+    return command
 
 
 def print_table(table: Table) -> None:
@@ -351,4 +534,14 @@ def item_json(item: Item) -> dict[str, Any]:
         "sensitivity": facets.sensitivity,
         "key": facets.key,
         "links": sorted(facets.links),
+    }
+
+
+def change_json(change: ItemChange) -> dict[str, Any]:
+    """One change of an item, as JSON."""
+    return {
+        "kind": change.kind,
+        "id": change.item.id,
+        "before": item_json(change.before) if change.before is not None else None,
+        "after": item_json(change.after) if change.after is not None else None,
     }

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, _notes, locked_storage, note, now_ms, say, say_json, stores_of
+from discoclaw.cli.common import (
+    AsJson,
+    locked_storage,
+    note,
+    now_ms,
+    say,
+    say_json,
+    stores_of,
+    warnings_as_notes,
+)
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import Effective, Scope, SourcedOverrides
@@ -176,7 +185,7 @@ def _documents(settings: Settings) -> Iterator[Documents]:
 def _config(settings: Settings, documents: Documents, access: "RelayAccess | None") -> LiveConfig:
     names = access.names if access is not None else None
     config = LiveConfig(documents, clock=now_ms, settings=settings.overrides, names=names)
-    with _notes():
+    with warnings_as_notes():
         config.load()
     return config
 

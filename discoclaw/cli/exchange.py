@@ -23,7 +23,6 @@ from discoclaw.cli.common import (
     now_ms,
     put,
     redactor,
-    run_locked,
     run_on_storage,
     say,
     say_json,
@@ -271,7 +270,8 @@ def _united(
         if only is not None and only not in whole.subjects:
             raise Refused(f"the store in {path.name} has nothing about {only}")
 
-        async def work(memory: Memory) -> Mapping[str, int]:
+        async def work(storage: Storage) -> Mapping[str, int]:
+            memory = storage.memory
             if only is None:  # who opted out or was erased comes first, as it decides about the rest
                 try:
                     memory.bring_decisions(whole.disk)
@@ -285,7 +285,7 @@ def _united(
             await _take_all(memory, plan, done)
             return whole.take(memory.disk, REST) if only is None else {}
 
-        return done, run_locked(work), whole.subjects
+        return done, run_on_storage(work), whole.subjects
 
 
 async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) -> None:

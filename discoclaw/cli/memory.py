@@ -1,64 +1,354 @@
-"""`discoclaw memory`: what is remembered now, or was at an earlier point.
+"""`discoclaw memory`, the verbs that look: what is remembered, how it came about, and whether it is intact.
 
-The commands in this module only read, so they work while the bot runs. The other commands of the group are
-in `history`, `verify`, `records`, `change`, `taking_back`, `exchange` and `erase`.
+They only read, so they work while the bot runs; `verify --repair` alone takes the lock. The verbs that change
+a memory are in `change`, those that take one out of a store or bring one in in `exchange`.
 """
 
 import asyncio
+import json
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.table import Column, Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli import change, exchange, history, listing, records, taking_back
+from discoclaw.cli import change, exchange
 from discoclaw.cli.common import (
-    IMPORT_PANEL,
+    ITEM,
     LOCAL_TIMES,
+    AnySubjectArg,
     AsJson,
+    Force,
+    ItemArg,
     OnBranch,
+    OnlyBranch,
+    RecordArg,
+    Shown,
     SubjectArg,
+    change_json,
     inspect_or_fault,
     inspect_subject,
     item_json,
+    item_named,
     local_day,
+    local_time,
     locked_storage,
     no_memory_text,
     note,
     note_other_stores,
-    nothing_text,
     now_ms,
+    print_list,
     print_table,
-    run_locked,
+    save,
     say,
     say_json,
     storage_of,
     stores_of,
     view_at_local,
+    with_options,
 )
-from discoclaw.cli.listing import AnySubjectArg, print_list
+from discoclaw.core import compare
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.core.history import History
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.personal import ON_RELAYS
-from discoclaw.core.view import View
-from discoclaw.memory.erasing.erase import Erased
-from discoclaw.memory.stores import Disks
+from discoclaw.core.profile import Group, Profile
+from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.times import iso_ms
+from discoclaw.core.view import Fold, fold
+from discoclaw.memory.people import choices
 from discoclaw.memory.subjects import ledger
-from discoclaw.memory.subjects.inspect import Inspection, subject_named, subjects, unfinished
+from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named, subjects, unfinished
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.settings import Settings
+from discoclaw.show import graph as graphs
 from discoclaw.show import text
-from discoclaw.show.words import count, line, memories, short
+from discoclaw.show.words import count, line, short, when
 from discoclaw.store.files import in_thread, stamp_of
-from discoclaw.store.port import Disk
+from discoclaw.store.port import GROUPS, PROFILES, Disk
 
-# `discoclaw memory verify`: recomputes every hash, reports what is wrong, and repairs it on request.
+T = TypeVar("T")
+POINT = (
+    "A commit (its id, the first digits of it, or HEAD~2), a branch, or a local time (2026-02-03 or "
+    "2026-02-03T16:29)."
+)
+
+memory = typer.Typer(no_args_is_help=True)
 
 
+def looks(verb: Callable[..., Shown]) -> Callable[..., Shown]:
+    """Make a verb that shows one subject a command. Without WHO, it lists who there is."""
+
+    def command(who: str | None, as_json: bool, **options: Any) -> None:
+        if who is None:
+            print_list(as_json=as_json, then=verb.__name__)
+            return
+        _show(verb(inspect_subject(who), **options), as_json)
+
+    memory.command()(with_options(command, verb, 1, AnySubjectArg))
+    return verb
+
+
+def looks_at(verb: Callable[..., Shown]) -> Callable[..., Shown]:
+    """The same for a verb that needs WHO."""
+
+    def command(who: str, as_json: bool, **options: Any) -> None:
+        _show(verb(inspect_subject(who), **options), as_json)
+
+    memory.command()(with_options(command, verb, 1, SubjectArg))
+    return verb
+
+
+def _show(shown: Shown, as_json: bool) -> None:
+    if as_json:
+        say_json(shown.json)
+    elif isinstance(shown.people, Table):
+        print_table(shown.people)
+    else:
+        say(shown.people)
+
+
+def _nothing(one: Inspection) -> str:
+    return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
+
+
+# ---------------------------------------------------------------------- what is remembered
+
+
+@memory.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List every person and channel that the bot remembers something about.
+
+    Example: discoclaw memory list
+    """
+    print_list(as_json=as_json)
+
+
+@looks
+def show(one: Inspection) -> Shown:
+    """Show what the bot remembers about one person, newest first and forgotten items last.
+
+    Example: discoclaw memory show 123456789012345678
+    """
+    items = list(one.view.items.values())
+    value = {
+        "subject": one.subject,
+        "branch": one.history.branches.current,
+        "items": [item_json(item) for item in items],
+    }
+    if not items:
+        return Shown(value, _nothing(one))
+    items.sort(key=lambda item: (not item.active, by_newest(item)))
+    marks = {}
+    for item in items:
+        level = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
+        marks[item.id] = ", ".join(filter(None, ["" if item.active else "forgotten", level]))
+    table = Table(Column("id", no_wrap=True), "kind", "text", Column("updated", no_wrap=True))
+    if any(marks.values()):
+        table.add_column("")
+    for item in items:
+        row = [short(item.id), item.kind, item.text, local_day(item.updated_at), marks[item.id]]
+        cells = [Text(line(cell)) for cell in row[: len(table.columns)]]
+        table.add_row(*cells, style=None if item.active else "dim")
+    return Shown(value, table)
+
+
+@looks
+def view(
+    one: Inspection,
+    at: Annotated[str | None, typer.Option("--at", help=f"{POINT} A date means the end of that day.")] = None,
+    branch: OnBranch = None,
+) -> Shown:
+    """Show what is or was remembered: now, at a commit, at a time, or on another branch.
+
+    Example: discoclaw memory view 123456789012345678 --at 2026-02-03
+    """
+    history = one.history
+    if at is not None:
+        shown = view_at_local(history, at, branch=branch)
+    else:
+        shown = history.view(history.branch(branch).head) if branch is not None else history.shown()
+    value = {
+        "subject": one.subject,
+        "commit": shown.head,
+        "items": [item_json(item) for item in shown.items.values()],
+        "conflicts": [asdict(conflict) for conflict in shown.conflicts],
+    }
+    if shown.items or (at is None and branch is not None):
+        return Shown(value, text.view(shown, times=LOCAL_TIMES))
+    return Shown(value, _nothing(one) if at is None else f"Nothing was remembered about {one.subject} then.")
+
+
+@looks
+def branches(one: Inspection) -> Shown:
+    """List the branches (personas) of one person. The current one is marked with a star.
+
+    Example: discoclaw memory branches 123456789012345678
+    """
+    there = one.history.branches
+    counts = {name: len(one.history.view(branch.head).active()) for name, branch in there.all.items()}
+    rows = [
+        asdict(branch) | {"private": branch.private, "current": name == there.current, "active": counts[name]}
+        for name, branch in there.all.items()
+    ]
+    return Shown({"current": there.current, "branches": rows}, text.branches(there, counts))
+
+
+@looks
+def stats(one: Inspection) -> Shown:
+    """Show statistics about one person's memory: how many items of which kinds, since when, made by whom.
+
+    Example: discoclaw memory stats 123456789012345678
+    """
+    told = text.stats(one.history, times=LOCAL_TIMES) if one.commits else _nothing(one)
+    return Shown({"subject": one.subject} | text.stats_json(one.history), told)
+
+
+# ---------------------------------------------------------------------- how it came about
+
+
+@looks
+def log(
+    one: Inspection,
+    oneline: Annotated[bool, typer.Option("--oneline", help="Show each commit on one line.")] = False,
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="Show only this branch, not all of them.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Show at most this many commits.")
+    ] = None,
+) -> Shown:
+    """Show the history of one person's memory, newest first.
+
+    Example: discoclaw memory log 123456789012345678 --oneline --branch main --limit 20
+    """
+    history = one.history
+    commits = (
+        list(history.commits.values()) if branch is None else list(history.chain(history.branch(branch).head))
+    )
+    told = _nothing(one)
+    if history.records:
+        told = text.log(history, branch=branch, oneline=oneline, limit=limit, times=LOCAL_TIMES)
+    return Shown([commit.to_json() for commit in commits[::-1][:limit]], told)
+
+
+@looks_at
+def diff(
+    one: Inspection,
+    old: Annotated[str, typer.Argument(metavar="FROM", help=POINT)],
+    new: Annotated[
+        str | None, typer.Argument(metavar="TO", help="The same; by default, the present.")
+    ] = None,
+) -> Shown:
+    """Show what changed between two points: + was added, - removed or forgotten, ~ changed.
+
+    Example: discoclaw memory diff 123456789012345678 HEAD~3
+    """
+    later = view_at_local(one.history, new) if new is not None else one.history.shown()
+    found = compare.diff(view_at_local(one.history, old), later)
+    return Shown([change_json(each) for each in found], text.changes(found))
+
+
+@memory.command()
+def why(who: SubjectArg, item: ItemArg, branch: OnlyBranch = None, as_json: AsJson = False) -> None:
+    """Show where an item comes from: every event about it, with its commit, source and evidence.
+
+    Works for removed items too, as long as the history has them.
+
+    Example: discoclaw memory why 123456789012345678 3720777d
+    """
+    history = inspect_subject(who).history
+    options = [*(["--branch", branch] if branch else []), *(["--json"] if as_json else [])]
+    reached = None if branch is None else history.ancestors(history.branch(branch).head)
+    commits = [one for one in history.commits.values() if reached is None or one.id in reached]
+
+    # Removed items are tried last: their ids and texts must not make those of present ones ambiguous.
+    there: dict[str, Item] = {}
+    for other in history.branches.all.values() if branch is None else ():
+        there |= history.view(other.head).items
+    there |= history.view(history.branch(branch or history.branches.current).head).items
+    again = ["discoclaw", "memory", "why", who, ITEM, *options]
+    try:
+        found = item_named(there.values(), item, again)
+    except Refused:
+        working, gone = Fold(), dict[str, Item]()  # the removed ones, as they were before
+        for commit in commits:
+            for event in commit.events:
+                before = dict(working.items) if event.verb == "forget" else {}
+                working.apply(event)
+                gone |= {key: one for key, one in before.items() if key not in working.items}
+        if not gone:
+            raise
+        found = item_named((gone | there).values(), item, again)
+
+    # A URL as the link would need the id of the server, which a ledger does not contain.
+    told = text.why(history, found, link=str, branch=branch, times=LOCAL_TIMES)
+    bare = fold(history.commits.values()).triples
+    events = [
+        {"commit": commit.id, "branch": commit.branch, "message": commit.message, "event": event.to_json()}
+        for commit in commits
+        for event in commit.events
+        if found.id
+        in (event.ext.get("item", {}).get("id"), bare.get(event.id), bare.get(event.parent_id or ""))
+    ]
+    _show(Shown({"item": item_json(found), "events": events}, told), as_json)
+
+
+@memory.command()
+def graph(
+    who: AnySubjectArg = None,
+    format_: Annotated[
+        Literal["mermaid", "timeline", "png"], typer.Option("--format", help="The format of the graph.")
+    ] = "mermaid",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file; by default, or with -, it is printed."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Draw the history as a graph: as Mermaid's gitGraph, as a timeline in text, or as a picture.
+
+    A picture needs a file or a redirected output.
+
+    Example: discoclaw memory graph 123456789012345678 --format png --output graph.png
+    """
+    if str(output) == "-":
+        output = None
+    if who is None:
+        if output is not None:
+            raise typer.BadParameter("name the one person whose history is to be drawn")
+        print_list(as_json=False, then="graph")
+        return
+    one = inspect_subject(who)
+    if format_ == "png":
+        if output is None and sys.stdout.isatty():
+            raise Refused("a picture can't be shown in the terminal; write it to a file: --output graph.png")
+        from discoclaw.show.picture import png  # importing Pillow takes a second on a slow disk
+
+        made = png(one.history, title=one.subject)
+    else:  # ends with exactly one newline, in a file as on the terminal
+        drawn = (
+            graphs.mermaid(one.history)
+            if format_ == "mermaid"
+            else graphs.timeline(one.history, times=LOCAL_TIMES)
+        )
+        made = (drawn.rstrip("\n") + "\n").encode()
+    if output is not None:
+        save(output, made, force=force)
+        say(f"Wrote the history of {one.subject} to {output}.")
+    elif format_ == "png":
+        sys.stdout.buffer.write(made)
+        sys.stdout.buffer.flush()
+    else:
+        say(made.decode().rstrip("\n"))
+
+
+# ---------------------------------------------------------------------- whether it is intact
+
+
+@memory.command()
 def verify(
     who: Annotated[str | None, typer.Argument(help="A Discord user id; by default, everybody.")] = None,
     repair: Annotated[
@@ -80,52 +370,61 @@ def verify(
     done: dict[str, list[str]] = {}
     with stores_of(settings) as stores:
         disk = stores.used
-        _look_at_whole(settings, stores, repair)
+        if (damaged := stores.check()) is not None:
+            if not repair:
+                raise MemoryFault(damaged)
+            for step in storage_of(settings).memory.rescue():
+                note(step)
         note_other_stores(settings)
+        erasing = unfinished(disk)
+        names = sorted({*subjects(disk), *erasing})  # one that is being erased may have no ledger left
+        if named is not None and named not in names:
+            raise Refused(no_memory_text(named, names))
+
+        def look(name: str) -> Inspection:
+            one = inspect_or_fault(disk, name)
+            if name not in unfinished(disk):
+                return one
+            fault = "erasing it was interrupted; the bot finishes that when it next starts"
+            return replace(one, faults=(*one.faults, fault))
+
+        checked = [look(name) for name in (names if named is None else [named])]
         # The lock is only taken if there is something to repair, so a check works while the bot runs.
-        checked = [_checked(disk, name) for name in _names(disk, named)]
-        if repair and any(map(_to_repair, checked)):
+        if repair and any(one.faults or one.notes for one in checked):
             with locked_storage() as storage:
                 for one in checked:
-                    if _to_repair(one):
+                    if one.faults or one.notes:
                         done[one.subject] = asyncio.run(_repair(storage.memory, one))
-            checked = [_checked(disk, one.subject) if _to_repair(one) else one for one in checked]
+            checked = [look(one.subject) if one.faults or one.notes else one for one in checked]
+    faulty = sum(bool(one.faults) for one in checked)
     if as_json:
-        say_json([_json(one) | {"repaired": done.get(one.subject, [])} for one in checked])
+        say_json(
+            [
+                {
+                    "subject": one.subject,
+                    "commits": len(one.commits),
+                    "faults": list(one.faults),
+                    "notes": list(one.notes),
+                    "damage": [{"line": damage.line, "reason": damage.reason} for damage in one.damage],
+                    "torn_bytes": one.torn,
+                    "orphans": one.history.orphans(),
+                    "accepted_as_lost": sorted(one.history.accepted),
+                    "repaired": done.get(one.subject, []),
+                }
+                for one in checked
+            ]
+        )
     else:
-        _tell(checked, done)
-    if any(one.faults for one in checked):
+        for one in checked:
+            for step in done.get(one.subject, []):
+                say(f"{one.subject}: {step}")
+            for fault in (*one.faults, *one.notes):
+                say(f"{one.subject}: {line(fault)}")
+        commits = count(sum(len(one.commits) for one in checked), "commit")
+        found = f"found problems in {faulty}" if faulty else "no problems"
+        say(f"Checked {count(len(checked), 'memory')} with {commits}: {found}.")
+    if faulty:
         raise typer.Exit(1)
-
-
-def _look_at_whole(settings: Settings, stores: Disks, repair: bool) -> None:
-    """Raise MemoryFault if the whole store is damaged or, with `repair`, save what can be read."""
-    why = stores.check()
-    if why is not None and not repair:
-        raise MemoryFault(why)
-    for step in storage_of(settings).memory.rescue() if why is not None else ():
-        note(step)
-
-
-def _names(disk: Disk, who: str | None) -> list[str]:
-    """The subjects to check. Raises Refused for one without a memory."""
-    there = sorted({*subjects(disk), *unfinished(disk)})  # one that is being erased may have no ledger left
-    if who is not None and who not in there:
-        raise Refused(no_memory_text(who, there))
-    return there if who is None else [who]
-
-
-def _checked(disk: Disk, subject: str) -> Inspection:
-    one = inspect_or_fault(disk, subject)
-    if subject not in unfinished(disk):
-        return one
-    fault = "erasing it was interrupted; the bot finishes that when it next starts"
-    return replace(one, faults=(*one.faults, fault))
-
-
-def _to_repair(one: Inspection) -> bool:
-    """Whether --repair has something to do for a subject."""
-    return bool(one.faults or one.notes)
 
 
 async def _repair(memory: Memory, one: Inspection) -> list[str]:
@@ -151,231 +450,90 @@ async def _repair(memory: Memory, one: Inspection) -> list[str]:
     return [*steps, f"rewrote the ledger; the original is {mended.kept_as}"]
 
 
-def _tell(checked: list[Inspection], done: dict[str, list[str]]) -> None:
-    for one in checked:
-        for step in done.get(one.subject, []):
-            say(f"{one.subject}: {step}")
-        for fault in (*one.faults, *one.notes):
-            say(f"{one.subject}: {line(fault)}")
-    commits = count(sum(len(one.commits) for one in checked), "commit")
-    faulty = sum(bool(one.faults) for one in checked)
-    if faulty:
-        say(f"Checked {count(len(checked), 'memory')} with {commits}: found problems in {faulty}.")
-    else:
-        say(f"Checked {count(len(checked), 'memory')} with {commits}: no problems.")
+# ---------------------------------------------------------------------- the record of a person or a channel
 
 
-def _json(one: Inspection) -> dict[str, Any]:
-    return {
-        "subject": one.subject,
-        "commits": len(one.commits),
-        "faults": list(one.faults),
-        "notes": list(one.notes),
-        "damage": [{"line": damage.line, "reason": damage.reason} for damage in one.damage],
-        "torn_bytes": one.torn,
-        "orphans": one.history.orphans(),
-        "accepted_as_lost": sorted(one.history.accepted),
-    }
+@memory.command()
+def get(who: RecordArg, as_json: AsJson = False) -> None:
+    """Show the record of a person (names, notes, …) or a channel (purpose, members, themes, decisions).
 
-
-# `discoclaw memory erase`: destroys everything that is stored about one person.
-
-commands = typer.Typer()
-
-
-@commands.command(rich_help_panel=IMPORT_PANEL)
-def erase(
-    who: SubjectArg,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
-) -> None:
-    """Erase everything stored about one person: ledger, files, copies, and summaries they are part of.
-
-    This cannot be undone, and what they have said until now is not learned again. Without --yes the command
-    shows what would be erased, and asks for confirmation.
-
-    Example: discoclaw memory erase 123456789012345678 --yes
+    Example: discoclaw memory get 123456789012345678
     """
-    subject, settings = subject_named(who), settings_module.load()
+    settings = settings_module.load()
+    one = inspect_subject(who, may_be_new=True)
+    seen = one.view
+    more = {
+        "branch": one.history.branches.current,
+        "items": len(seen.active()),
+        "last_change": iso_ms(seen.updated_at) if seen.commits else "",
+    }
     with stores_of(settings) as stores:
-        if not (stores.used.shared or settings.memory_dir.is_dir()):
-            raise Refused(no_memory_text(subject, ()))
-        if not yes:
-            _confirm(subject)
-        size = _size(inspect_or_fault(stores.used, subject).history)
-
-    async def work(memory: Memory) -> Erased:
-        return await memory.erase(subject)
-
-    done = run_locked(work)
-    if done.left:
-        raise MemoryFault(
-            f"{count(len(done.left), 'file')} of {subject} couldn't be removed; the bot tries again when it "
-            "starts, and remembers nothing about them until then"
-        )
-    if done.waiting:
-        raise MemoryFault(
-            f"{subject} is not erased yet: another process still has something in RAM, and doesn't answer. A "
-            "running bot finishes it; `discoclaw status` shows the processes"
-        )
-    removed = f"{size + '; ' if size else ''}{count(done.removed, 'file')} removed"
-    sentences = [f"{subject} is erased: {removed if done.removed else 'there was nothing to remove'}."]
-    if done.soul:
-        sentences.append("The bot's personality was based on their words, so it is erased too.")
-    if ON_RELAYS in done.todo:
-        sentences.append(
-            "When the bot next runs, it overwrites the copies on relays and requests their deletion, "
-            "which a relay may ignore."
-        )
-    if set(done.todo) - {ON_RELAYS}:
-        sentences.append("The bot will remove what it posted in Discord when it next runs.")
-    say(" ".join(sentences))
-
-
-def _size(history: History) -> str:
-    """The size of a ledger in words; "" if there is none."""
-    if not history.records:
-        return ""
-    made, there = count(len(history.commits), "commit"), count(len(history.branches.all), "branch")
-    return f"{memories(history.items().values())}, {made} on {there}"
-
-
-def _confirm(subject: str) -> None:
-    """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
-    one = inspect_subject(subject, may_be_new=True)
-    stored = f"{_size(one.history) or 'no ledger'}, and the summaries they are part of"
-    if ON_RELAYS in storage_of(settings_module.load()).memory.personal.outside(subject):
-        stored += "; the bot requests the deletion of the copies on relays, which a relay may ignore"
-    if not sys.stdin.isatty():
-        raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
-    say(f"This erases {subject} for good: {stored}.")
-    if not typer.confirm("Erase?"):
-        raise Refused("nothing was erased")
-
-
-memory = typer.Typer(no_args_is_help=True)
-
-
-memory.command("list")(listing.list_)
-
-
-@memory.command()
-def show(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
-    """Show what the bot remembers about one person, newest first and forgotten items last.
-
-    Example: discoclaw memory show 123456789012345678
-    """
-    if who is None:
-        print_list(as_json=as_json, then="show")
-        return
-    one = inspect_subject(who)
+        disk = stores.used
+        if (user_id := user_of(one.subject)) is not None:
+            profile = _read(disk, PROFILES, user_id, Profile.from_json, Profile()).with_view(seen)
+            chosen = (choices.read(disk, [user_id]) or {}).get(user_id, {})
+            # As it is published, and what only an admin sees.
+            record = profile.published(is_owner=user_id in settings.owners)
+            record = {**record, "opted_out": bool(chosen.get("opted_out", False)), **more}
+        elif (group_id := group_of(one.subject)) is not None:
+            group = _read(disk, GROUPS, group_id, Group.from_json, Group()).with_view(seen)
+            record = {**group.to_json(), **more}
+        else:
+            raise Refused(
+                f"{one.subject} is neither a person nor a channel; `discoclaw memory show` shows its items"
+            )
+        there = recorded(disk)
+    if one.subject not in there:
+        raise Refused(no_memory_text(one.subject, there))
     if as_json:
-        items = [item_json(item) for item in one.view.items.values()]
-        say_json({"subject": one.subject, "branch": one.history.branches.current, "items": items})
+        say_json({"subject": one.subject, **record})
         return
-    if not one.view.items:
-        say(nothing_text(one))
-        return
-    ranked = sorted(one.view.items.values(), key=lambda item: (not item.active, by_newest(item)))
-    marks = {item.id: _marks(item) for item in ranked}
-    table = Table(Column("id", no_wrap=True), "kind", "text", Column("updated", no_wrap=True))
-    if any(marks.values()):
-        table.add_column("")
-    for item in ranked:
-        row = [short(item.id), item.kind, item.text, local_day(item.updated_at), marks[item.id]]
-        cells = [Text(line(cell)) for cell in row[: len(table.columns)]]
-        table.add_row(*cells, style=None if item.active else "dim")
-    print_table(table)
+    lines = [one.subject]  # then a single value on one line, and several below their name
+    for name, value in record.items():
+        title, shown = name.replace("_", " "), _in_words(name, value)
+        if isinstance(shown, list):
+            lines += [title, *(f"  - {each}" for each in shown)]
+        elif shown:
+            lines.append(f"{title:<12} {shown}")
+    say("\n".join(lines))
 
 
-def _marks(item: Item) -> str:
-    level = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
-    return ", ".join(filter(None, ["" if item.active else "forgotten", level]))
+def _read(disk: Disk, folder: str, name: str, parse: Callable[[object], T], otherwise: T) -> T:
+    """The record in a file. One that cannot be parsed is noted and left alone. Raises MemoryFault."""
+    path = disk.documents(folder).folder / f"{name}.json"
+    try:
+        return parse(json.loads(disk.documents(folder).read(path.name)))
+    except FileNotFoundError:
+        return otherwise
+    except OSError as error:
+        raise MemoryFault(f"can't read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        note(f"{path} is not a record ({error}); the bot will set it aside when it next reads it")
+        return otherwise
 
 
-@memory.command()
-def view(
-    who: AnySubjectArg = None,
-    at: Annotated[
-        str | None, typer.Option("--at", help=f"{history.POINT} A date means the end of that day.")
-    ] = None,
-    branch: OnBranch = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what is or was remembered: now, at a commit, at a time, or on another branch.
+def _in_words(name: str, value: Any) -> str | list[str]:
+    """The value of one field of a record as text; "" or [] if there is none."""
 
-    Example: discoclaw memory view 123456789012345678 --at 2026-02-03
-    """
-    if who is None:
-        print_list(as_json=as_json, then="view")
-        return
-    one = inspect_subject(who)
-    shown = _view_at(one.history, at, branch)
-    if as_json:
-        say_json({"subject": one.subject, **_view_json(shown)})
-    elif not shown.items and at is None and branch is None:
-        say(nothing_text(one))
-    elif not shown.items and at is not None:
-        say(f"Nothing was remembered about {one.subject} then.")
-    else:
-        say(text.view(shown, times=LOCAL_TIMES))
+    def plain(one: Any) -> str:
+        return line(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False))
+
+    if name == "first_seen":
+        return local_time(value * 1000) if value else ""
+    if name == "last_change":
+        return when(value, LOCAL_TIMES) if value else ""
+    if name in ("display_names", "decisions"):
+        return [f"{line(text)} ({local_time(at * 1000)})" for text, at in value]
+    if name == "members":
+        return [f"{line(called)} ({line(user_id)})" for user_id, called in value]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return [f"{line(str(key))}: {plain(one)}" for key, one in value.items()]
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return plain(value) if value is not None else ""
 
 
-def _view_at(history: History, at: str | None, branch: str | None) -> View:
-    if at is not None:
-        return view_at_local(history, at, branch=branch)
-    return history.view(history.branch(branch).head) if branch is not None else history.shown()
-
-
-def _view_json(view: View) -> dict[str, Any]:
-    return {
-        "commit": view.head,
-        "items": [item_json(item) for item in view.items.values()],
-        "conflicts": [asdict(conflict) for conflict in view.conflicts],
-    }
-
-
-@memory.command()
-def branches(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
-    """List the branches (personas) of one person. The current one is marked with a star.
-
-    Example: discoclaw memory branches 123456789012345678
-    """
-    if who is None:
-        print_list(as_json=as_json, then="branches")
-        return
-    history = inspect_subject(who).history
-    there = history.branches
-    counts = {name: len(history.view(branch.head).active()) for name, branch in there.all.items()}
-    if not as_json:
-        say(text.branches(there, counts))
-        return
-    rows = [
-        asdict(branch) | {"private": branch.private, "current": name == there.current, "active": counts[name]}
-        for name, branch in there.all.items()
-    ]
-    say_json({"current": there.current, "branches": rows})
-
-
-@memory.command()
-def stats(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
-    """Show statistics about one person's memory: how many items of which kinds, since when, made by whom.
-
-    Example: discoclaw memory stats 123456789012345678
-    """
-    if who is None:
-        print_list(as_json=as_json, then="stats")
-        return
-    one = inspect_subject(who)
-    if as_json:
-        say_json({"subject": one.subject} | text.stats_json(one.history))
-    else:
-        say(text.stats(one.history, times=LOCAL_TIMES) if one.commits else nothing_text(one))
-
-
-memory.add_typer(history.commands)
-memory.command()(verify)
-memory.add_typer(records.commands)
 memory.add_typer(change.commands)
-memory.add_typer(taking_back.commands)
 memory.add_typer(exchange.commands)
-memory.add_typer(commands)

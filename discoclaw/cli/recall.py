@@ -4,10 +4,10 @@ Only reads, so it works while the bot runs. Ranks by words, links and time as a 
 vectors, which only the running bot has.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
@@ -62,27 +62,60 @@ def recall(
     asked = parse(query)
     made = select(found, asked, items, max_chars=settings.inject_max_chars, now_ms=now, signals=known)
     candidates = [] if asked.everything else found.consider(asked, items, now_ms=now, signals=known)
+    rows = _rows(items, made, candidates)
     if as_json:
-        say_json([_json(*row) for row in _rows(items, made, candidates)])
+        say_json(
+            [
+                {
+                    "id": item.id,
+                    "key": item.facets.key,
+                    "content": item.text,
+                    "category": item.facets.category,
+                    "timestamp": item.updated_at // 1000,
+                    "links": sorted(item.facets.links),
+                    "score": round(ranked.score, 6) if ranked is not None else None,
+                    "matched": ranked.why if ranked is not None else "",
+                    "parts": {name: round(part, 6) for name, part in ranked.parts.items()} if ranked else {},
+                    "outcome": outcome,
+                }
+                for item, ranked, outcome in rows
+            ]
+        )
+    elif explain and rows:
+        table = Table(
+            Column("id", no_wrap=True),
+            Column("score", justify="right"),
+            *("parts", "matched", "text", "outcome"),
+        )
+        for item, ranked, outcome in rows:
+            parts = ranked.parts if ranked is not None else {}
+            cells = [
+                short(item.id),
+                f"{ranked.score:.3f}" if ranked is not None else "",
+                ", ".join(f"{name} {part:.2f}" for name, part in parts.items()),
+                line(ranked.why) if ranked is not None else "",
+                line(item.text, LONGEST),
+                outcome,
+            ]
+            style = "dim" if outcome.startswith("left out") else None
+            table.add_row(*map(Text, cells), style=style)
+        print_table(table)
     elif explain:
-        _table(_rows(items, made, candidates))
+        say("No candidates.")
     elif made.chosen:
         say("\n".join(line(chosen.line, settings.inject_max_chars) for chosen in made.chosen))
     else:
         say("No item would be used.")
 
 
-Row = tuple[Item, Ranked | None, str]
-
-
-def _rows(items: tuple[Item, ...], made: Selection, candidates: list[Ranked]) -> list[Row]:
+def _rows(
+    items: tuple[Item, ...], made: Selection, candidates: list[Ranked]
+) -> list[tuple[Item, Ranked | None, str]]:
     """Every item that was considered, with what became of it. Those that would be used come first."""
     ranked = {one.item.id: one for one in candidates}
     used = {chosen.item.id for chosen in made.chosen}
     why_not = made.left_out()
-    rows: list[Row] = [
-        (chosen.item, ranked.get(chosen.item.id), f"shown: {chosen.why}") for chosen in made.chosen
-    ]
+    rows = [(chosen.item, ranked.get(chosen.item.id), f"shown: {chosen.why}") for chosen in made.chosen]
     others = [*(one.item for one in candidates), *filter(is_standing, items)]
     for item in dict.fromkeys(item for item in others if item.id not in used):
         one, why = ranked.get(item.id), why_not[item.id]
@@ -92,40 +125,3 @@ def _rows(items: tuple[Item, ...], made: Selection, candidates: list[Ranked]) ->
             why = one.dropped
         rows.append((item, one, f"left out: {why}"))
     return rows
-
-
-def _json(item: Item, one: Ranked | None, what: str) -> dict[str, Any]:
-    facets = item.facets
-    return {
-        "id": item.id,
-        "key": facets.key,
-        "content": item.text,
-        "category": facets.category,
-        "timestamp": item.updated_at // 1000,
-        "links": sorted(facets.links),
-        "score": round(one.score, 6) if one is not None else None,
-        "matched": one.why if one is not None else "",
-        "parts": {name: round(part, 6) for name, part in one.parts.items()} if one is not None else {},
-        "outcome": what,
-    }
-
-
-def _table(rows: list[Row]) -> None:
-    table = Table("id", "score", "parts", "matched", "text", "outcome")
-    table.columns[0].no_wrap = True
-    table.columns[1].justify = "right"
-    for item, one, what in rows:
-        parts = ", ".join(f"{name} {part:.2f}" for name, part in one.parts.items()) if one is not None else ""
-        cells = [
-            short(item.id),
-            f"{one.score:.3f}" if one is not None else "",
-            parts,
-            line(one.why) if one is not None else "",
-            line(item.text, LONGEST),
-            what,
-        ]
-        table.add_row(*map(Text, cells), style="dim" if what.startswith("left out") else None)
-    if rows:
-        print_table(table)
-    else:
-        say("No candidates.")

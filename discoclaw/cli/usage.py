@@ -12,8 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.cli.common import AsJson, Force, note, now_ms, print_table, put, save, say, say_json, stores_of
-from discoclaw.cli.listing import channel_of, name_of
+from discoclaw.cli.common import (
+    AsJson,
+    Force,
+    channel_of,
+    name_of,
+    note,
+    now_ms,
+    print_table,
+    put,
+    save,
+    say,
+    say_json,
+    stores_of,
+)
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
