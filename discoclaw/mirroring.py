@@ -2,13 +2,11 @@
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
-from discoclaw.nostr.config import NostrConfig
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Keys, public_key
+from discoclaw.nostr.adapter import NostrConfig
+from discoclaw.nostr.event import Keys, SecretBox, public_key, redactor_of
 from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.erase_step import RelayCopies
-from discoclaw.nostr.redactor import redactor_of
+from discoclaw.nostr.outgoing.mirror import RelayCopies
 from discoclaw.nostr.schemas import Codec
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.store.port import Disk

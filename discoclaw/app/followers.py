@@ -72,8 +72,7 @@ def mirror_of(
     if not settings.mirrors:
         return None
     from discoclaw.mirroring import check_shared, nostr_config
-    from discoclaw.nostr.adapter import NostrAdapter
-    from discoclaw.nostr.sharing import SharingAdapter
+    from discoclaw.nostr.adapter import NostrAdapter, SharingAdapter
 
     config, shared = nostr_config(settings, keys), storage.memory.disk.shared
     if shared:
@@ -99,7 +98,7 @@ def mirrored(nostr: "NostrAdapter | None", storage: Storage) -> list[PersonalDat
     """What the mirror does when memories change or are erased."""
     if nostr is None:
         return []
-    from discoclaw.nostr.sharing import OthersChanges
+    from discoclaw.nostr.adapter import OthersChanges
 
     return [nostr.mirror, OthersChanges(nostr.mirror)] if storage.memory.disk.shared else [nostr.mirror]
 

@@ -46,8 +46,7 @@ from discoclaw.memory.stores import POSTGRES
 from discoclaw.mirroring import find_keys, nostr_config_with
 from discoclaw.models.providers import open_models
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.relays.connection import Timing
-from discoclaw.nostr.relays.info import Limits
+from discoclaw.nostr.relays.connection import Limits, Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.recall.floor import NEVER, PROBE, texts

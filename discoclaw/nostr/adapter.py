@@ -13,36 +13,80 @@ Times are in seconds unless said otherwise. Knows nothing about Discord, prompts
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+import re
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.subject import group_subject, user_of, user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.times import iso_ms, span
+from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.config import EMBEDDED, NostrConfig
+from discoclaw.nostr.documents import CHOSEN
+from discoclaw.nostr.event import Keys
 from discoclaw.nostr.folder import STATE_INTERVAL_S, relay_folder, save_state, state_path
-from discoclaw.nostr.incoming.recovery import recover
+from discoclaw.nostr.incoming.recovery import adopt, gathered, recover
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.delivery import Delivery, RelayStatus
 from discoclaw.nostr.outgoing.mirror import PURGE, STEP, Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox
-from discoclaw.nostr.outgoing.views import Views
-from discoclaw.nostr.owner import OwnerEvents
-from discoclaw.nostr.owner_notes import OwnerNotes, person_finder
+from discoclaw.nostr.outgoing.units import CONVERSATION, Views
+from discoclaw.nostr.owner import OwnerEvents, OwnerNotes, person_finder
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
-from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.relays.relay import Relay, check_private
+from discoclaw.nostr.schemas import Codec
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import PROFILES
+from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
+from discoclaw.work import LONGEST_S, RETRY_S
+
+# ----------------------------------------------------------------------
+# The Nostr adapter's configuration: codec, relays, paths, options. `mirroring` builds it from settings.
+
+EMBEDDED: Final = "embedded"
+"""In place of a relay's address: the relay inside this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class NostrConfig:
+    """What to mirror, and where to. Raises SettingsError if a relay must not get plaintext.
+
+    `data_dir` is the bot's data folder, `outbox` the outbox's file. `owner` is the public key (hex) whose
+    events configure the bot; `owners` are user ids. `canonical`: recover from the relays at each start.
+    If the `codec` allows plaintext, preferences without anything private are published unencrypted. `groups`
+    maps channel ids to groups on a NIP-29 relay.
+    """
+
+    codec: Codec
+    relays: tuple[str, ...]
+    data_dir: Path
+    outbox: Path
+    canonical: bool = False
+    owner: str | None = None
+    owners: frozenset[str] = frozenset()
+    min_acks: int = 1
+    timeout_s: float = 10.0
+    flush_s: float = 300.0
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> Keys:
+        return self.codec.keys
+
+    def __post_init__(self) -> None:
+        if self.codec.allow_plaintext:
+            check_private(one for one in self.relays if one != EMBEDDED)
+
 
 log = logging.getLogger(__name__)
 
@@ -389,3 +433,85 @@ def _relay(one: RelayStatus, now_ms: int) -> list[str]:
 def _minute(ms: int) -> str:
     """A time in UTC, to the minute."""
     return f"{iso_ms(ms)[:16].replace('T', ' ')}Z"
+
+
+# ----------------------------------------------------------------------
+# Mirroring a store that several processes share: one of them does it, and the next one goes on.
+
+SENT_S: Final = 10.0
+"""How long an erasure waits for relays before others are mirrored."""
+_ID = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
+_SUBJECT: Final[Mapping[str, Callable[[str], str]]] = {
+    LEDGERS: str,
+    TOOLS: str,
+    INTENTS: str,
+    PROFILES: user_subject,
+    GROUPS: group_subject,
+}
+"""Makes the subject from the name of a file, for each folder."""
+
+
+class SharingAdapter(NostrAdapter):
+    """A `NostrAdapter` in one of several processes; it can be opened again after it was closed."""
+
+    async def open(self) -> None:
+        await in_thread(_remove, self.config.outbox)
+        self.mirror.open(sent=self._sent)
+        await super().open()
+
+    async def _catch_up(self) -> None:
+        pause_s = RETRY_S
+        while True:
+            try:
+                await self._learn()
+                break
+            except (RelayUnreachable, MemoryFault, NostrError) as error:
+                log.warning("nothing is mirrored for %.0f s, until it is known what is: %s", pause_s, error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_S)
+        await super()._catch_up()
+
+    async def _learn(self) -> None:
+        """Tell the outbox what relays have. Raises RelayUnreachable, MemoryFault and NostrError."""
+        erased, disk = self._memory.pending_erasures(STEP), self._memory.disk
+        found = await gathered(self.relays, self.codec, self.names, disk, None, also=erased)
+        await in_thread(adopt, found, self.names, self.outbox)
+
+    async def _sent(self) -> None:
+        """Raises MemoryFault while too few relays have what is in the outbox."""
+        if not (await self.drain(SENT_S)).safe:
+            raise MemoryFault("the relays do not have all deletion requests yet")
+
+
+class OthersChanges(Listener):
+    """Has what other processes change mirrored."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    async def renewed(self, names: Collection[str]) -> None:
+        for name in names:
+            if (unit := unit_of(name)) is not None:
+                self._mirror.touch(unit, urgent=name.startswith((f"{INTENTS}/", CHOICES)))
+
+
+def unit_of(name: str) -> str | None:
+    """The unit that shows a text, by its path in the store; None if none does."""
+    folder, _, file = name.rpartition("/")
+    if name.startswith(CHOICES):
+        return CHOSEN
+    if folder in {ROLLING, CURSORS}:
+        talk = CONVERSATION.fullmatch(file)
+        return f"{SESSION}discord:{talk[1]}:{talk[2]}" if talk is not None else None
+    if (found := _ID.fullmatch(file)) is None or folder not in _SUBJECT:
+        return None
+    return _SUBJECT[folder](found[1])
+
+
+def _remove(outbox: Path) -> None:
+    """Remove what another time as the one that mirrors left. Blocking. Raises MemoryFault."""
+    try:
+        for end in ("", "-wal", "-shm"):
+            outbox.with_name(outbox.name + end).unlink(missing_ok=True)
+    except OSError as error:
+        raise MemoryFault(f"an old outbox cannot be removed: {error}") from error

@@ -12,23 +12,259 @@ nothing. What a person said or forgot after an event was made takes precedence o
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from discoclaw.core import live
+from discoclaw.core.consent import UNLIMITED, Consent
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import BadEvent, MemoryFault, Refused, UnreadableContent
-from discoclaw.core.live import Pseudonyms, Scope
+from discoclaw.core.event import Commit
+from discoclaw.core.event import Event as LedgerEvent
+from discoclaw.core.item import Facets, Item, item_id
+from discoclaw.core.live import Pseudonyms, Scope, Signed
 from discoclaw.core.policy import Overrides
+from discoclaw.core.profile import preference_text, slug
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.subject import user_subject
+from discoclaw.core.text import collapse, normalise
+from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.live import LiveConfig
-from discoclaw.nostr.encryption import NIP44, canonical
-from discoclaw.nostr.event import Event, Keys, verified
-from discoclaw.nostr.names import CONFIG, NPUB
-from discoclaw.nostr.owner_notes import OwnerNotes
+from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.event import NIP44, Event, Keys, canonical, object_of, verified
+from discoclaw.nostr.names import CONFIG, LENGTHS, NPUB, Names
 from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import APP
+from discoclaw.store.files import read_in_thread
+
+# ----------------------------------------------------------------------
+# The owner's notes about people, written into the people's memories as stated by the owner.
+
+BY = "owner"
+"""The author named in commits of notes."""
+MAX_NOTES = 200
+"""Notes in one event, and as many preferences."""
+
+
+class OwnerNotes:
+    """Adds the owner's notes about people to their memory, as stated by the owner.
+
+    `who` finds a Discord id by the name in an address, among the people that are known; it may block.
+    `consent` keeps out notes about people who opted out, and notes from before a person was erased.
+    `erased_at` returns when (ms) a person was erased as far as relays know; it may block. `redactor` removes
+    secrets from notes.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        who: Callable[[str], str | None],
+        *,
+        consent: Consent,
+        redactor: Redactor = PLAIN,
+        erased_at: Callable[[str], int] = UNLIMITED.erased_at,
+    ) -> None:
+        self._memory = memory
+        self._erased_at = erased_at
+        self._who = who
+        self._consent = consent
+        self._clean = redactor.clean
+
+    async def add(self, event: Event, content: str) -> bool:
+        """Add the notes in an event. Returns whether the event is done with.
+
+        False means that it may count later, because nobody with that name is known yet. Raises
+        UnreadableContent, Refused and MemoryFault.
+        """
+        name, at_ms = event.d.removeprefix(NPUB), event.created_at * 1000
+        user_id = await read_in_thread(self._who, name)
+        if user_id is None:
+            log.info("the owner noted something about a person who is not known here: %s", name[:80])
+            return False
+        subject = user_subject(user_id)
+        erased_at = await read_in_thread(self._erased_at, user_id)
+        if not self._consent.may_keep(user_id, at_ms) or at_ms <= erased_at:
+            log.info("the owner noted something about a person who opted out or was erased since")
+            return False
+        notes = _parse_notes(content, self._clean)
+        known = _Known((await self._memory.history(subject)).commits.values())
+        if known.has_taken(event):
+            return True
+        origin = Origin("stated", said_at=at_ms, evidence="the owner's note")
+
+        def write(draft: Draft) -> None:
+            if not self._consent.may_keep(user_id, at_ms):
+                raise Refused("the person was erased since, or opted out")
+            _NoteWriter(draft, origin, known).write(notes)
+
+        source = {"d": event.d, "created_at": event.created_at, "id": event.id}
+        await self._memory.change(subject, "noted by the owner", write, by=BY, event=source)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _NoteSource:
+    """The owner's event that a commit came from."""
+
+    d: str
+    signed: Signed
+
+
+def _source(commit: Commit) -> _NoteSource | None:
+    match commit.metadata.get("event") if commit.metadata.get("by") == BY else None:
+        case {"d": str(d), "created_at": int(at), "id": str(id_)}:
+            return _NoteSource(d, Signed(at, id_))
+    return None
+
+
+class _Known:
+    """The notes and items in a history, whether a view has them or not.
+
+    `sources` are the owner's events that events of the ledger came from, by the latter's ids.
+    """
+
+    def __init__(self, commits: Iterable[Commit]) -> None:
+        self.sources: dict[str, _NoteSource] = {}
+        self._decided: dict[str, int] = {}
+        self._items: dict[str, set[str]] = {}
+        for commit in commits:
+            source = _source(commit)
+            for event in commit.events:
+                if source is not None:
+                    self.sources[event.id] = source
+                self._add(event, source)
+
+    def _add(self, event: LedgerEvent, source: _NoteSource | None) -> None:
+        item, author = event.ext.get("item"), event.ext.get("facets", {}).get("author")
+        if not isinstance(item, Mapping) or not isinstance(key := item.get("id"), str):
+            return
+        if "link" in event.ext:
+            return  # which says nothing about the item itself
+        if isinstance(text := item.get("text"), str):
+            self._items.setdefault(_plain(text), set()).add(key)
+        if source is None and author == "stated":
+            self._decided[key] = max(ms_of_iso(event.timestamp), self._decided.get(key, -1))
+
+    def has_taken(self, event: Event) -> bool:
+        """Whether this event of the owner, or a later one at its address, is in the history."""
+        signed = Signed(event.created_at, event.id)
+        return any(one.d == event.d and not one.signed.older_than(signed) for one in self.sources.values())
+
+    def decided_at(self, kind: str, text: str) -> int:
+        """When (ms) the person last stated or forgot an item that had this text once; -1 for never."""
+        items = {item_id(kind, text), *self._items.get(_plain(text), ())}
+        return max(self._decided.get(one, -1) for one in items)
+
+
+def _plain(text: str) -> str:
+    return normalise(collapse(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """The notes and preferences in an event, without secrets."""
+
+    notes: tuple[str, ...]
+    preferences: Mapping[str, str]
+
+
+def _parse_notes(content: str, clean: Callable[[str], str]) -> _Notes:
+    """The notes and preferences in an event, in the form of Snowclaw's specification or of its code.
+
+    Raises UnreadableContent or Refused.
+    """
+    value = object_of(content)
+    # Snowclaw's code writes a string of JSON: a list of notes, or the whole object.
+    if isinstance(inner := value.get("notes_json"), str):
+        try:
+            parsed = json.loads(inner)
+        except (ValueError, RecursionError):
+            raise Refused("its notes_json is not JSON") from None
+        value = parsed if isinstance(parsed, dict) else {"notes": parsed}
+    notes, preferences = value.get("notes") or [], value.get("preferences") or {}
+    if not isinstance(notes, list) or not isinstance(preferences, dict):
+        raise Refused("notes must be a list and preferences an object")
+    if not all(isinstance(one, str) for one in (*notes, *preferences.values())):
+        raise Refused("notes and preferences must be texts")
+    if max(len(notes), len(preferences)) > MAX_NOTES:
+        log.warning("the owner's event has more than %d notes or preferences; the rest is ignored", MAX_NOTES)
+    cleaned = [(clean(key), clean(one)) for key, one in list(preferences.items())[:MAX_NOTES]]
+    return _Notes(tuple(clean(one) for one in notes[:MAX_NOTES]), dict(cleaned))
+
+
+class _NoteWriter:
+    """Writes the owner's notes into a draft, as far as what is `known` of its history allows."""
+
+    def __init__(self, draft: Draft, origin: Origin, known: _Known) -> None:
+        self._draft = draft
+        self._before = draft.view
+        self._origin = origin
+        self._known = known
+
+    def write(self, notes: _Notes) -> None:
+        for text in notes.notes:
+            self._note(text)
+        for key, value in notes.preferences.items():
+            self._prefer(collapse(key), value)
+
+    def _note(self, text: str) -> None:
+        same = self._with_text(text)
+        if not any(item.active for item in same) and not self._is_superseded(same, "fact", text):
+            self._upsert("fact", text, Facets(category="core"))  # core: always in the prompt
+
+    def _prefer(self, key: str, value: str) -> None:
+        """Write a preference under its key.
+
+        A value that repeats the key, as in our own profiles, stands alone.
+        """
+        if any(item.active and item.kind == "preference" for item in self._with_text(value)):
+            return
+        text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
+        keyed = [item for item in self._draft.items.values() if item.facets.key == key]
+        if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
+            self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
+
+    def _with_text(self, text: str) -> list[Item]:
+        plain = _plain(text)
+        return [item for item in self._draft.items.values() if normalise(item.text) == plain]
+
+    def _is_superseded(self, items: Iterable[Item], kind: str, text: str) -> bool:
+        """Whether the person stated or forgot this after the owner noted it."""
+        view, at = self._before, self._origin.said_at
+        for item in items:
+            source = self._known.sources.get(view.last_event.get(item.id, ""))
+            # For an item from an earlier note, the time of that note counts, not when we wrote it.
+            when = source.signed.at * 1000 if source is not None else item.updated_at
+            if when > at and (not item.active or item.facets.author == "stated"):
+                return True
+        return max(view.forgotten.get(item_id(kind, text), -1), self._known.decided_at(kind, text)) > at
+
+    def _upsert(self, kind: str, text: str, facets: Facets | None = None) -> None:
+        try:
+            self._draft.upsert(kind, text, self._origin, facets=facets)
+        except Refused as refusal:
+            log.warning("one of the owner's notes is ignored: %s", refusal)
+
+
+def person_finder(people: Callable[[], Iterable[str]], names: Names) -> Callable[[str], str | None]:
+    """A function that finds one of these people (Discord ids) by id or beginning of the pseudonym.
+
+    It returns None if it is nobody, or could be several.
+    """
+
+    def who(name: str) -> str | None:
+        known = list(people())
+        if name in known:
+            return name
+        found = [one for one in known if names.matches(name, one)] if len(name) in LENGTHS else []
+        return found[0] if len(found) == 1 else None
+
+    return who
+
 
 log = logging.getLogger(__name__)
 

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from discoclaw.core.errors import NostrError, UnreadableContent
-from discoclaw.nostr.encryption import (
+from discoclaw.nostr.event import (
     NIP44,
     SECRETBOX,
+    Event,
+    Keys,
     SecretBox,
     canonical,
     check_length,
@@ -30,7 +32,6 @@ from discoclaw.nostr.encryption import (
     padded,
     sha256,
 )
-from discoclaw.nostr.event import Event, Keys
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +192,31 @@ class Codec:
         return object_of(event.content if enc is None else self.box.open(event.content))
 
 
+@dataclass(frozen=True, slots=True)
+class DecryptedEvent:
+    """An event of ours and its payload."""
+
+    event: Event
+    body: Mapping[str, Any]
+
+    @property
+    def address(self) -> Address:
+        return self.event.kind, self.event.d
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it only says that something was erased at its address."""
+        return self.body.get(ERASED) is True
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableEvent:
+    """An event of ours that can't be used, and the reason."""
+
+    event: Event
+    why: str
+
+
 def is_plaintext(event: Event) -> bool:
     """Whether everybody can read the content of an event of ours."""
     return event.kind in KIND_NAMES and event.tag("enc") is None
@@ -274,40 +300,3 @@ def deleted_until(deletions: Iterable[Event]) -> tuple[dict[Address, int], set[s
                     address = (int(kind), d)
                     until[address] = max(event.created_at, until.get(address, 0))
     return until, ids
-
-
-def tool_body(
-    hk: str,
-    *,
-    tool_name: str,
-    success: bool,
-    content: str,
-    sender: str | None,
-    group: str | None,
-    at: int,
-    **extra: Any,
-) -> dict[str, Any]:
-    """The payload of a tool call, in Aman's field order.
-
-    `sender` and `group` are pseudonyms, `at` is in s.
-    """
-    return {
-        "history_key": hk,
-        "tool_name": tool_name,
-        "success": success,
-        "content": content,
-        "sender_id": sender,
-        "group_id": group,
-        "created_at": at,
-        **{f"x_{key}": value for key, value in extra.items()},
-    }
-
-
-def clear_body(hk: str, *, sender: str | None, at: int, **extra: Any) -> dict[str, Any]:
-    """The payload of a clear marker, in Aman's field order. `at` is in s."""
-    return {
-        "history_key": hk,
-        "sender_id": sender,
-        "created_at": at,
-        **{f"x_{key}": value for key, value in extra.items()},
-    }

@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion
 

@@ -21,15 +21,14 @@ from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.incoming.gather import OnProgress, ReadableRelay
 from discoclaw.nostr.incoming.recovery import recover
 from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.outgoing.views import Views
+from discoclaw.nostr.outgoing.units import Views
 from discoclaw.nostr.relays.paging import FetchResult, OnEvents
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import Codec

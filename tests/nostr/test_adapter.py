@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.config import NostrConfig
-from discoclaw.nostr.encryption import SecretBox
+from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.folder import state_path
 from discoclaw.nostr.schemas import Codec
 from tests.nostr.recovery_kit import ANN, KEYS, BotMemory

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.incoming.gather import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay

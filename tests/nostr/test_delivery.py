@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Event
+from discoclaw.nostr.event import Event, SecretBox
 from discoclaw.nostr.outgoing.delivery import Delivery, Pace
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry
 from discoclaw.nostr.relays.connection import Timing

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import NostrError, SettingsError, UnreadableContent
-from discoclaw.nostr.encryption import SecretBox, canonical, object_of, padded, padded_length
+from discoclaw.nostr.event import SecretBox, canonical, object_of, padded, padded_length
 from tests.nostr.test_event import KEYS, TEXT, VECTORS
 from tests.tables import naming
 

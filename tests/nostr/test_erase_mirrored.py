@@ -16,11 +16,9 @@ from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.encryption import SecretBox
-from discoclaw.nostr.event import Event
+from discoclaw.nostr.event import Event, SecretBox
 from discoclaw.nostr.names import INVENTORY, LEDGER, Names
-from discoclaw.nostr.outgoing.erase_step import RelayCopies
-from discoclaw.nostr.outgoing.mirror import STEP
+from discoclaw.nostr.outgoing.mirror import STEP, RelayCopies
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY, Codec
 from discoclaw.store.files import session_name

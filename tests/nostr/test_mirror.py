@@ -16,10 +16,9 @@ from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.changes import SESSION
-from discoclaw.nostr.encryption import SecretBox, canonical
-from discoclaw.nostr.event import MAX_PLAINTEXT, Event, verified
+from discoclaw.nostr import ledgers
+from discoclaw.nostr.event import MAX_PLAINTEXT, Event, SecretBox, canonical, verified
 from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.outgoing import ledger_view
 from discoclaw.nostr.outgoing.mirror import MAX_UNITS, inventory
 from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, UnitInventory
 from discoclaw.nostr.outgoing.signing import (
@@ -161,7 +160,7 @@ class TestPublishing:
         """An older version withheld the commits of the owner's notes, and let keys in disguise through."""
         was_secret = Redactor(own=frozenset({"User leads the core team."}))
         is_secret = Redactor(own=frozenset({"User prefers a disguise."}))
-        monkeypatch.setattr(ledger_view, "RULES", 1)
+        monkeypatch.setattr(ledgers, "RULES", 1)
         with mirror_setup(tmp_path, redactor=was_secret) as setup:
             await setup.memory.change(ANN, "why", remember("User leads the core team."))
             await setup.memory.change(ANN, "why", remember("User prefers a disguise."))

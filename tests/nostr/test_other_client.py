@@ -18,7 +18,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.profile import Profile
 from discoclaw.memory.subjects import verbs
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.owner_notes import OwnerNotes
+from discoclaw.nostr.owner import OwnerNotes
 from discoclaw.nostr.schemas import APP, CLEAR, DELETE, PREFERENCE, SUMMARY, TOOL, TOPICS
 from tests.memory.kit import NOW, remember
 from tests.nostr.mirror_kit import ANN, ANN_ID, BOB, BOB_ID, KEYS, MirrorSetup, mirror_setup

@@ -23,11 +23,9 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.text import collapse
 from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.event import Event, Keys
+from discoclaw.nostr.event import Event, Keys, redactor_of
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.owner import OwnerEvents, config_event
-from discoclaw.nostr.owner_notes import MAX_NOTES, OwnerNotes, person_finder
-from discoclaw.nostr.redactor import redactor_of
+from discoclaw.nostr.owner import MAX_NOTES, OwnerEvents, OwnerNotes, config_event, person_finder
 from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.wire import Filter
 from tests.memory.kit import ANN, NOW, Clock, commits_of, heard, remember, texts

@@ -16,20 +16,19 @@ from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.errors import MemoryFault, Refused, RelayUnreachable
 from discoclaw.core.event import Ref
 from discoclaw.core.profile import Group, Profile
-from discoclaw.core.redact import PLAIN
 from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
-from discoclaw.nostr.encryption import SecretBox, canonical, sha256
-from discoclaw.nostr.event import Event
+from discoclaw.nostr.documents import DocumentCodec
+from discoclaw.nostr.event import Event, SecretBox, canonical, sha256
 from discoclaw.nostr.incoming.recovery import preview
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
 from discoclaw.nostr.outgoing.delivery import Delivery
 from discoclaw.nostr.outgoing.mirror import Mirror, Pace
-from discoclaw.nostr.outgoing.views import Payloads, Views
-from discoclaw.nostr.owner_notes import OwnerNotes
+from discoclaw.nostr.outgoing.units import Views
+from discoclaw.nostr.owner import OwnerNotes
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
@@ -606,7 +605,7 @@ class TestWhatAClearHides:
         await empty.recover(StoredRelay(*of_kind(lived.events, TOOL)))
         calls = tool_log.CALLS.read(empty.memory.disk.log(f"tools/{ANN}.jsonl"))
         at = next(one.at for one in calls if one.session == CHANNEL)
-        marker = Payloads(NAMES, PLAIN).clear(Clear("ab" * 8, at, CHANNEL, "456"))
+        marker = DocumentCodec(NAMES).clear(Clear("ab" * 8, at, CHANNEL, "456"))
         empty.lose()
         with empty:
             await empty.recover(StoredRelay(*lived.events, CODEC.encode(marker, at // 1000)))

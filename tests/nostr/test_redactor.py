@@ -8,8 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from discoclaw.nostr.event import Keys
-from discoclaw.nostr.redactor import redactor_of
+from discoclaw.nostr.event import Keys, redactor_of
 from tests.tables import naming
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "nostr.json").read_bytes())

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.config import NostrConfig
-from discoclaw.nostr.encryption import SecretBox
+from discoclaw.nostr.adapter import NostrConfig, OthersChanges, SharingAdapter, unit_of
+from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.schemas import Codec
-from discoclaw.nostr.sharing import OthersChanges, SharingAdapter, unit_of
 from tests.memory.kit import Clock, remember
 from tests.memory.together import Together
 from tests.nostr.recovery_kit import ANN, BOB, KEYS

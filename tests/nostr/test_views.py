@@ -17,11 +17,10 @@ from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people.tool_log import LONGEST
-from discoclaw.nostr.encryption import canonical, sha256
-from discoclaw.nostr.event import MAX_PLAINTEXT
+from discoclaw.nostr.event import MAX_PLAINTEXT, canonical, sha256
+from discoclaw.nostr.ledgers import split
 from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.outgoing.ledger_view import split
-from discoclaw.nostr.outgoing.views import NOTHING_PUBLISHED
+from discoclaw.nostr.outgoing.units import NOTHING_PUBLISHED
 from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOOL, EventTemplate
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, PROFILES, ROLLING

@@ -5,47 +5,143 @@ keeps answering.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from discoclaw.core.errors import MemoryFault, NostrError, RelayUnreachable, SettingsError, UnreadableContent
-from discoclaw.core.profile import Group, Profile
-from discoclaw.core.subject import dm_of, group_of, group_subject, user_of, user_subject
-from discoclaw.core.times import valid_ms
-from discoclaw.memory.changes import SESSION
-from discoclaw.memory.conversations.clears import clear_of
-from discoclaw.memory.people import choices
-from discoclaw.memory.people.tool_log import call_of
-from discoclaw.nostr.event import Event, public_key
-from discoclaw.nostr.incoming.rebuild import RebuiltLedger, rebuild_ledgers
+from discoclaw.core.errors import RelayUnreachable, UnreadableContent
+from discoclaw.core.subject import group_of, user_of
+from discoclaw.nostr.documents import DocumentCodec, FoundDocuments, UnitLookup
+from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.report import Progress, RelayReport
-from discoclaw.nostr.incoming.restore_views import Dated, RecoveredViews, Summary
-from discoclaw.nostr.incoming.selection import (
-    DecryptedEvent,
-    EventCollector,
-    Selection,
-    UnreadableEvent,
-    decrypted,
-    is_tombstone,
-)
-from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, LENGTHS, NPUB, Names
-from discoclaw.nostr.outgoing.views import CHOSEN
+from discoclaw.nostr.ledgers import RebuiltLedger, rebuild_ledgers
+from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, NPUB, Names
 from discoclaw.nostr.relays.paging import FetchResult, OnEvents
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.nostr.schemas import (
     APP,
-    CLEAR,
     DELETE,
     OWN_KINDS,
-    PREFERENCE,
-    SUMMARY,
-    TOOL,
-    TOPICS,
     Address,
     Codec,
+    DecryptedEvent,
+    UnreadableEvent,
+    deleted_until,
+    supersedes,
 )
-from discoclaw.store.files import safe_id
+
+# ----------------------------------------------------------------------
+# Selects the events that count: of all that relays served, the newest version at each address.
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`current` are the events that count, `deleted` those that would count if we had not deleted them.
+
+    `older` are other versions that relays still serve, `deletions` our own deletion requests.
+    """
+
+    current: tuple[Event, ...]
+    deleted: tuple[Event, ...]
+    older: tuple[Event, ...]
+    deletions: tuple[Event, ...]
+
+
+@dataclass(slots=True)
+class EventCollector:
+    """Collects what relays serve, in any order. `public` is the bot's public key in hex."""
+
+    public: str
+    _newest: dict[Address, Event] = field(default_factory=dict)
+    _older: list[Event] = field(default_factory=list)
+    _deletions: dict[str, Event] = field(default_factory=dict)
+    _relays: list[str] = field(default_factory=list)
+    _served: dict[str, int] = field(
+        default_factory=dict
+    )  # event id -> relays, as bits: a recovery holds 100,000 events
+
+    def add(self, relay: str, events: Iterable[Event]) -> int:
+        """Add the events of a relay. Returns how many of them are ours and new."""
+        if relay not in self._relays:
+            self._relays.append(relay)
+        bit, new = self._bit(relay), 0
+        for event in events:
+            known = self._served.get(event.id, 0)
+            if not known and not self._keep(event):
+                continue  # not ours
+            new += not known
+            self._served[event.id] = known | bit
+        return new
+
+    def add_known(self, events: Iterable[Event]) -> None:
+        """Add events of ours from the outbox, whether a relay serves them or not."""
+        for event in events:
+            if event.id not in self._served:
+                self._keep(event)
+
+    def _bit(self, relay: str) -> int:
+        return 1 << self._relays.index(relay) if relay in self._relays else 0
+
+    def _keep(self, event: Event) -> bool:
+        """Keep an event if it is ours. Returns whether it is."""
+        if event.pubkey != self.public:
+            return False
+        if event.kind == DELETE:
+            self._deletions[event.id] = event
+            return True
+        if event.kind not in OWN_KINDS or not event.d:
+            return False
+        address = (event.kind, event.d)
+        known = self._newest.get(address)
+        if known is None or supersedes(event, known):
+            self._newest[address] = event
+        if known is not None:
+            self._older.append(known if self._newest[address] is event else event)
+        return True
+
+    @property
+    def count(self) -> int:
+        """The number of different events of ours, older versions included."""
+        return len(self._served)
+
+    def count_of(self, relay: str) -> int:
+        """How many of these a relay served."""
+        bit = self._bit(relay)
+        return sum(bool(bits & bit) for bits in self._served.values())
+
+    def missing(self, relay: str, ids: Iterable[str]) -> int:
+        """How many of the events with these ids a relay did not serve."""
+        bit = self._bit(relay)
+        return sum(not self._served.get(event_id, 0) & bit for event_id in ids)
+
+    def relays_of(self, event_id: str) -> set[str]:
+        """The relays that served an event."""
+        bits = self._served.get(event_id, 0)
+        return {relay for number, relay in enumerate(self._relays) if bits & 1 << number}
+
+    def select(self) -> Selection:
+        """Select from everything added so far."""
+        deletions = tuple(self._deletions.values())
+        until, ids = deleted_until(deletions)
+        current: list[Event] = []
+        deleted: list[Event] = []
+        for address, event in self._newest.items():
+            is_deleted = event.created_at <= until.get(address, -1) or event.id in ids
+            (deleted if is_deleted else current).append(event)
+        return Selection(tuple(current), tuple(deleted), tuple(self._older), deletions)
+
+
+def decrypted(codec: Codec, events: Iterable[Event]) -> tuple[list[DecryptedEvent], list[UnreadableEvent]]:
+    """The decrypted events, and those that can't be read. Blocking: about 0.2 ms per event."""
+    found: list[DecryptedEvent] = []
+    unreadable: list[UnreadableEvent] = []
+    for event in events:
+        try:
+            found.append(DecryptedEvent(event, codec.decode(event)))
+        except UnreadableContent as why:
+            unreadable.append(UnreadableEvent(event, str(why)))
+    return found, unreadable
+
 
 BATCH = 256
 """Events that are decrypted at once: about a twentieth of a second."""
@@ -97,7 +193,7 @@ class RecoveredContent:
     tombstones: tuple[DecryptedEvent, ...]
     inventory: tuple[DecryptedEvent, ...]
     ledgers: dict[str, RebuiltLedger]
-    views: RecoveredViews
+    documents: FoundDocuments
     units: dict[Address, str]
     unreadable: tuple[UnreadableEvent, ...]
 
@@ -161,7 +257,7 @@ def _content(
     views: list[DecryptedEvent] = []
     for one in events:
         is_app = one.event.kind == APP
-        if is_tombstone(one):
+        if one.is_tombstone:
             tombstones.append(one)
         elif is_app and one.event.d.startswith(INVENTORY):
             inventory.append(one)
@@ -169,22 +265,23 @@ def _content(
             (records if is_app and one.event.d.startswith(LEDGER) else views).append(one)
     found, unusable = rebuild_ledgers(records, names)
     subjects = [*found, *subjects]
-    reader = ViewReader(names, people=_ids(user_of, subjects), channels=_ids(group_of, subjects))
-    unusable += reader.read(views)
+    documents, unread = DocumentCodec(names).read(
+        views,
+        people=[key for subject in subjects if (key := user_of(subject)) is not None],
+        channels=[key for subject in subjects if (key := group_of(subject)) is not None],
+    )
+    unusable += unread
     skipped = {one.event.id for one in unusable}
     usable = tuple(one for one in (*records, *views) if one.event.id not in skipped)
-    stated = reader.units | {
+    stated = documents.units | {
         one.address: ledger.subject for ledger in found.values() for one in ledger.events
     }
-    known = UnitLookup(names, {*subjects, *reader.units.values()}, reader.views.summaries)
-    units = with_units(stated, (one.address for one in (*usable, *tombstones)), known)
+    known = UnitLookup(names, {*subjects, *documents.units.values()}, documents.summaries)
+    addresses = (one.address for one in (*usable, *tombstones))
+    units = {one: unit for one in addresses if (unit := stated.get(one) or known(one)) is not None}
     return RecoveredContent(
-        usable, tuple(tombstones), tuple(inventory), found, reader.views, units, (*unreadable, *unusable)
+        usable, tuple(tombstones), tuple(inventory), found, documents, units, (*unreadable, *unusable)
     )
-
-
-def _ids(id_of: Callable[[str], str | None], subjects: Iterable[str]) -> list[str]:
-    return [key for subject in subjects if (key := id_of(subject)) is not None]
 
 
 async def _fetched(
@@ -223,210 +320,3 @@ def _relay_report(
 ) -> RelayReport:
     events, missing = collector.count_of(relay.url), collector.missing(relay.url, current)
     return RelayReport(relay.url, events, result.complete, result.reason, missing, result.bad)
-
-
-# ---------------------------------------------------------------------- views
-
-MAX_SUMMARY_CHARS: Final = 20_000
-"""Longest accepted summary, in characters: the highest value of DISCOCLAW_SUMMARY_MAX_CHARS."""
-
-
-class ViewReader:
-    """Reads events into `views`. `units` gets the unit of each address whose event names it.
-
-    `people` and `channels` are ids known from elsewhere, for profiles by other programs that name no id.
-    """
-
-    def __init__(self, names: Names, *, people: Iterable[str] = (), channels: Iterable[str] = ()) -> None:
-        self.views = RecoveredViews()
-        self.units: dict[Address, str] = {}
-        self._names = names
-        self._people = list(people)
-        self._channels = list(channels)
-        self._readers: Mapping[int, Callable[[DecryptedEvent], str | None]] = {
-            APP: self._record,
-            SUMMARY: self._summary,
-            TOOL: self._call,
-            CLEAR: self._clear,
-            PREFERENCE: self._skip,
-            TOPICS: self._skip,
-        }
-
-    def read(self, events: Iterable[DecryptedEvent]) -> list[UnreadableEvent]:
-        """Read events, one for each address. Returns those that can't be used."""
-        unreadable = []
-        # Two addresses can be about the same person (16 or 32 hex digits). The later event wins, so it is
-        # read last; of a tie the lower id, as everywhere.
-        for one in sorted(
-            sorted(events, key=lambda one: one.event.id, reverse=True), key=lambda one: one.event.created_at
-        ):
-            try:
-                unit = self._readers[one.event.kind](one)
-            except (UnreadableContent, MemoryFault, NostrError) as why:
-                unreadable.append(UnreadableEvent(one.event, str(why)))
-                continue
-            if unit is not None:
-                self.units[one.address] = unit
-        return unreadable
-
-    def _skip(self, one: DecryptedEvent) -> str | None:
-        return None
-
-    # ------------------------------------------------------------------ people and channels
-
-    def _record(self, one: DecryptedEvent) -> str:
-        d = one.event.d
-        if d.startswith(CHOICES):
-            return self._choices(one)
-        is_person = d.startswith(NPUB)
-        if not is_person and not d.startswith(GROUP):
-            raise UnreadableContent("its address has an unknown form")
-        fits: Callable[[str, str], bool]
-        fits = self._names.matches if is_person else self._names.matches_channel
-        stated, pseudonym = one.body.get("x_discord"), _pseudonym(d.rpartition(":")[2])
-        known = (
-            [safe_id(stated)] if isinstance(stated, str) else self._people if is_person else self._channels
-        )
-        key = next((key for key in known if fits(pseudonym, key)), None)
-        if key is None:
-            raise UnreadableContent("it names nobody we know, or its address belongs to somebody else")
-        body = {name: value for name, value in one.body.items() if name != "x_discord"}
-        try:
-            (self._profile if is_person else self._group)(key, body, one.event.created_at)
-        except ValueError as why:
-            raise UnreadableContent(str(why)) from None
-        return user_subject(key) if is_person else group_subject(key)
-
-    def _choices(self, one: DecryptedEvent) -> str:
-        try:
-            self.views.choices |= choices.checked(one.body["people"])
-        except (KeyError, ValueError, TypeError, AttributeError):
-            raise UnreadableContent("it has no valid list of people's choices") from None
-        return CHOSEN
-
-    def _profile(self, user_id: str, body: dict[str, Any], at: int) -> None:
-        self.views.profiles[user_id] = Dated(Profile.from_json(body), at)
-
-    def _group(self, channel_id: str, body: dict[str, Any], at: int) -> None:
-        members = body.pop("x_members", None)
-        if members is not None:  # `members` itself has pseudonyms
-            body["members"] = members
-        self.views.groups[channel_id] = Dated(Group.from_json(body), at)
-
-    # ------------------------------------------------------------------ conversations
-
-    def _summary(self, one: DecryptedEvent) -> str:
-        body, session = one.body, self._session(one)
-        text, at = body.get("summary"), body.get("x_updated_at")
-        at = one.event.created_at * 1000 if at is None else at
-        if not isinstance(text, str) or len(text) > MAX_SUMMARY_CHARS or not valid_ms(at):
-            raise UnreadableContent("it is not a valid summary")
-        seen: dict[str, Any] | None = None
-        if isinstance(up_to := body.get("x_up_to"), str):
-            count = body.get("message_count")
-            seen = {"upTo": up_to, **({"count": count} if isinstance(count, int) and count else {})}
-        people = body.get("x_people")
-        if isinstance(people, list) and all(isinstance(user, str) for user in people):
-            self.views.summaries[session] = Summary(text, at, seen, {"session": session, "people": people})
-        else:
-            self.views.summaries[session] = Summary(text, at, seen)
-        return f"{SESSION}{session}"
-
-    def _call(self, one: DecryptedEvent) -> str:
-        body = one.body
-        call = call_of(
-            {
-                "id": body.get("x_id"),
-                "at": body.get("x_ms"),
-                "tool": body.get("tool_name"),
-                "ok": body.get("success"),
-                "content": body.get("content"),
-                "channel": body.get("x_channel"),
-                "session": body.get("x_session"),
-                "private": body.get("x_private"),
-            }
-        )
-        user_id = body.get("x_discord")
-        if call is None or not isinstance(user_id, str):
-            raise UnreadableContent("it is not a valid tool call, or doesn't name its person")
-        subject = user_subject(safe_id(user_id))
-        self.views.calls.setdefault(subject, []).append(call)
-        return subject
-
-    def _clear(self, one: DecryptedEvent) -> str:
-        body, session = one.body, self._session(one)
-        fields = {"id": body.get("x_id"), "at": body.get("x_ms"), "session": session, "by": body.get("x_by")}
-        if (clear := clear_of(fields)) is None:
-            raise UnreadableContent("it is not a valid clear marker")
-        self.views.clears.append(clear)
-        return f"{SESSION}{session}"
-
-    def _session(self, one: DecryptedEvent) -> str:
-        """The conversation that an event names. Its address has to match."""
-        session = one.body.get("x_session")
-        if not isinstance(session, str):
-            raise UnreadableContent("it does not name its conversation")
-        if not one.event.d.startswith(f"{self._names.history_key(session)}:"):
-            raise UnreadableContent("its address belongs to another conversation")
-        return session
-
-
-def _pseudonym(text: str) -> str:
-    """The pseudonym in an address, in hex. Snowclaw's code writes it as a full npub, against its own spec."""
-    if len(text) in LENGTHS or not text.startswith("npub1"):
-        return text
-    try:
-        return public_key(text)
-    except SettingsError:
-        return text
-
-
-# ---------------------------------------------------------------------- units
-
-_CHANNEL = "discord:channel:"
-
-
-class UnitLookup:
-    """Knows the addresses that units of these subjects and conversations (session keys) can have."""
-
-    def __init__(self, names: Names, subjects: Iterable[str], sessions: Iterable[str] = ()) -> None:
-        self._names = names
-        self._ledgers: dict[str, str] = {}
-        self._others: dict[Address, str] = {}
-        for subject in subjects:
-            self._add(subject)
-        for session in sessions:
-            self._add_session(session)
-
-    def __call__(self, address: Address) -> str | None:
-        """The unit of an address; None if it belongs to none of them."""
-        kind, d = address
-        if kind == APP and d.startswith(LEDGER):
-            return self._ledgers.get(d[: d.find(":", len(LEDGER)) + 1])
-        return self._others.get(address)
-
-    def _add(self, subject: str) -> None:
-        names = self._names
-        self._ledgers[names.ledger_prefix(subject)] = subject
-        if (user_id := user_of(subject)) is not None:
-            self._others[APP, names.profile(user_id)] = subject
-            self._others[PREFERENCE, f"{names.user_key(user_id)}:preference"] = subject
-            self._add_session(dm_of(user_id))
-        elif (channel_id := group_of(subject)) is not None:
-            self._others[APP, names.group(channel_id)] = subject
-            self._others[TOPICS, f"{names.group_key(channel_id)}:subscription_state"] = subject
-            self._add_session(f"{_CHANNEL}{channel_id}")
-
-    def _add_session(self, session: str) -> None:
-        try:
-            self._others[SUMMARY, f"{self._names.history_key(session)}:summary"] = f"{SESSION}{session}"
-        except NostrError:
-            return  # this conversation is not mirrored
-
-
-def with_units(
-    units: Mapping[Address, str], addresses: Iterable[Address], known: UnitLookup
-) -> dict[Address, str]:
-    """The units of these addresses, as far as they are known."""
-    found = {address: units.get(address) or known(address) for address in addresses}
-    return {address: unit for address, unit in found.items() if unit is not None}

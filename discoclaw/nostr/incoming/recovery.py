@@ -1,10 +1,10 @@
 """Recovery: unites everything of ours that relays have with what is on disk.
 
     1  fetch    from every relay, each to its end: deletion requests, records, views  (gather)
-    2  select   what is ours, the newest at each address, nothing that we deleted     (selection)
-    3  parse    what can't be decrypted or parsed goes to quarantine                  (rebuild, read_views)
-    4  write    views, then ledgers; nothing that is here is lost                     (restore_views, restore)
-    5  compare  with the inventory of what was published: was anything rolled back?   (rollback)
+    2  select   what is ours, the newest at each address, nothing that we deleted     (gather)
+    3  parse    what can't be decrypted or parsed goes to quarantine                  (ledgers, documents)
+    4  write    documents, then ledgers; nothing that is here is lost                     (restore)
+    5  compare  with the inventory of what was published: was anything rolled back?   (report)
     6  adopt    the outbox learns what is published already, and which relay has it
 
 A record that was withheld is lost with the disk, and so is what the person decided about it. If it came from
@@ -35,15 +35,19 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.withdrawing import FOLLOWER, WITHDRAWN
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
-from discoclaw.nostr.incoming.report import RecoveryReport
-from discoclaw.nostr.incoming.restore import RestoredLedger, erased_elsewhere, preview_ledger, restore_ledger
-from discoclaw.nostr.incoming.restore_views import Destination, restore_views
-from discoclaw.nostr.incoming.rollback import served_units, shortfall
-from discoclaw.nostr.incoming.selection import DecryptedEvent
+from discoclaw.nostr.incoming.report import RecoveryReport, served_units, shortfall
+from discoclaw.nostr.incoming.restore import (
+    Destination,
+    RestoredLedger,
+    erased_elsewhere,
+    preview_ledger,
+    restore_documents,
+    restore_ledger,
+)
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outgoing.mirror import INVENTORY_UNIT
 from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.schemas import Address, Codec, template_of
+from discoclaw.nostr.schemas import Address, Codec, DecryptedEvent, template_of
 from discoclaw.store.files import in_thread, read_in_thread, render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, Disk
 
@@ -217,7 +221,7 @@ async def apply_withdrawals_anew(disk: Disk) -> None:
 
 async def _put_views(found: Gathered, to: Destination) -> list[str]:
     try:
-        return await in_thread(restore_views, found.content.views, to)
+        return await in_thread(restore_documents, found.content.documents, to)
     except OSError as error:
         raise MemoryFault(
             f"cannot write what relays have: {error}; free some space on the disk and recover again"

@@ -19,22 +19,25 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.personal import ON_RELAYS, Erasure, PersonalData
 from discoclaw.core.ports import Clock
-from discoclaw.core.subject import dm_of, group_of, person_of, user_of, user_subject
+from discoclaw.core.subject import dm_of, group_of, group_subject, person_of, user_of, user_subject
 from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.outgoing.ledger_view import is_withheld
+from discoclaw.nostr.documents import CHOSEN
+from discoclaw.nostr.ledgers import is_withheld
+from discoclaw.nostr.names import INVENTORY, LEDGER, Names
 from discoclaw.nostr.outgoing.outbox import Outbox, Row, UnitInventory
 from discoclaw.nostr.outgoing.signing import Change, EventSigner
-from discoclaw.nostr.outgoing.views import CHOSEN, NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
+from discoclaw.nostr.outgoing.units import NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
 from discoclaw.nostr.schemas import APP, DELETE, SUMMARY, UNIQUE, Address, Codec, EventTemplate
 from discoclaw.store.files import in_thread
+from discoclaw.store.port import GROUPS, Disk
 from discoclaw.work import RETRY_S, Worker
 
 log = logging.getLogger(__name__)
@@ -492,3 +495,62 @@ def _shard_sizes(units: Iterable[str], digits: int) -> Iterable[int]:
     for unit in units:
         counts[unit[:digits]] = counts.get(unit[:digits], 0) + 1
     return counts.values()
+
+
+# ----------------------------------------------------------------------
+# Whether an erasure needs a step on relays although no mirror is running: something was published before.
+
+
+class RelayCopies(PersonalData):
+    """The copies on relays, according to the outbox at `outbox`.
+
+    An erasure needs the step if the outbox has anything of a subject, or of any group: a group's memory
+    may rest on the subject's words. Without `names` (there is no key), or if the outbox can't be read,
+    nobody can tell; then the step is needed as soon as the outbox has anything. The outbox may also be
+    `elsewhere`, on the machine of another process.
+    """
+
+    name = "copies on relays"
+
+    def __init__(
+        self, outbox: Path, disk: Disk, names: Callable[[], Names | None], *, elsewhere: bool = False
+    ) -> None:
+        self._elsewhere = elsewhere
+        self._outbox = outbox
+        self._disk = disk
+        self._names = names
+
+    def outside(self, subject: str) -> Collection[str]:
+        if self._elsewhere:
+            return (STEP,)
+        if not self._outbox.exists():
+            return ()
+        names = self._names()
+        try:
+            published = _units(self._outbox)
+            if names is None:
+                return (STEP,) if published else ()
+            units = {names.keyed_hash(unit) for unit in _about(subject, self._disk)}
+            return (STEP,) if units & published else ()
+        except (MemoryFault, OSError):
+            return (STEP,)
+
+
+def _units(path: Path) -> set[str]:
+    """The hashes of all published units. Raises MemoryFault."""
+    outbox = Outbox.reading(path)
+    try:
+        return set(outbox.units())
+    finally:
+        outbox.close()
+
+
+def _about(subject: str, disk: Disk) -> Iterator[str]:
+    """The units that may contain something of a subject. Raises OSError."""
+    yield subject
+    if (user_id := user_of(subject)) is None:
+        return
+    yield f"{SESSION}{dm_of(user_id)}"
+    yield from (one for one, _ in disk.ledgers.by_age() if group_of(one) is not None)
+    for name in disk.documents(GROUPS).names():
+        yield group_subject(name.removesuffix(".json"))

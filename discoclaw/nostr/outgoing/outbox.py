@@ -3,28 +3,36 @@
 An event is signed once and never again: a relay that is added later, or has lost everything, gets exactly the
 same events. An event exists once its transaction is durable (WAL, synchronous FULL) and not before, so a
 killed process neither loses a version nor signs a second one. The lock of the data folder
-(`memory/subjects/store`) keeps other programs out; they may read (`Outbox.reading`).
+(`memory/subjects/store`) keeps other programs out; they may read (`Outbox.reading`). The tables:
 
-One connection, one lock; everything here blocks. Knows nothing about connections to relays, nor what events
-mean. A failing disk is a MemoryFault, after which nothing is half done.
+    events      the newest signed event of each address (kind, d); a deletion request's address is its id
+    versions    the ids of all versions that were ever signed for an address
+    deletes     which addresses a deletion request is about
+    relays      the relays that events are delivered to (`served`), or were
+    deliveries  the state of an event at a relay: waiting, acknowledged or parked
+    units       how much of a unit's ledger (bytes) is mirrored
+    quarantine  events of ours from relays that cannot be read
+    meta        small notes by name
+
+Everything in here is public or encrypted: pseudonyms, signatures, ciphertext. `unit` is a keyed hash. One
+connection, one lock; everything here blocks. Knows nothing about connections to relays, nor what events mean.
+A failing disk is a MemoryFault, after which nothing is half done.
 """
 
-import hashlib
+import json
 import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.ports import Clock
-from discoclaw.nostr.event import Event
+from discoclaw.nostr.event import Event, sha256
 from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.outgoing import outbox_rows as rows
-from discoclaw.nostr.outgoing.outbox_rows import SCHEMA, VERSION, OutboxEntry, Row
-from discoclaw.nostr.schemas import DELETE
+from discoclaw.nostr.schemas import APP, DELETE, KIND_NAMES, deleted_until
 from discoclaw.store.database import (
     FAULTS,
     Database,
@@ -42,7 +50,120 @@ from discoclaw.store.files import stamp_of
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Outbox", "OutboxEntry", "QueueStatus", "Row", "OutboxStatus", "DeliveryProgress", "UnitInventory"]
+VERSION: Final = 1
+WAITING, ACKED, PARKED = 0, 1, 2
+MAX_QUARANTINED: Final = 1_000
+MAX_FORMER_RELAYS: Final = 8
+"""Former relays for which we remember what they have, in case they are configured again."""
+
+SCHEMA: Final = (
+    """CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, unit TEXT NOT NULL, kind INTEGER NOT NULL, d TEXT NOT NULL,
+        ts INTEGER NOT NULL, event_id TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, gone INTEGER NOT NULL,
+        added_ms INTEGER NOT NULL, event TEXT NOT NULL, UNIQUE (kind, d))""",
+    "CREATE INDEX events_by_unit ON events (unit, kind, d, gone, ts)",
+    "CREATE INDEX events_gone ON events (gone)",  # also the narrowest index, so count(*) uses it
+    """CREATE TABLE versions (
+        kind INTEGER NOT NULL, d TEXT NOT NULL, ts INTEGER NOT NULL, event_id TEXT NOT NULL,
+        PRIMARY KEY (kind, d, ts, event_id)) WITHOUT ROWID""",
+    """CREATE TABLE deletes (
+        deletion INTEGER NOT NULL, kind INTEGER NOT NULL, d TEXT NOT NULL,
+        PRIMARY KEY (deletion, kind, d)) WITHOUT ROWID""",
+    "CREATE TABLE relays (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, served INTEGER NOT NULL)",
+    """CREATE TABLE deliveries (
+        seq INTEGER NOT NULL, relay INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0,
+        not_before INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
+        reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (seq, relay)) WITHOUT ROWID""",
+    # `state` is a column of these indexes so that they cover the queries: no row has to be read for it.
+    "CREATE INDEX waiting ON deliveries (relay, state, not_before, seq) WHERE state = 0",
+    "CREATE INDEX parked ON deliveries (relay, state, reason, seq) WHERE state = 2",
+    "CREATE TABLE units (unit TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE quarantine (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL,
+        d TEXT NOT NULL, reason TEXT NOT NULL, at_ms INTEGER NOT NULL, event TEXT NOT NULL)""",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
+)
+
+DUE: Final = f"""
+    SELECT e.event FROM deliveries AS w CROSS JOIN events AS e ON e.seq = w.seq
+    WHERE w.relay = ? AND w.state = {WAITING} AND w.not_before <= ?
+        AND (e.kind <> {DELETE} OR NOT EXISTS (
+            SELECT 1 FROM deletes AS x CROSS JOIN events AS t ON t.kind = x.kind AND t.d = x.d
+                CROSS JOIN deliveries AS h ON h.seq = t.seq AND h.relay = w.relay
+            WHERE x.deletion = w.seq AND h.state = {WAITING}))
+    ORDER BY w.not_before, w.seq LIMIT ?"""
+"""Events that were never tried come first, oldest first, then those to try again, by time.
+
+A deletion request waits
+for the versions that replace what it deletes: a relay that ignores the request has replaced the content at
+least."""
+NEXT: Final = f"""
+    SELECT min(not_before) FROM deliveries WHERE relay = ? AND state = {WAITING} AND not_before > ?"""
+WAITS: Final = f"SELECT 1 FROM deliveries WHERE relay = ? AND state = {WAITING} LIMIT 1"
+DEPTH: Final = f"SELECT count(*), min(seq) FROM deliveries WHERE relay = ? AND state = {WAITING}"
+DEPTH_OF_OTHERS: Final = """
+    SELECT count(*), min(seq) FROM events AS e
+    WHERE NOT EXISTS (SELECT 1 FROM deliveries AS h WHERE h.seq = e.seq AND h.relay = ?)"""
+"""For a relay that is not served: it has no waiting rows, so whatever it has no row for counts."""
+_LACKING = f"""SELECT seq FROM deliveries WHERE relay = ? AND state = {WAITING}
+    UNION ALL SELECT seq FROM deliveries WHERE relay = ? AND state = {PARKED}"""
+_LACKING_OF_OTHERS = f"""SELECT seq FROM events AS e WHERE NOT EXISTS (
+    SELECT 1 FROM deliveries AS h WHERE h.seq = e.seq AND h.relay = ? AND h.state = {ACKED})"""
+REASONS: Final = f"""
+    SELECT reason, count(*) FROM deliveries WHERE relay = ? AND state = {PARKED}
+    GROUP BY reason ORDER BY count(*) DESC, reason LIMIT ?"""
+GONE: Final = f"SELECT event FROM events WHERE gone UNION ALL SELECT event FROM events WHERE kind = {DELETE}"
+VERSIONS: Final = "SELECT event_id FROM versions WHERE kind = ? AND d = ? ORDER BY ts, event_id"
+UNITS: Final = "SELECT unit FROM units UNION SELECT DISTINCT unit FROM events ORDER BY unit"
+# A record that is withheld now is replaced, and so are the parts of a large one: neither was erased.
+ERASED_AT: Final = f"""
+    SELECT max(ts) FROM (
+        SELECT ts, d FROM events WHERE gone AND kind = {APP}
+        UNION ALL
+        SELECT e.ts, x.d FROM deletes AS x JOIN events AS e ON e.seq = x.deletion WHERE x.kind = {APP}) AS x
+    WHERE substr(d, 1, length(:prefix)) = :prefix AND instr(substr(d, length(:prefix) + 1), ':') = 0
+        AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.kind = {APP} AND e.d = x.d AND NOT e.gone)"""
+TOTAL: Final = "SELECT count(*) FROM events"
+INDEX: Final = """
+    SELECT unit, kind, d, ts FROM events INDEXED BY events_by_unit
+    WHERE unit >= ? AND unit < ? AND NOT gone ORDER BY unit, kind, d"""
+
+
+# Quotes inside an event's content are escaped with backslashes, so this can only match a tag.
+_IS_PLAINTEXT = f"""CASE WHEN kind BETWEEN {min(KIND_NAMES)} AND {max(KIND_NAMES)}
+    THEN instr(event, '["enc",') = 0 ELSE 0 END"""
+_ROW = f"SELECT kind, d, ts, digest, event_id, gone, {_IS_PLAINTEXT} FROM events"
+PLAINTEXT_UNITS: Final = (
+    f"SELECT DISTINCT unit FROM events WHERE kind >= {min(KIND_NAMES)} AND {_IS_PLAINTEXT}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The newest version at an address. `ts` is its time (s), `plaintext` says that it isn't encrypted."""
+
+    kind: int
+    d: str
+    ts: int
+    digest: str
+    event_id: str
+    tombstone: bool
+    plaintext: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """A signed event to store and deliver. `digest` is its template's."""
+
+    event: Event
+    digest: str
+    tombstone: bool = False
+
+    @property
+    def address(self) -> tuple[int, str]:
+        """Kind and `d`; for a deletion request kind and id, because it replaces no other one."""
+        return self.event.kind, self.event.id if self.event.kind == DELETE else self.event.d
+
 
 MAX_REASONS: Final = 20
 """Different reasons reported for one relay, the most frequent ones: a relay can invent any number."""
@@ -129,12 +250,13 @@ class Outbox:
     def known(self, unit: str) -> dict[tuple[int, str], Row]:
         """All rows of a unit, by kind and `d`; deletion requests by kind and id. Raises MemoryFault."""
         with self._file.reading() as db:
-            return {(row.kind, row.d): row for row in rows.rows_of(db, unit)}
+            found = map(_row, db.execute(f"{_ROW} WHERE unit = ?", (unit,)))
+            return {(row.kind, row.d): row for row in found}
 
     def latest(self, kind: int, d: str) -> Row | None:
         """The newest version at an address. The next has to be later. Raises MemoryFault."""
         with self._file.reading() as db:
-            return rows.row_of(db, kind, d)
+            return row_of(db, kind, d)
 
     def put(self, unit: str, entries: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
         """Store signed events, each in place of the older version at its address: all of them, or none.
@@ -146,7 +268,14 @@ class Outbox:
         now = self._clock()
         with self._file.writing() as db:
             for entry in entries:
-                rows.put(db, unit, entry, now)
+                kind, d = entry.address
+                current = row_of(db, kind, d)
+                if current is not None and current.event_id == entry.event.id:
+                    continue
+                if current is not None and current.ts >= entry.event.created_at:
+                    why = f"a new version of {kind} {d} has to be later than the last one, {current.ts}"
+                    raise NostrError(why)
+                replace(db, unit, entry, now, current)
             if cursor is not None:
                 sql = """INSERT INTO units (unit, cursor) VALUES (?, ?)
                     ON CONFLICT (unit) DO UPDATE SET cursor = excluded.cursor"""
@@ -172,36 +301,44 @@ class Outbox:
         """
         now, urls = self._clock(), {url for has in relays.values() for url in has}
         with self._file.writing() as db:
-            numbers = {url: rows.relay_id(db, url) for url in urls}
+            numbers = {url: relay_id(db, url) for url in urls}
             for unit, events in found.items():
                 for event, digest in events:
                     entry = OutboxEntry(event, digest, tombstone=event.id in tombstones)
-                    rows.adopt(db, unit, entry, [numbers[url] for url in relays.get(event.id, ())], now)
+                    current = row_of(db, *entry.address)
+                    if current and (current.ts, event.id) > (event.created_at, current.event_id):
+                        add_version(db, event)
+                        continue
+                    if current is None or current.event_id != event.id:
+                        replace(db, unit, entry, now, current)
+                    for url in relays.get(event.id, ()):
+                        settle(db, numbers[url], event.id, ACKED)
 
     def versions(self, kind: int, d: str) -> list[str]:
         """The ids of all versions ever signed for an address, oldest first. Raises MemoryFault."""
         with self._file.reading() as db:
-            return [event_id for (event_id,) in db.execute(rows.VERSIONS, (kind, d))]
+            return [event_id for (event_id,) in db.execute(VERSIONS, (kind, d))]
 
     def units(self) -> list[str]:
         """The hashes of all units that have anything here. Raises MemoryFault."""
         with self._file.reading() as db:
-            return [unit for (unit,) in db.execute(rows.UNITS)]
+            return [unit for (unit,) in db.execute(UNITS)]
 
     def tombstones(self) -> list[Event]:
         """All tombstones and deletion requests. Raises MemoryFault."""
         with self._file.reading() as db:
-            return [rows.event_of(text) for (text,) in db.execute(rows.GONE)]
+            return [event_of(text) for (text,) in db.execute(GONE)]
 
     def erased_at(self, prefix: str) -> int | None:
         """When (s) a ledger's records were last erased on relays, given their prefix; None for never."""
         with self._file.reading() as db:
-            return rows.erased_at(db, prefix)
+            (at,) = db.execute(ERASED_AT, {"prefix": prefix}).fetchone()
+        return int(at) if at is not None else None
 
     def plaintext_units(self) -> set[str]:
         """The hashes of all units with an unencrypted event. Raises MemoryFault."""
         with self._file.reading() as db:
-            return {unit for (unit,) in db.execute(rows.PLAINTEXT_UNITS)}
+            return {unit for (unit,) in db.execute(PLAINTEXT_UNITS)}
 
     def forget(self, unit: str, *, about: Collection[str] = ()) -> None:
         """Destroy what is left of a unit, except for its tombstones and deletion requests.
@@ -211,7 +348,12 @@ class Outbox:
         when bytes may be left; then call it again.
         """
         with self._file.writing() as db:
-            rows.forget(db, unit, about)
+            of_unit = "(SELECT kind, d FROM events WHERE unit = ?)"
+            db.execute(f"DELETE FROM versions WHERE (kind, d) IN {of_unit}", (unit,))
+            db.execute(f"DELETE FROM quarantine WHERE (kind, d) IN {of_unit}", (unit,))
+            db.executemany("DELETE FROM quarantine WHERE instr(d, ?)", [(text,) for text in about if text])
+            drop(db, f"unit = ? AND NOT gone AND kind <> {DELETE}", (unit,))
+            db.execute("DELETE FROM units WHERE unit = ?", (unit,))
         # Outside of the transaction: VACUUM cannot run inside one.
         self._file.destroy()
 
@@ -219,7 +361,7 @@ class Outbox:
         """The inventory of each unit whose hash begins with `shard`. Raises MemoryFault."""
         found: dict[str, tuple[list[str], int]] = {}
         with self._file.reading() as db:
-            for unit, kind, d, ts in db.execute(rows.INDEX, (shard, f"{shard}\U0010ffff")):
+            for unit, kind, d, ts in db.execute(INDEX, (shard, f"{shard}\U0010ffff")):
                 records, newest = found.get(unit, ([], 0))
                 if d.startswith(LEDGER):
                     records.append(d)
@@ -228,7 +370,10 @@ class Outbox:
                 else:
                     continue
                 found[unit] = records, newest
-        return {unit: _indexed(records, newest) for unit, (records, newest) in found.items()}
+        return {
+            unit: UnitInventory(len(records), sha256("".join(f"{d}\n" for d in sorted(records))), newest)
+            for unit, (records, newest) in found.items()
+        }
 
     # ------------------------------------------------------------------ delivery
 
@@ -238,8 +383,15 @@ class Outbox:
         What failed before is due now. What other relays acknowledged is remembered in case they come back.
         """
         with self._file.writing() as db:
-            served = {url: rows.serve(db, url) for url in relays}
-            rows.leave_all_but(db, set(served.values()))
+            served = {url: serve(db, url) for url in relays}
+            for (relay,) in db.execute("SELECT id FROM relays WHERE served").fetchall():
+                if relay not in served.values():
+                    db.execute("UPDATE relays SET served = 0 WHERE id = ?", (relay,))
+                    db.execute(f"DELETE FROM deliveries WHERE relay = ? AND state = {WAITING}", (relay,))
+            left = db.execute("SELECT id FROM relays WHERE NOT served ORDER BY id DESC").fetchall()
+            for (relay,) in left[MAX_FORMER_RELAYS:]:
+                db.execute("DELETE FROM deliveries WHERE relay = ?", (relay,))
+                db.execute("DELETE FROM relays WHERE id = ?", (relay,))
         self._served = served
 
     def due(self, relay: str, now_ms: int, limit: int) -> list[Event]:
@@ -249,76 +401,101 @@ class Outbox:
         """
         number = self._serve(relay)
         with self._file.reading() as db:
-            return [rows.event_of(text) for (text,) in db.execute(rows.DUE, (number, now_ms, limit))]
+            return [event_of(text) for (text,) in db.execute(DUE, (number, now_ms, limit))]
 
     def next_due(self, relay: str, now_ms: int) -> int | None:
         """When (ms) the next postponed event is due; None if there is none. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.reading() as db:
-            (at_ms,) = db.execute(rows.NEXT, (number, now_ms)).fetchone()
+            (at_ms,) = db.execute(NEXT, (number, now_ms)).fetchone()
         return at_ms if at_ms is None else int(at_ms)
 
     def has_waiting(self, relay: str) -> bool:
         """Whether anything waits for a relay, due or postponed. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.reading() as db:
-            return db.execute(rows.WAITS, (number,)).fetchone() is not None
+            return db.execute(WAITS, (number,)).fetchone() is not None
 
     def mark_acked(self, relay: str, ids: Collection[str]) -> None:
         """Record that a relay has these events. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
             for event_id in ids:
-                rows.settle(db, number, event_id, rows.ACKED)
+                settle(db, number, event_id, ACKED)
 
     def park(self, relay: str, event_id: str, reason: str) -> None:
         """Record that a relay refuses an event for good; only `unpark` tries it again. Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
-            rows.settle(db, number, event_id, rows.PARKED, reason[:MAX_REASON_CHARS])
+            settle(db, number, event_id, PARKED, reason[:MAX_REASON_CHARS])
 
     def postpone(self, relay: str, event_id: str, at_ms: int, reason: str) -> None:
         """Record that an event failed and is due again at a time (ms). Raises MemoryFault."""
         number = self._serve(relay)
         with self._file.writing() as db:
-            rows.postpone(db, number, event_id, at_ms, reason[:MAX_REASON_CHARS])
+            sql = f"""UPDATE deliveries SET not_before = ?, reason = ?, tries = tries + 1
+                WHERE seq = (SELECT seq FROM events WHERE event_id = ?) AND relay = ? AND state = {WAITING}"""
+            db.execute(sql, (at_ms, reason[:MAX_REASON_CHARS], event_id, number))
 
     def unpark(self, relay: str | None = None) -> int:
         """Make what a relay refused, or all relays did, due again. Returns how many. Raises MemoryFault."""
-        sql = f"UPDATE deliveries SET state = {rows.WAITING}, not_before = 0 WHERE state = {rows.PARKED}"
+        sql = f"UPDATE deliveries SET state = {WAITING}, not_before = 0 WHERE state = {PARKED}"
         with self._file.writing() as db:
             if relay is None:
                 return db.execute(sql).rowcount
-            found = rows.known_relay(db, relay)
+            found = known_relay(db, relay)
             return db.execute(f"{sql} AND relay = ?", (found[0],)).rowcount if found is not None else 0
 
     def requeue_missing(self, relay: str, there: Collection[str]) -> int:
         """Make due again what a relay acknowledged and has lost; `there` are the ids of all events it has.
 
-        Returns how many. Raises MemoryFault.
+        Tombstones and deletion requests are due again only if something that they deleted is back: a relay
+        that obeyed a request has deleted the tombstone too, and may have dropped the request. Returns how
+        many. Raises MemoryFault.
         """
         number = self._serve(relay)
         with self._file.writing() as db:
-            again = rows.lost(db, number, there)
-            sql = f"UPDATE deliveries SET state = {rows.WAITING}, not_before = 0 WHERE seq = ? AND relay = ?"
+            sql = f"""SELECT e.seq, e.event_id FROM deliveries AS h JOIN events AS e ON e.seq = h.seq
+                WHERE h.relay = ? AND h.state = {ACKED} AND NOT e.gone AND e.kind <> {DELETE}"""
+            again = {seq for seq, event_id in db.execute(sql, (number,)) if event_id not in there}
+            tombstones = {event_id for (event_id,) in db.execute("SELECT event_id FROM events WHERE gone")}
+            back = set(there) - tombstones
+            about = """SELECT t.seq FROM deletes AS x JOIN events AS t ON t.kind = x.kind AND t.d = x.d
+                WHERE x.deletion = ? AND t.gone"""
+            for seq, text in db.execute("SELECT seq, event FROM events WHERE kind = ?", (DELETE,)).fetchall():
+                if back & deleted_until([event_of(text)])[1]:
+                    again |= {seq, *(found for (found,) in db.execute(about, (seq,)))}
+            sql = f"UPDATE deliveries SET state = {WAITING}, not_before = 0 WHERE seq = ? AND relay = ?"
             db.executemany(sql, [(seq, number) for seq in again])
         return len(again)
 
     def status(self, relays: Collection[str]) -> OutboxStatus:
         """The queue of each of these relays. Raises MemoryFault."""
         with self._file.reading() as db:
-            (events,) = db.execute(rows.TOTAL).fetchone()
-            queues = {url: rows.queue(db, url, MAX_REASONS) for url in relays}
-        return OutboxStatus(
-            events,
-            {url: QueueStatus(depth, since, tuple(parked)) for url, (depth, since, parked) in queues.items()},
-        )
+            (events,) = db.execute(TOTAL).fetchone()
+            queues = {}
+            for url in relays:
+                relay, served = known_relay(db, url) or (0, False)
+                depth, oldest = db.execute(DEPTH if served else DEPTH_OF_OTHERS, (relay,)).fetchone()
+                since = db.execute("SELECT added_ms FROM events WHERE seq = ?", (oldest,)).fetchone()
+                parked = db.execute(REASONS, (relay, MAX_REASONS)).fetchall()
+                queues[url] = QueueStatus(depth, since[0] if since is not None else None, tuple(parked))
+        return OutboxStatus(events, queues)
 
     def progress(self, relays: Collection[str], *, min_acks: int) -> DeliveryProgress:
         """How far the delivery to these relays is. Raises MemoryFault."""
         with self._file.reading() as db:
-            (events,) = db.execute(rows.TOTAL).fetchone()
-            short = rows.shortfalls(db, relays)
+            (events,) = db.execute(TOTAL).fetchone()
+            short: dict[int, int] = {}  # how many events so many relays lack, by the number of relays
+            if found := [known_relay(db, url) or (0, False) for url in relays]:
+                lacking = " UNION ALL ".join(
+                    _LACKING if served else _LACKING_OF_OTHERS for _, served in found
+                )
+                values = [relay for relay, served in found for _ in range(2 if served else 1)]
+                sql = f"SELECT count(*) AS short FROM ({lacking}) GROUP BY seq"
+                short = dict(
+                    db.execute(f"SELECT short, count(*) FROM ({sql}) GROUP BY short", values).fetchall()
+                )
         few = sum(count for lacking, count in short.items() if len(relays) - lacking < min_acks)
         return DeliveryProgress(events, everywhere=events - sum(short.values()), enough=events - few)
 
@@ -327,7 +504,14 @@ class Outbox:
     def quarantine(self, event: Event, reason: str) -> None:
         """Keep an event of ours that can't be read; of many the 1,000 newest. Raises MemoryFault."""
         with self._file.writing() as db:
-            rows.quarantine(db, event, reason[:MAX_REASON_CHARS], self._clock())
+            sql = """INSERT OR IGNORE INTO quarantine (event_id, kind, d, reason, at_ms, event)
+                VALUES (?, ?, ?, ?, ?, ?)"""
+            about = (event.id, event.kind, event.d, reason[:MAX_REASON_CHARS], self._clock())
+            db.execute(sql, (*about, event.encode()))
+            sql = (
+                "DELETE FROM quarantine WHERE id NOT IN (SELECT id FROM quarantine ORDER BY id DESC LIMIT ?)"
+            )
+            db.execute(sql, (MAX_QUARANTINED,))
 
     def quarantined(self) -> int:
         """How many events are in quarantine. Raises MemoryFault."""
@@ -353,14 +537,93 @@ class Outbox:
         number = self._served.get(relay)
         if number is None:
             with self._file.writing() as db:
-                number = self._served[relay] = rows.serve(db, relay)
+                number = self._served[relay] = serve(db, relay)
         return number
 
 
-def _indexed(records: Sequence[str], newest: int) -> UnitInventory:
-    """The inventory of a unit with these record addresses."""
-    digest = hashlib.sha256("".join(f"{d}\n" for d in sorted(records)).encode("utf-8")).hexdigest()
-    return UnitInventory(len(records), digest, newest)
+# ---------------------------------------------------------------------- rows: what several methods do
+
+
+def row_of(db: sqlite3.Connection, kind: int, d: str) -> Row | None:
+    """The newest version at an address."""
+    found = db.execute(f"{_ROW} WHERE kind = ? AND d = ?", (kind, d)).fetchone()
+    return _row(found) if found is not None else None
+
+
+def _row(found: Sequence[Any]) -> Row:
+    kind, d, ts, digest, event_id, tombstone, plaintext = found
+    return Row(kind, d, ts, digest, event_id, bool(tombstone), bool(plaintext))
+
+
+def event_of(text: str) -> Event:
+    """An event from our own JSON. It is not verified again: it was before it was stored."""
+    value = json.loads(text)
+    return Event(**{**value, "tags": tuple(tuple(tag) for tag in value["tags"])})
+
+
+def replace(db: sqlite3.Connection, unit: str, entry: OutboxEntry, now_ms: int, current: Row | None) -> None:
+    """Store a version in place of the `current` one, as one that no relay has yet."""
+    (kind, d), event = entry.address, entry.event
+    if current is not None:
+        drop(db, "kind = ? AND d = ?", (kind, d))
+    sql = """INSERT INTO events (unit, kind, d, ts, event_id, digest, gone, added_ms, event)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"""
+    flags = (entry.digest, entry.tombstone, now_ms)
+    values = (unit, kind, d, event.created_at, event.id, *flags, event.encode())
+    ((seq,),) = db.execute(sql, values).fetchall()
+    db.execute("INSERT INTO deliveries (seq, relay) SELECT ?, id FROM relays WHERE served", (seq,))
+    if kind == DELETE:
+        addresses = deleted_until([event])[0]
+        sql = "INSERT INTO deletes (deletion, kind, d) VALUES (?, ?, ?)"
+        db.executemany(sql, [(seq, *address) for address in addresses])
+    else:
+        add_version(db, event)
+
+
+def drop(db: sqlite3.Connection, where: str, values: Sequence[object]) -> None:
+    """Remove events, with the state of their delivery."""
+    seqs = f"(SELECT seq FROM events WHERE {where})"
+    db.execute(f"DELETE FROM deliveries WHERE seq IN {seqs}", values)
+    db.execute(f"DELETE FROM deletes WHERE deletion IN {seqs}", values)
+    db.execute(f"DELETE FROM events WHERE {where}", values)
+
+
+def add_version(db: sqlite3.Connection, event: Event) -> None:
+    """Remember that this version exists or existed: a deletion request has to name it."""
+    sql = "INSERT OR IGNORE INTO versions (kind, d, ts, event_id) VALUES (?, ?, ?, ?)"
+    db.execute(sql, (event.kind, event.d, event.created_at, event.id))
+
+
+def known_relay(db: sqlite3.Connection, url: str) -> tuple[int, bool] | None:
+    """A relay's number, and whether events are delivered to it."""
+    found = db.execute("SELECT id, served FROM relays WHERE url = ?", (url,)).fetchone()
+    return (int(found[0]), bool(found[1])) if found is not None else None
+
+
+def relay_id(db: sqlite3.Connection, url: str) -> int:
+    """A relay's number. A new relay gets one, without anything being delivered to it yet."""
+    db.execute("INSERT OR IGNORE INTO relays (url, served) VALUES (?, 0)", (url,))
+    return int(db.execute("SELECT id FROM relays WHERE url = ?", (url,)).fetchone()[0])
+
+
+def serve(db: sqlite3.Connection, url: str) -> int:
+    """Deliver to a relay: everything it doesn't have waits for it. What failed before is due now."""
+    relay = relay_id(db, url)
+    db.execute("UPDATE relays SET served = 1 WHERE id = ?", (relay,))
+    db.execute("INSERT OR IGNORE INTO deliveries (seq, relay) SELECT seq, ? FROM events", (relay,))
+    sql = f"""UPDATE deliveries SET not_before = 0
+        WHERE relay = ? AND state = {WAITING} AND not_before > 0"""
+    db.execute(sql, (relay,))
+    return relay
+
+
+def settle(db: sqlite3.Connection, relay: int, event_id: str, state: int, reason: str = "") -> None:
+    """Set the state of an event at a relay. An event that was replaced meanwhile is ignored."""
+    sql = """INSERT INTO deliveries (seq, relay, state, reason)
+        SELECT seq, ?, ?, ? FROM events WHERE event_id = ?
+        ON CONFLICT (seq, relay) DO UPDATE SET state = excluded.state, reason = excluded.reason,
+            not_before = 0, tries = tries + 1"""
+    db.execute(sql, (relay, state, reason, event_id))
 
 
 # ---------------------------------------------------------------------- the file

@@ -25,8 +25,7 @@ from typing import Final, Protocol
 
 from discoclaw.core.errors import RelayError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.check import CheckedBatch, EventChecker
-from discoclaw.nostr.relays.streams import End, Request
+from discoclaw.nostr.relays.requests import CheckedBatch, End, EventChecker, Request
 from discoclaw.nostr.relays.wire import Filter
 
 # ----------------------------------------------------------------------

@@ -32,11 +32,9 @@ from discoclaw.core.errors import NostrError, RelayError, RelayRefused, RelayUnr
 from discoclaw.core.redact import redact, without_login
 from discoclaw.nostr.event import MAX_EVENT_BYTES, Event, Keys
 from discoclaw.nostr.relays import paging
-from discoclaw.nostr.relays.connection import Connection, Timing
-from discoclaw.nostr.relays.info import Limits
+from discoclaw.nostr.relays.connection import Connection, Limits, Timing
 from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents
-from discoclaw.nostr.relays.requests import OpenRequests
-from discoclaw.nostr.relays.streams import End, Handler, Request, Subscription
+from discoclaw.nostr.relays.requests import End, Handler, OpenRequests, Request, Subscription
 from discoclaw.nostr.relays.wire import (
     AUTH_KIND,
     Challenge,

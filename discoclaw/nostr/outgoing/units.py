@@ -19,44 +19,36 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault, NostrError
-from discoclaw.core.item import by_newest
-from discoclaw.core.privacy import may_show
-from discoclaw.core.profile import Group, Profile, preference_text
+from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import group_of, group_subject, person_of, user_of, user_subject
+from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.core.view import View
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.conversations.clears import Clear, clear_of
+from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.cursors import people_of
 from discoclaw.memory.people import choices, tool_log
-from discoclaw.memory.people.tool_log import Call, call_of
-from discoclaw.nostr.encryption import canonical
-from discoclaw.nostr.event import MAX_PLAINTEXT
-from discoclaw.nostr.names import CHOICES, Names
-from discoclaw.nostr.outgoing import ledger_view
-from discoclaw.nostr.outgoing.ledger_view import (
+from discoclaw.memory.people.tool_log import call_of
+from discoclaw.nostr import ledgers
+from discoclaw.nostr.documents import CHOSEN, DocumentCodec, Summary
+from discoclaw.nostr.ledgers import (
     CONFIDENTIAL_MARK,
     NOTHING_CONFIDENTIAL,
     Confidential,
     LedgerContent,
 )
+from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import (
-    APP,
     CLEAR,
     PREFERENCE,
     SUMMARY,
     TOOL,
     TOPICS,
     EventTemplate,
-    clear_body,
-    tool_body,
-    unique,
 )
 from discoclaw.store.files import session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
@@ -64,9 +56,6 @@ from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-CHOSEN: Final = "choices"
-"""The unit of what people have chosen about being remembered."""
-_PEOPLE_PER_EVENT: Final = 300
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
 _KEY = re.compile(r"discord:(?:dm|thread|channel):[A-Za-z0-9_-]+")
@@ -144,7 +133,7 @@ class Views:
         self._owners = owners
         self._redactor = redactor
         self._groups = groups or {}
-        self._payloads = Payloads(names, redactor)
+        self._documents = DocumentCodec(names, redactor)
 
     def units(self) -> list[str]:
         """Every unit that has something on disk. Raises OSError."""
@@ -181,17 +170,17 @@ class Views:
         if unit == CHOSEN:
             return DesiredState(views=self._choices())
         content = self._disk.ledgers.log(unit).read()
-        size = ledger_view.complete_size(content)
+        size = ledgers.complete_size(content)
         known = 0 if full or not self._continues(unit, content, since) else since.size
         is_new, has_confidential = known < size or not known, CONFIDENTIAL_MARK in content
         must_read = is_new or has_confidential  # an old item may have become confidential: look at all of it
-        ledger = ledger_view.read(unit, content) if must_read else LedgerContent(unit, size=size)
+        ledger = ledgers.read(unit, content) if must_read else LedgerContent(unit, size=size)
         if ledger.unreadable and is_new:
             log.warning("%s: %d lines cannot be read and are not mirrored", unit, ledger.unreadable)
         confidential = NOTHING_CONFIDENTIAL
         if has_confidential:
             confidential, known = _confidential(ledger, known)
-        records = ledger_view.records(ledger, self.names, self._redactor, confidential, since=known)
+        records = ledgers.records(ledger, self.names, self._redactor, confidential, since=known)
         found = self._views(ledger, confidential, is_new=is_new)
         return DesiredState(
             tuple(records),
@@ -208,7 +197,7 @@ class Views:
         return 0 < since.size <= len(content) and self._digest(unit, content[: since.size]) == since.digest
 
     def _digest(self, unit: str, content: bytes) -> str:
-        rules = ledger_view.RULES
+        rules = ledgers.RULES
         return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}:rules-{rules}")
 
     def _views(self, ledger: LedgerContent, confidential: Confidential, *, is_new: bool) -> _ViewBuilder:
@@ -229,7 +218,7 @@ class Views:
         profile = parse_file(self._disk.documents(PROFILES), user_id, Profile.from_json)
         if profile is None:
             return False
-        is_owner, make = user_id in self._owners, self._payloads.profile
+        is_owner, make = user_id in self._owners, self._documents.profile
         found.add(
             f"the profile of {user_id}", lambda: [make(user_id, profile, confidential, is_owner=is_owner)]
         )
@@ -238,7 +227,7 @@ class Views:
     def _preference(
         self, found: _ViewBuilder, user_id: str, ledger: LedgerContent, confidential: Confidential
     ) -> None:
-        make = self._payloads.preference
+        make = self._documents.preferences
         found.add(
             f"what {user_id} prefers",
             lambda: filter(None, [make(user_id, ledger.view(), confidential)]),
@@ -257,7 +246,7 @@ class Views:
         for call in {one.id: one for one in calls}.values():
             found.add(
                 f"a call of {call.tool}",
-                lambda call=call: [self._payloads.tool(user_id, call, confidential)],  # type: ignore[misc]
+                lambda call=call: [self._documents.tool(user_id, call, confidential)],  # type: ignore[misc]
             )
         if all_read and (calls or is_known):
             found.complete.add(TOOL)
@@ -266,24 +255,17 @@ class Views:
         group = parse_file(self._disk.documents(GROUPS), channel_id, Group.from_json)
         if group is None:
             return
-        h, make = self._groups.get(channel_id, ""), self._payloads.group
+        h, make = self._groups.get(channel_id, ""), self._documents.group
         found.add(f"the group {channel_id}", lambda: make(channel_id, group, confidential, h=h))
         found.complete.add(TOPICS)
 
     def _choices(self) -> tuple[EventTemplate, ...]:
-        """The choices of people about being remembered, a few hundred people in one event."""
+        """The choices of people about being remembered."""
         try:
-            people = sorted((choices.read(self._disk) or {}).items())
+            return tuple(self._documents.choices(choices.read(self._disk) or {}))
         except MemoryFault as fault:
             log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
             return ()
-        starts = enumerate(range(0, len(people), _PEOPLE_PER_EVENT))
-        return tuple(
-            EventTemplate(
-                APP, f"{CHOICES}{number}", {"people": dict(people[start : start + _PEOPLE_PER_EVENT])}
-            )
-            for number, start in starts
-        )
 
     # ------------------------------------------------------------------ conversations
 
@@ -295,7 +277,7 @@ class Views:
         lines, all_read = read_lines(self._disk.log(clears.FILE), clear_of)
         cleared = {one.id: one for one in lines if one.session == key}.values()
         for one in cleared:
-            found.views.append(self._payloads.clear(one))
+            found.views.append(self._documents.clear(one))
         if lines and all_read:
             found.complete.add(CLEAR)
         self._summary(found, key, max((one.at for one in cleared), default=-1))
@@ -322,15 +304,14 @@ class Views:
         found.complete.add(SUMMARY)
         if text and at > cleared:
             count, up_to = (seen or {}).get("count"), (seen or {}).get("upTo")
-            summary = SummaryContent(
-                key,
+            summary = Summary(
                 scrub(text),
                 at,
                 count if isinstance(count, int) and not isinstance(count, bool) else 0,
                 up_to if isinstance(up_to, str) else None,
                 tuple(sorted(people_of(self._cursor(f"people-{key}") or {}))),
             )
-            found.add(f"the summary of {key}", lambda: [self._payloads.summary(summary, cleared)])
+            found.add(f"the summary of {key}", lambda: [self._documents.summary(key, summary, cleared)])
 
     def _cursor(self, name: str) -> dict[str, Any] | None:
         content = read_file(self._disk.documents(CURSORS), session_name(name))
@@ -400,184 +381,3 @@ def read_lines(lines: Log, parse: Callable[[object], T | None]) -> tuple[list[T]
             found.append(one)
         all_read &= one is not None
     return found, all_read
-
-
-# ---------------------------------------------------------------------- payloads
-
-WITHHELD: Final = "(confidential)"
-"""Replaces a tool's answer that quotes something confidential."""
-MIN_QUOTE: Final = 8
-"""A cut-off answer that ends in this many characters of a confidential text counts as quoting it."""
-MAX_BODY_BYTES: Final = MAX_PLAINTEXT - 200
-"""Longest payload: it leaves room for the time, which is filled in when the event is signed."""
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryContent:
-    """A conversation's summary: session key, text and time (ms).
-
-    As far as known also the number of messages in it, the newest one's id, and the ids of its authors.
-    """
-
-    session: str
-    text: str
-    at: int
-    count: int = 0
-    up_to: str | None = None
-    people: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """Makes the templates of one bot. `names` has its pseudonyms."""
-
-    names: Names
-    redactor: Redactor
-
-    # ------------------------------------------------------------------ people
-
-    def profile(
-        self, user_id: str, profile: Profile, confidential: Confidential, *, is_owner: bool
-    ) -> EventTemplate:
-        """A person's profile."""
-        body = self.redactor.value(profile.published(is_owner=is_owner))
-        body["notes"] = self._clean(text for text in profile.notes if text not in confidential.texts)
-        body["preferences"] = {
-            self.redactor.clean(key): self.redactor.clean(text)
-            for key, text in profile.preferences.items()
-            if confidential.texts.isdisjoint((text, preference_text(key, text)))
-        }
-        body["x_discord"] = user_id
-        return EventTemplate(
-            APP, self.names.profile(user_id), fitting(body, "notes", "preferences", "display_names")
-        )
-
-    def preference(self, user_id: str, view: View, confidential: Confidential) -> EventTemplate | None:
-        """A person's preferences, one sentence a line, newest first; None if there are none.
-
-        It may be published as plaintext only if nothing in it is private.
-        """
-        found = (item for item in view.active() if item.kind == "preference" and may_show(item, in_dm=True))
-        items = sorted((item for item in found if item.id not in confidential.items), key=by_newest)
-        if not items:
-            return None
-        hk, is_open = self.names.user_key(user_id), all(may_show(item, in_dm=False) for item in items)
-        # Oldest first, because `fitting` drops the first entries; reversed again below.
-        lines = self._clean(item.text for item in reversed(items))
-        body: dict[str, Any] = {"history_key": hk, "preference": lines, "updated_at": None}
-        if not is_open:  # in the payload, so that turning private makes it another version
-            body["x_private"] = True
-        body = fitting(body, "preference")
-        body["preference"] = "\n".join(reversed(body["preference"]))
-        return EventTemplate(PREFERENCE, f"{hk}:preference", body, hk=hk, plaintext_ok=is_open)
-
-    def tool(self, user_id: str, call: Call, confidential: Confidential) -> EventTemplate:
-        """A tool call, made while answering a person."""
-        names, in_dm = self.names, person_of(call.session) is not None
-        try:
-            hk = names.history_key(call.session)
-        # A call outside of any conversation we mirror belongs to the person.
-        except NostrError:
-            hk = names.user_key(user_id)
-        quotes = any(_quotes(call.content, text) for text in confidential.texts)
-        body = tool_body(
-            hk,
-            tool_name=self.redactor.clean(call.tool),
-            success=call.ok,
-            content=WITHHELD if quotes else self.redactor.clean(call.content),
-            sender=names.user(user_id)[:32],
-            # A DM has a channel id too, but in Aman's schema it has no group.
-            group=names.channel(call.channel)[:32] if call.channel is not None and not in_dm else None,
-            at=call.at // 1000,
-            id=call.id,
-            ms=call.at,
-            channel=call.channel,
-            session=call.session,
-            private=call.private,
-            discord=user_id,
-        )
-        return unique(TOOL, hk, body, salt=names.keyed_hash(canonical(body)), at=call.at // 1000)
-
-    # ------------------------------------------------------------------ groups
-
-    def group(
-        self, channel_id: str, group: Group, confidential: Confidential, *, h: str = ""
-    ) -> list[EventTemplate]:
-        """A channel's group memory, and its themes as topics. `h` is its group on a NIP-29 relay."""
-        hk, body = self.names.group_key(channel_id), self.redactor.value(group.to_json())
-        decisions = [(text, when) for text, when in group.decisions if text not in confidential.texts]
-        # Pseudonyms for other readers; our own ids are in `x_members`.
-        body["members"] = [[self.names.user(user)[:32], name] for user, name in body["members"]]
-        body["themes"] = self._clean(text for text in group.themes if text not in confidential.texts)
-        body["decisions"] = [[self.redactor.clean(text), when] for text, when in decisions]
-        body["x_members"] = self.redactor.value(group.members)
-        body["x_discord"] = channel_id
-        fits = fitting(body, "decisions", "themes", "members", "x_members")
-        templates = [EventTemplate(APP, self.names.group(channel_id), fits, group=h)]
-        if fits["themes"]:
-            topics = {"history_key": hk, "topics": fits["themes"], "updated_at": None}
-            templates.append(EventTemplate(TOPICS, f"{hk}:subscription_state", topics, hk=hk))
-        return templates
-
-    # ------------------------------------------------------------------ conversations
-
-    def summary(self, summary: SummaryContent, cleared: int) -> EventTemplate:
-        """A summary. It is dated after the second of the last clear (ms): Aman's readers hide older ones."""
-        hk = self.names.history_key(summary.session)
-        body: dict[str, Any] = {
-            "history_key": hk,
-            "summary": self.redactor.clean(summary.text),
-            "message_count": summary.count,
-            "updated_at": None,
-            "x_session": summary.session,
-            "x_updated_at": summary.at,
-            "x_up_to": summary.up_to,
-        }
-        if person_of(summary.session) is None:
-            body["x_people"] = list(summary.people)
-        at = max(summary.at // 1000, cleared // 1000 + 1)
-        return EventTemplate(SUMMARY, f"{hk}:summary", fitting(body), at, hk)
-
-    def clear(self, one: Clear) -> EventTemplate:
-        """The marker that a conversation was cleared."""
-        hk, at = self.names.history_key(one.session), one.at // 1000
-        sender = self.names.user(one.by)[:32] if one.by is not None else None
-        body = clear_body(hk, sender=sender, at=at, id=one.id, ms=one.at, session=one.session, by=one.by)
-        return unique(CLEAR, hk, body, salt=self.names.keyed_hash(canonical(body)), at=at)
-
-    def _clean(self, texts: Iterable[str]) -> list[str]:
-        return [self.redactor.clean(text) for text in texts]
-
-
-def _quotes(content: str, text: str) -> bool:
-    """Whether an answer contains a text, or was cut off in the middle of it."""
-    if text in content:
-        return True
-    kept = content.removesuffix("…")
-    return kept != content and any(text.startswith(kept[at:]) for at in range(len(kept) - MIN_QUOTE + 1))
-
-
-def fitting(body: Mapping[str, Any], *fields: str) -> dict[str, Any]:
-    """A body that fits into one event: first entries of these fields are dropped, field by field.
-
-    Raises NostrError when that isn't enough.
-    """
-    fits = dict(body)
-    for name in fields:
-        while fits[name] and (over := _over(fits)) > 0:
-            fits[name] = _shorter(fits[name], over)
-    if (over := _over(fits)) > 0:
-        raise NostrError(f"{over} bytes too long for one event")
-    return fits
-
-
-def _over(body: Mapping[str, Any]) -> int:
-    return len(canonical(body).encode("utf-8")) - MAX_BODY_BYTES
-
-
-def _shorter(entries: Any, over: int) -> Any:
-    """A list or an object without its first entries, which together have at least `over` bytes."""
-    rest = list(entries.items()) if isinstance(entries, Mapping) else list(entries)
-    while rest and over > 0:
-        over -= len(canonical(rest.pop(0)).encode("utf-8"))
-    return dict(rest) if isinstance(entries, Mapping) else rest
