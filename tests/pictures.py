@@ -149,7 +149,7 @@ def spend(folder: Path) -> None:
     ]
     memory = Memory(folder / "demo" / "memory", clock=lambda: now)
     memory.open()
-    UsageLog(memory.disk).hold(now, None).end(calls)
+    UsageLog(memory.disk).begin(now, None).end(calls)
     memory.close()
 
 

@@ -31,7 +31,7 @@ class Cursors(Kept[Cursor]):
 
     def _load(self, name: str) -> Document[Cursor]:
         content = _content(self.documents, name)
-        return Document(parsed(content), content)
+        return Document(parsed(content or b""), content)
 
     async def get(self, name: str) -> Cursor:
         """Return the cursor; empty if there is none or it cannot be read."""
@@ -147,13 +147,15 @@ def read(folder: Documents, name: str) -> Cursor:
 
 def read_surely(folder: Documents, name: str) -> Cursor:
     """The cursor in a text; empty if there is none. Raises OSError if it can't be read. Blocking."""
-    return parsed(_content(folder, name))
+    return parsed(_content(folder, name) or b"")
 
 
-def _content(folder: Documents, name: str) -> bytes:
+def _content(folder: Documents, name: str) -> bytes | None:
     try:
         return folder.read(name)
-    except (FileNotFoundError, Linked):
+    except FileNotFoundError:
+        return None
+    except Linked:
         return b""
     except OSError as error:
         if error.errno is None:  # not this text alone, as with a file

@@ -54,10 +54,10 @@ def faulting(text: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Document(Generic[V]):
-    """A document as it is on disk; `value` is None if there is none."""
+    """A document as it is on disk; `value` is None if it makes no sense, both are if there is none."""
 
     value: V | None = None
-    content: bytes = b""
+    content: bytes | None = None
 
 
 class Kept(Listener, Generic[V]):
@@ -192,13 +192,9 @@ class Kept(Listener, Generic[V]):
         if (value := work(known.value)) is None:
             return False
         content = render_json(self._shape(value))
-
-        def replaced(before: bytes | None) -> bytes | None:
-            return content if (before or b"") == known.content else None
-
         try:
             with faulting(f"{self.folder / name} cannot be written"):
-                after = await in_thread(self.documents.change, name, replaced)
+                replaced = await in_thread(self.documents.replace, name, content, known.content)
         except asyncio.CancelledError:
             self._drop(name)  # it may be written
             raise
@@ -206,7 +202,7 @@ class Kept(Listener, Generic[V]):
             if in_ram:
                 self._ram.put(name, Document(value, known.content), self._clock())
             raise
-        if after != content:
+        if not replaced:
             self._drop(name)
             raise Overtaken(f"another process changed {self.folder / name}")
         self._ram.put(name, Document(value, content), self._clock())

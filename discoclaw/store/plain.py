@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from discoclaw.store.files import append_synced, open_plain, read_plain, sync_folder, write_atomic
-from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Ledgers, Log
+from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Ledgers, Log, overtaken
 
 
 class FileLog(Log):
@@ -48,7 +48,9 @@ class FileLog(Log):
             file.truncate(size)
             os.fsync(file.fileno())
 
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, after: Head | None = None) -> None:
+        if after is not None and (head := self.head()) != after:
+            raise overtaken(self.path, head, after)
         write_atomic(self._path, content)
 
 

@@ -7,20 +7,25 @@
 
 Names and bytes are the same in every store, so moving from one to another means copying. A `path` says in
 messages where something lies; only in plain files (`plain`) is there a file of that name. Everything blocks,
-and raises OSError, the text of which says what is wrong; `append` raises Overtaken where somebody else wrote.
-In a store that several processes share, every write raises LeaseLost where `sharing` says so. Knows nothing
-about what the bytes mean.
+and raises OSError, the text of which says what is wrong. Nobody ever holds anything: what is written on what
+was read names it, and is refused where somebody else wrote since (`after` of a log, which raises Overtaken;
+`replace` of a text). In a store that several processes share, every write raises LeaseLost where `sharing`
+says so. Knows nothing about what the bytes mean.
 """
 
 import json
+import random
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
+
+from discoclaw.core.errors import Overtaken
 
 LEDGERS, ROLLING, CURSORS, INTENTS = "ledger", "rolling", "cursors", "erasing"
 """The folders of a disk; what belongs to no single subject is in ""."""
@@ -36,6 +41,9 @@ USAGE = "usage"
 """The folder of logs about what calls of models used, `<month>.jsonl`."""
 
 _LEDGER = re.compile(rf"{LEDGERS}/([A-Za-z0-9_-]+)\.jsonl")
+
+TRIES: Final = 50
+"""How often a change is made again that other processes overtake."""
 
 Change = Callable[[bytes | None], bytes | None]
 
@@ -64,6 +72,11 @@ class Head(NamedTuple):
 
 NO_LOG = Head()
 """The head of a log that does not exist."""
+
+
+def overtaken(path: Path, head: Head, expected: Head) -> Overtaken:
+    """The error for a log that reaches elsewhere than whoever writes to it knows."""
+    return Overtaken(f"{path} was changed by somebody else ({head.size} bytes, not {expected.size})")
 
 
 class Log(ABC):
@@ -99,8 +112,8 @@ class Log(ABC):
         """Durably drop everything after that many bytes."""
 
     @abstractmethod
-    def replace(self, content: bytes) -> None:
-        """Replace the content durably, all or nothing."""
+    def replace(self, content: bytes, *, after: Head | None = None) -> None:
+        """Replace the content durably, all or nothing; with `after`, only of a log of exactly that head."""
 
     def read(self) -> bytes:
         """Return all lines; empty if the log does not exist."""
@@ -109,17 +122,6 @@ class Log(ABC):
     def size(self) -> int:
         """Return the length in bytes; 0 if the log does not exist."""
         return self.head().size
-
-    def hold(self, since: Head = NO_LOG) -> tuple["Log", bytes, Head]:
-        """Keep other processes from appending, until the first write or `release`; waits for one that does.
-
-        Returns the log to write to, and what `load` of that head returns now. Where only one process uses the
-        store, nobody has to be kept out: in it, whoever writes has the subject's lock.
-        """
-        return self, *self.load(since)
-
-    def release(self) -> None:  # noqa: B027 - most have nothing to do
-        """Let others append again; may be called again."""
 
     def keep_aside(self, label: str, stamp: str) -> Path:
         """Copy the log, as a backup before a change. Returns where the copy is."""
@@ -182,25 +184,31 @@ class Documents(ABC):
         """Return all texts in the folder by their names, in the order of these."""
         return {name: self.read(name) for name in self.names()}
 
-    def change(self, name: str, work: Change) -> bytes | None:
-        """Replace a text by what `work` makes of it, while nobody else writes it. Returns what is there then.
+    def replace(self, name: str, content: bytes, before: bytes | None) -> bool:
+        """Write a text if what is there is still `before`; None stands for none. Returns whether it was.
 
-        `work` gets None for a text that does not exist, and returns None to leave it as it is. It may run
-        more than once. In a store that one process uses, its callers have to keep each other out.
+        In a store that one process uses, its callers have to keep each other out.
         """
-        before = self._read_if_there(name)
-        after = work(before)
-        if after is None or after == before:
-            return before
-        self.write(name, after)
-        return after
-
-    def add(self, name: str, content: bytes) -> bool:
-        """Write a text unless there is one of this name. Returns whether it was written."""
-        if self._read_if_there(name) is not None:
+        if self._read_if_there(name) != before:
             return False
         self.write(name, content)
         return True
+
+    def change(self, name: str, work: Change) -> bytes | None:
+        """Replace a text by what `work` makes of it. Returns what is there then.
+
+        `work` gets None for a text that does not exist, and returns None to leave it as it is. It runs again
+        on what is there then if another process was faster. Raises Overtaken if one is each time.
+        """
+        for attempt in range(TRIES):
+            before = self._read_if_there(name)
+            after = work(before)
+            if after is None or after == before:
+                return before
+            if self.replace(name, after, before):
+                return after
+            rest(attempt)
+        raise Overtaken(f"other processes change {self.folder / name} all the time")
 
     def keep_aside(self, name: str, label: str, stamp: str) -> Path:
         """Copy a text, as a backup before a change. Returns where the copy is."""
@@ -209,7 +217,7 @@ class Documents(ABC):
     def put_aside(self, name: str, content: bytes, label: str, stamp: str) -> Path:
         """Keep a content under the first unused name of `<name>.<label>-<stamp>`, `…-2` and so on."""
         aside, count = f"{name}.{label}-{stamp}", 1
-        while not self.add(aside, content):
+        while not self.replace(aside, content, None):
             count += 1
             aside = f"{name}.{label}-{stamp}-{count}"
         return self.folder / aside
@@ -361,17 +369,25 @@ def joined(before: bytes, lines: bytes) -> bytes:
 
 
 def rewrite(log: Log, change: Callable[[bytes], bytes]) -> None:
-    """Let `change` make a log's new content of the old one, while nobody else writes to it, durably.
+    """Let `change` make a log's new content of the old one, durably; again, if another process was faster.
 
-    What only adds lines is appended. Raises OSError and MemoryFault.
+    What only adds lines is appended. Raises OSError and MemoryFault, of which Overtaken.
     """
-    held, before, head = log.hold()
-    try:
+    for attempt in range(TRIES):
+        before, head = log.load()
         after = change(before)
-        if after != before:
-            if after.startswith(before):
-                held.append(after[len(before) :], after=head)
-            else:
-                held.replace(after)
-    finally:
-        held.release()
+        try:
+            if after != before and after.startswith(before):
+                log.append(after[len(before) :], after=head)
+            elif after != before:
+                log.replace(after, after=head)
+            return
+        except Overtaken:
+            if attempt == TRIES - 1:
+                raise
+        rest(attempt)
+
+
+def rest(attempt: int) -> None:
+    """Wait before trying again what another process overtook, each for another time, so that all get on."""
+    time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.1)))

@@ -27,7 +27,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discoclaw.core.errors import Overtaken
 from discoclaw.store import database
 from discoclaw.store.database import FAULTS, explained, is_damage, is_full
 from discoclaw.store.files import name_for, opener, sync_folder, unused_name
@@ -42,6 +41,7 @@ from discoclaw.store.port import (
     Log,
     inside,
     is_log,
+    overtaken,
     subject_of,
 )
 from discoclaw.store.threads import WRITES
@@ -270,9 +270,8 @@ class _Log(Log):
 
     def append(self, content: bytes, *, after: Head) -> Head:
         with self._disk.writing() as db:
-            if (size := _size(db, self._name)) != after.size:
-                raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
-            _put(db, self._name, content, at=size)
+            self._compare(db, after)
+            _put(db, self._name, content, at=after.size)
         return Head(after.size + len(content))
 
     def cut(self, size: int) -> None:
@@ -282,10 +281,16 @@ class _Log(Log):
                 (self._name, size),
             )
 
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, after: Head | None = None) -> None:
         with self._disk.writing() as db:
+            if after is not None:
+                self._compare(db, after)
             _remove_log(db, self._name)
             _put(db, self._name, content, at=0)
+
+    def _compare(self, db: sqlite3.Connection, after: Head) -> None:
+        if (head := Head(_size(db, self._name))) != after:
+            raise overtaken(self.path, head, after)
 
 
 class _Ledgers(Ledgers):

@@ -26,7 +26,7 @@ from typing import Final
 from discoclaw.core.audit import Readable
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
@@ -35,6 +35,7 @@ from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
 from discoclaw.core.usage_report import NOTHING, Total
 from discoclaw.memory.kept import faulting
 from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import TRIES, rest
 from discoclaw.usage.log import UsageLog, Writing, key_of
 from discoclaw.work import Worker, Working
 
@@ -304,18 +305,30 @@ class Accounts(Working, PersonalData):
             self.end(unused(grant))
 
     async def _write(self, _: str) -> None:
-        """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then."""
+        """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then.
+
+        What was decided before another process wrote is decided again, on what that one has spent too.
+        """
         async with self._alone:
             try:
-                writing = await self._begun()
-                if writing is not None:
-                    self._take_in(writing)
-                    await self._append(writing)
+                for attempt in range(TRIES):
+                    try:
+                        if (writing := await self._begun()) is not None:
+                            self._take_in(writing)
+                            await self._append(writing)
+                        return
+                    except Overtaken:
+                        if attempt == TRIES - 1:
+                            raise
+                    await in_thread(rest, attempt)
+            except (OSError, MemoryFault):  # the sums in RAM have it all the same
+                self._give_all(self._granted())
+                raise
             finally:
                 self._late = False
 
     async def _begun(self) -> Writing | None:
-        """The log, while nobody else writes to it; None if all is written by then.
+        """The log as it is now; None if all is written by then.
 
         If nobody asks, and no other process has written, one hop does both. Raises OSError and MemoryFault.
         """
@@ -324,12 +337,9 @@ class Accounts(Working, PersonalData):
         if not self._asked:
             batch, self._waiting = self._waiting, batch
         try:
-            writing = await in_thread(self._lines.hold, now, self._book.begin(now), batch)
-        except BaseException as error:
+            writing = await in_thread(self._lines.begin, now, self._book.begin(now), batch)
+        except BaseException:
             self._put_back(batch)
-            if isinstance(error, OSError | MemoryFault):
-                for one, grant in self._granted():
-                    self._give(one, grant)
             raise
         if writing is not None:
             self._put_back(batch)
@@ -340,12 +350,33 @@ class Accounts(Working, PersonalData):
         batch, self._waiting = self._waiting, deque(maxlen=MOST_WAITING)
         try:
             await in_thread(writing.end, batch)
+        except Overtaken:
+            self._put_back(batch)
+            granted = self._asked_again(granted)
+            raise
         except BaseException:
             self._put_back(batch)
             raise
-        finally:  # also if the disk refused it: the sums in RAM have it
-            for one, grant in granted:
-                self._give(one, grant)
+        finally:
+            self._give_all(granted)
+
+    def _asked_again(self, granted: Sequence[tuple[Pending, Grant]]) -> list[tuple[Pending, Grant]]:
+        """Take decisions back that nobody has been told yet. Returns the others."""
+        again = [(one, grant) for one, grant in granted if not one.granted.done()]
+        free = {grant.id for _, grant in again if grant.held}
+        self._waiting = deque(
+            (one for one in self._waiting if not (isinstance(one, Hold) and one.id in free)), MOST_WAITING
+        )
+        for one, grant in again:
+            one.decided = None
+            if grant.held:
+                self._count(self._book, unused(grant))
+        self._asked = [*(one for one, _ in again), *self._asked]
+        return [pair for pair in granted if pair[0].granted.done()]
+
+    def _give_all(self, granted: Iterable[tuple[Pending, Grant]]) -> None:
+        for one, grant in granted:
+            self._give(one, grant)
 
     def _put_back(self, batch: Iterable[Record]) -> None:
         """Have what could not be written wait again, before what came since."""

@@ -1,8 +1,9 @@
 """The log of calls of models: `usage/<month>.jsonl`, appended to, a line for each record (`core/usage`).
 
 A month is UTC's, of the time when a line is written. Processes that share a store read what the others wrote
-in the same transaction in which they write. A line that can't be read is skipped, so a log that was cut in
-half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing about budgets.
+before they write, and read on if one of them was faster. A line that can't be read is skipped, so a log that
+was cut in half costs what is missing. Everything blocks and raises OSError or MemoryFault. Knows nothing
+about budgets.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -51,15 +52,16 @@ class UsageLog:
         """Whether other processes may write to it."""
         return self._disk.shared
 
-    def hold(self, now_ms: int, since_ms: int | None, records: Collection[Record] = ()) -> "Writing | None":
-        """Begin to write: keep other processes from it, and read what they wrote since, each line once.
+    def begin(self, now_ms: int, since_ms: int | None, records: Collection[Record] = ()) -> "Writing | None":
+        """Begin to write: read what other processes wrote since, each line once.
 
         If the log is not the one that was known, everything since `since_ms` is read again. If it is, and
-        nobody has written, `records` are appended at once, and None is returned.
+        nobody has written, `records` are appended at once, and None is returned. Raises Overtaken if somebody
+        writes at the same time.
         """
         known = self._month, self._head, self._torn
         try:
-            writing = self._held(now_ms, since_ms)
+            writing = self._begun(now_ms, since_ms)
             if not records or writing.fresh or writing.anew:
                 return writing
             writing.end(records)
@@ -68,7 +70,7 @@ class UsageLog:
             self._month, self._head, self._torn = known  # nobody has what was read
             raise
 
-    def _held(self, now_ms: int, since_ms: int | None) -> "Writing":
+    def _begun(self, now_ms: int, since_ms: int | None) -> "Writing":
         before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
@@ -78,13 +80,13 @@ class UsageLog:
             self._purge(now_ms)
         log = self._log(month)
         if not (anew or self._disk.shared) and log.head() == self._head:  # a file would be read as a whole
-            return Writing(self, None, log, self._head, before)
-        held, content, head = log.hold(self._head)
+            return Writing(self, log, self._head, before)
+        content, head = log.load(self._head)
         anew = anew or not head.reaches(self._head)
         self._torn = _is_torn(content) if content else self._torn and bool(head.size)
         fresh = self._needed(content, since_ms) if anew else [*before, *LINES.of(content)]
         self._head = head
-        return Writing(self, held, held, head, fresh, anew=anew)
+        return Writing(self, log, head, fresh, anew=anew)
 
     def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
         """The records since a time, in the present month's lines and in the month before it."""
@@ -152,42 +154,26 @@ class UsageLog:
 
 
 class Writing:
-    """The log while nobody else writes to it. `fresh` are others' records; all of them if `anew`.
+    """The log as it was read. `fresh` are others' records; all of them if `anew`.
 
     Some of them may be ours: a write that failed for us, because a connection broke, can have arrived.
     """
 
     def __init__(
-        self,
-        whole: UsageLog,
-        held: Log | None,
-        log: Log,
-        head: Head,
-        fresh: list[Record],
-        *,
-        anew: bool = False,
+        self, whole: UsageLog, log: Log, head: Head, fresh: list[Record], *, anew: bool = False
     ) -> None:
         self.fresh = fresh
         self.anew = anew
         self._whole = whole
-        self._held = held
         self._log = log
         self._head = head
 
     def end(self, records: Iterable[Record]) -> None:
-        """Append records durably, and let others write again."""
-        try:
-            if content := LINES.render(records):
-                content = (b"\n" if self._whole.torn else b"") + content
-                self._head = self._log.append(content, after=self._head)
-            self._whole.wrote(self._head)
-        finally:
-            self.release()
-
-    def release(self) -> None:
-        """Let others write again; may be called again."""
-        if self._held is not None:
-            self._held.release()
+        """Append records durably. Raises Overtaken if somebody has written since it was read."""
+        if content := LINES.render(records):
+            content = (b"\n" if self._whole.torn else b"") + content
+            self._head = self._log.append(content, after=self._head)
+        self._whole.wrote(self._head)
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:

@@ -14,8 +14,6 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, Clock, remember, texts
 from tests.memory.processes import InRam, Process, Shared, sharing
-from tests.memory.sharing import end_connections
-from tests.servers.postgres import Postgres
 
 EACH = 25
 
@@ -87,7 +85,7 @@ async def test_loses_no_change_and_lets_no_process_starve(four: list[Process]) -
 async def test_whoever_was_overtaken_drafts_once_while_others_go_on_writing(
     two_in_ram: list[Process],
 ) -> None:
-    """The log is then theirs before they draft, until they find nothing new in it."""
+    """They then look at the log before they draft, until they find nothing new in it."""
     here, there = two_in_ram
     await here.memory.view(ANN)
     runs: list[str] = []
@@ -103,11 +101,9 @@ async def test_whoever_was_overtaken_drafts_once_while_others_go_on_writing(
     assert len(await texts(here.memory)) == 9
 
 
-async def test_whose_hold_the_server_ended_is_drafted_once_more(
-    tmp_path: Path, clock: Clock, postgres: Postgres, prepared_database: str
+async def test_what_is_overtaken_while_it_is_drafted_is_drafted_again(
+    tmp_path: Path, clock: Clock, prepared_database: str
 ) -> None:
-    """That is what happens to a process that hangs while it has the log to itself."""
-
     def elsewhere(text: str) -> None:
         with disks(prepared_database, tmp_path / "there") as found:
             asyncio.run(Memory(found, clock=clock).change(ANN, "theirs", remember(text)))
@@ -116,7 +112,6 @@ async def test_whose_hold_the_server_ended_is_drafted_once_more(
         def wish(draft: Draft) -> str:
             runs.append(text)
             if runs.count(text) == 1:
-                end_connections(postgres, prepared_database, "idle in transaction")
                 with ThreadPoolExecutor(1) as threads:
                     threads.submit(elsewhere, f"before {text}").result()
             return remember(text)(draft)

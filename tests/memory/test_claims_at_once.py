@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -54,11 +55,11 @@ async def test_a_claim_tells_each_message_of_its_own_texts_alone(prepared_databa
 
 async def test_a_claim_does_not_wait_for_connections_that_are_all_in_use(prepared_database: str) -> None:
     async with process(prepared_database) as one:
-        in_use = [one.disk.database.take() for _ in range(MOST)]
-        assert all(await asyncio.gather(*(one.processes.claim(str(number)) for number in range(50))))
-        assert one.processes.in_touch
-        for each in in_use:
-            one.disk.database.give(each)
+        with ExitStack() as in_use:
+            for _ in range(MOST):
+                in_use.enter_context(one.disk.database.connection())
+            assert all(await asyncio.gather(*(one.processes.claim(str(number)) for number in range(50))))
+            assert one.processes.in_touch
         assert one.heard.lost == 0
 
 

@@ -139,9 +139,17 @@ class TestDocuments:
         assert list(texts.read_all().items()) == [(name, texts.read(name)) for name in texts.names()]
 
     def test_one_is_added_only_where_there_is_none(self, disk: Disk, again: Disk) -> None:
-        assert disk.documents(CURSORS).add("x.json", b"first")
-        assert not again.documents(CURSORS).add("x.json", b"second")
+        assert disk.documents(CURSORS).replace("x.json", b"first", None)
+        assert not again.documents(CURSORS).replace("x.json", b"second", None)
         assert disk.documents(CURSORS).read("x.json") == b"first"
+
+    def test_one_is_replaced_only_where_it_is_as_it_was(self, disk: Disk, again: Disk) -> None:
+        folder = disk.documents(CURSORS)
+        assert not folder.replace("x.json", b"second", b"first")
+        folder.write("x.json", b"first")
+        assert again.documents(CURSORS).replace("x.json", b"second", b"first")
+        assert not folder.replace("x.json", b"third", b"first")
+        assert folder.read("x.json") == b"second"
 
     def test_are_changed_by_what_is_there(self, disk: Disk, again: Disk) -> None:
         def longer(before: bytes | None) -> bytes | None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,12 +167,12 @@ async def test_a_cursor_that_could_not_be_read_once_is_not_taken_for_none(parts:
     assert isinstance(disk, PostgresDisk)
     assert await parts.cursors.put(name, {"people": [USER], "session": "discord:channel:1"})
     parts.cursors.drop(name)
-    in_use = [disk.database.take() for _ in range(MOST)]
-    assert await parts.cursors.get(name) == {}
-    with pytest.raises(OSError, match="connections"):  # an erasing would leave that summary
-        CursorFiles(disk.documents(CURSORS)).outside(ANN)
-    for one in in_use:
-        disk.database.give(one)
+    with ExitStack() as in_use:
+        for _ in range(MOST):
+            in_use.enter_context(disk.database.connection())
+        assert await parts.cursors.get(name) == {}
+        with pytest.raises(OSError, match="connections"):  # an erasing would leave that summary
+            CursorFiles(disk.documents(CURSORS)).outside(ANN)
     assert (await parts.cursors.get(name))["people"] == [USER]
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,14 +15,13 @@ from discoclaw.core.errors import LeaseLost, MemoryFault, NewerSchema, Overtaken
 from discoclaw.memory import stores
 from discoclaw.memory.people.choices import Choices
 from discoclaw.settings import load
-from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Log
+from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Log, rewrite
 from discoclaw.store.postgres import connection, schema
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.postgres.tables import Seen
 from discoclaw.store.sharing import FENCES, Fence
 from tests.cli.shell import REPOSITORY
 from tests.memory.kit import ANN, BOB, STAMP
-from tests.memory.sharing import end_connections
 from tests.servers.postgres import Postgres
 from tests.tables import naming
 
@@ -248,13 +246,8 @@ class TestALogOfSeveralProcesses:
         def write(number: int) -> None:
             log = disks().ledgers.log(ANN)
             for count in range(25):
-                line, head = b"%d %d\n" % (number, count), log.head()
-                try:
-                    log.append(line, after=head)
-                except Overtaken:
-                    held, _, head = log.hold()
-                    held.append(line, after=head)
-                    held.release()
+                line = b"%d %d\n" % (number, count)
+                rewrite(log, lambda before, line=line: before + line)  # type: ignore[misc]
 
         with ThreadPoolExecutor(4) as processes:
             list(processes.map(write, range(4)))
@@ -286,57 +279,27 @@ class TestALogOfSeveralProcesses:
         assert log.load(head._replace(size=9)) == (b"hree\n", log.head())
 
     @pytest.mark.parametrize("begin", [b"", b"one\n"])
-    def test_that_is_held_lets_others_wait(self, log: Log, disks: Disks, begin: bytes) -> None:
-        if begin:
-            log.append(begin, after=NO_LOG)
+    def test_that_others_wrote_to_is_not_replaced(self, log: Log, disks: Disks, begin: bytes) -> None:
+        head = log.append(begin, after=NO_LOG) if begin else NO_LOG
         other = disks().ledgers.log(ANN)
-        held, _, head = log.hold()
+        other.replace(b"two\n", after=head)
+        with pytest.raises(Overtaken):
+            log.replace(b"ours\n", after=head)
+        assert log.read() == b"two\n"
 
-        def write() -> None:
-            theirs, before, _ = other.hold()
-            theirs.replace(before + b"theirs\n")
-
-        waits = threading.Thread(target=write)
-        waits.start()
-        held.append(b"ours\n", after=head)
-        waits.join()
-        assert log.read() == begin + b"ours\ntheirs\n"
-        held.release()
-
-    def test_a_hold_that_was_let_go_leaves_no_log(self, log: Log, disk: PostgresDisk) -> None:
-        held, *_ = log.hold()
-        held.release()
-        held.release()
-        assert disk.documents(LEDGERS).names() == []
-        assert held.append(b"one\n", after=NO_LOG).size == 4  # compares as any other log
-
-    def test_a_hold_that_the_server_ended_compares_instead(
-        self, log: Log, disks: Disks, postgres: Postgres, prepared_database: str
-    ) -> None:
+    def test_is_rewritten_on_what_others_wrote_meanwhile(self, log: Log, disks: Disks) -> None:
         head = log.append(b"one\n", after=NO_LOG)
-        for overtaken in (False, True):
-            held, *_ = log.hold()
-            end_connections(postgres, prepared_database, "idle in transaction")
-            if overtaken:
-                disks().ledgers.log(ANN).append(b"theirs\n", after=head)
-                with pytest.raises(Overtaken):
-                    held.append(b"late\n", after=head)
-            else:
-                head = held.append(b"two\n", after=head)
-        assert log.read() == b"one\ntwo\ntheirs\n"
+        other, seen = disks().ledgers.log(ANN), list[bytes]()
 
-    def test_nor_is_it_written_over_after_that(
-        self, log: Log, disks: Disks, postgres: Postgres, prepared_database: str
-    ) -> None:
-        log.append(b"one\n", after=NO_LOG)
-        other = disks().ledgers.log(ANN)
-        for write in (lambda held: held.replace(b"ours\n"), lambda held: held.cut(0)):
-            held, *_ = log.hold()
-            end_connections(postgres, prepared_database, "idle in transaction")
-            other.append(b"theirs\n", after=other.head())
-            with pytest.raises(OSError, match="the connection broke off; nothing was written"):
-                write(held)
-        assert log.read() == b"one\ntheirs\ntheirs\n"
+        def anew(before: bytes) -> bytes:
+            if not seen:
+                other.append(b"two\n", after=head)
+            seen.append(before)
+            return before[::-1]
+
+        rewrite(log, anew)
+        assert seen == [b"one\n", b"one\ntwo\n"]
+        assert log.read() == b"\nowt\neno"
 
     def test_one_of_many_megabytes_comes_back_as_it_was(self, log: Log) -> None:
         content = b"".join(b"%d %s\n" % (number, b"x" * 999) for number in range(20_000))
@@ -466,8 +429,8 @@ class TestTheFence:
         head = log.head()
         return [
             lambda: log.append(b"late\n", after=head),
-            lambda: log.hold()[0].append(b"late\n", after=head),
             lambda: log.replace(b"late\n"),
+            lambda: log.replace(b"late\n", after=head),
             lambda: log.cut(0),
             lambda: log.keep_aside("torn", STAMP),
             lambda: folder.write("x", b"late"),

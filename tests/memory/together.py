@@ -45,8 +45,6 @@ class Together:
     claims: set[str] = field(default_factory=set)
     leases: "dict[str, Member]" = field(default_factory=dict)
     lock: threading.Condition = field(default_factory=threading.Condition)
-    held: "dict[str, _Log]" = field(default_factory=dict)
-    """The logs that one process keeps to itself."""
     moved: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def join(self) -> "Member":
@@ -163,11 +161,6 @@ class Member(Passive):
         self.alive = False
         for name in [name for name, member in self.together.leases.items() if member is self]:
             del self.together.leases[name]
-        with self.together.lock:
-            theirs = [name for name, log in self.together.held.items() if log.disk is self.disk]
-            for name in theirs:
-                del self.together.held[name]
-            self.together.lock.notify_all()
         await self._move()
 
     async def _leave(self, name: str) -> None:
@@ -259,32 +252,19 @@ class _Log(Log):
         self.disk.appends.set()
         self.disk.goes_on.wait()
         with together.lock:
-            together.lock.wait_for(lambda: together.held.get(self.name) in (None, self))
             if (head := self.head()) != after:
                 raise Overtaken(f"{self.path} was changed by somebody else ({head.size} bytes)")
             self._put(self.read() + content)
-            self.release()
             return self.head()
-
-    def hold(self, since: Head = NO_LOG) -> tuple[Log, bytes, Head]:
-        together, held = self.disk.member.together, _Log(self.disk, self.name)
-        with together.lock:
-            together.lock.wait_for(lambda: self.name not in together.held)
-            together.held[self.name] = held
-        return held, *held.load(since)
-
-    def release(self) -> None:
-        together = self.disk.member.together
-        with together.lock:
-            if together.held.get(self.name) is self:
-                del together.held[self.name]
-                together.lock.notify_all()
 
     def cut(self, size: int) -> None:
         self._put(self.read()[:size], anew=True)
 
-    def replace(self, content: bytes) -> None:
-        self._put(content, anew=True)
+    def replace(self, content: bytes, *, after: Head | None = None) -> None:
+        with self.disk.member.together.lock:
+            if after is not None and (head := self.head()) != after:
+                raise Overtaken(f"{self.path} was changed by somebody else ({head.size} bytes)")
+            self._put(content, anew=True)
 
     def _put(self, content: bytes, *, anew: bool = False) -> None:
         together = self.disk.member.together

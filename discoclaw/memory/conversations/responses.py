@@ -94,7 +94,7 @@ class _Files(Kept[Entries]):
     """The files, of which none is worth a fault."""
 
     def _load(self, name: str) -> Document[Entries]:
-        content = b""
+        content: bytes | None = None
         try:
             content = self.documents.read(name)
             return Document(_parsed(json.loads(content)), content)

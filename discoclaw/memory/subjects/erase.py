@@ -47,7 +47,7 @@ class Entry:
     stale: bool = False
     """Whether another process recorded something since the subject was read."""
     contended: bool = False
-    """Whether another process was faster lately: whoever writes next takes the log for itself first."""
+    """Whether another process was faster lately: whoever writes next looks first what is there."""
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:

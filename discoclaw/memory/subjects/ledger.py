@@ -127,19 +127,12 @@ def repair(where: Path | Log, *, now_ms: int, stamp: str) -> Repaired | None:
     """Rewrite a ledger from the lines that verify; None if nothing is wrong with it.
 
     The original is kept beside it as `<name>.damaged-<stamp>`. A commit whose parent is lost stays, with a
-    ref that records the loss. Raises MemoryFault when a line is of a newer version, OSError when the disk
-    fails.
+    ref that records the loss. Raises MemoryFault when a line is of a newer version, or somebody else writes
+    meanwhile, and OSError when the disk fails.
     """
-    lines, content, _ = log_at(where).hold()
-    try:
-        return _repaired(lines, decode(content), now_ms, stamp)
-    finally:
-        lines.release()
-
-
-def _repaired(lines: Log, loaded: Loaded, now_ms: int, stamp: str) -> Repaired | None:
-    """`repair` of a log that nobody else writes to."""
-    path = lines.path
+    lines = log_at(where)
+    content, head = lines.load()
+    path, loaded = lines.path, decode(content)
     if not loaded.damage and not loaded.torn:
         return None
     newer = [one for one in loaded.damage if one.newer]
@@ -159,7 +152,7 @@ def _repaired(lines: Log, loaded: Loaded, now_ms: int, stamp: str) -> Repaired |
         for number, parent in enumerate(lost)
     ]
     aside = lines.keep_aside("damaged", stamp)
-    lines.replace(b"".join(encode_line(record) for record in (*loaded.records, *mends)))
+    lines.replace(b"".join(encode_line(record) for record in (*loaded.records, *mends)), after=head)
     log.warning("%s: repaired; what was there is kept as %s", path, aside.name)
     return Repaired(loaded.damage, aside)
 

@@ -7,7 +7,7 @@ What always holds:
 2  Whoever writes a subject holds its lock, in whichever part of the program: draft on the newest view, append
    the commit, renew the durable file, publish the new view, notify the followers. So a person who talks in
    two channels, a command and a loop never lose each other's update.
-3  In a store that processes share, what was drafted on an older state is refused there and drafted once more.
+3  In a store that processes share, what was drafted on an older state is refused there and drafted again.
    Nothing is recorded while the store is out of touch.
 4  Erasing goes through here too: whoever was waiting for the lock then finds an empty memory, and records
    from before the erasing are refused.
@@ -47,7 +47,7 @@ from discoclaw.memory.subjects.erase import Entries, Entry, SubjectEraser
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.files import in_thread, read_in_thread, to_its_end
 from discoclaw.store.plain import FileDocuments
-from discoclaw.store.port import CURSORS, LEDGERS, Disk, Ledgers
+from discoclaw.store.port import CURSORS, LEDGERS, TRIES, Disk, Ledgers, rest
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class Memory:
     ) -> T:
         """Let `wish` draft changes on the newest view, and record them as one commit. Returns its result.
 
-        `wish` runs once more, on what is there then, if another process recorded something meanwhile: what
+        `wish` runs again, on what is there then, if another process recorded something meanwhile: what
         it does beside the draft has to bear that. `why` is the commit's message, `metadata` its other fields.
         `branch` is HEAD's by default. One that does not exist yet is created with its first change, as a fork
         of `main`, or is Refused if it may not `begin`. Without changes nothing is written. Raises whatever
@@ -250,9 +250,9 @@ class Memory:
     async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
         """Let `work` make records from the full history, and append them.
 
-        `work` gets the history, the current time (ms) and the most items a branch may have, and runs once
-        more if another process was faster. Returns what `work` returns beside the records. Raises what it
-        raises, and MemoryFault.
+        `work` gets the history, the current time (ms) and the most items a branch may have, and runs again if
+        another process was faster. Returns what `work` returns beside the records. Raises what it raises, and
+        MemoryFault.
         """
 
         async def attempt(one: Subject) -> tuple[T, Sequence[Record], None]:
@@ -265,7 +265,7 @@ class Memory:
     async def turn(self, subject: str, work: Callable[[Branches, int], Ref | None]) -> Branches:
         """Let `work` create, switch or delete a branch, given the branches and the current time (ms).
 
-        It runs once more if another process was faster. Returns the branches after that. Raises what `work`
+        It runs again if another process was faster. Returns the branches after that. Raises what `work`
         raises, and MemoryFault.
         """
 
@@ -393,38 +393,28 @@ class Memory:
     async def _write(self, subject: str, attempt: Attempt[T]) -> T:
         """Append what an attempt drafts on the newest state, and return its outcome.
 
-        If another process was faster, it drafts once more. The log is then held before that, so that a
-        subject on which many processes write starves nobody. Raises whatever `attempt` raises, Refused, and
-        MemoryFault when the disk fails; nothing is then recorded.
+        It drafts again as long as another process is faster, and while others write too, it looks at what
+        they wrote first: a look costs less than a draft that is refused. Raises whatever `attempt` raises,
+        Refused, and MemoryFault when the disk fails; nothing is then recorded.
         """
         entry = self._entries.use(subject)
         async with entry.locked():
-            try:
-                return await self._written(subject, entry, attempt)
-            except Overtaken as fault:
-                if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
-                    entry.subject = None
-                    raise
-                log.debug("%s: %s; once more on what is there now", subject, fault)
-            entry.contended = True
-            return await self._written(subject, entry, attempt)
-
-    async def _written(self, subject: str, entry: Entry, attempt: Attempt[T]) -> T:
-        """One attempt. While other processes write to the log too, it begins with holding it.
-
-        To lose first would cost as many questions again, and everybody who writes there waits for them.
-        """
-        one = entry.subject
-        if one is None or not entry.contended:
-            one = await self._loaded(subject, entry)
-        if not entry.contended:
-            return await self._recorded(subject, entry, one, await attempt(one))
-        try:
-            with _faults(f"the memory of {subject} cannot be read"):
-                entry.contended = await _renewed(entry, in_thread(one.hold))
-            return await self._recorded(subject, entry, one, await attempt(one))
-        finally:
-            await in_thread(one.release)
+            for tried in range(TRIES):
+                known = entry.subject.branches if entry.subject is not None else None
+                entry.stale |= entry.contended
+                one = await self._loaded(subject, entry)
+                entry.contended &= one.branches is not known
+                try:
+                    return await self._recorded(subject, entry, one, await attempt(one))
+                except Overtaken as fault:
+                    if not self.disk.shared:  # no process of ours: whoever wrote may have damaged it
+                        entry.subject = None
+                    if not self.disk.shared or tried == TRIES - 1:
+                        raise
+                    log.debug("%s: %s; once more on what is there now", subject, fault)
+                entry.contended = True
+                await in_thread(rest, tried)
+        raise AssertionError
 
     async def _recorded(
         self, subject: str, entry: Entry, one: Subject, drafted: tuple[T, Sequence[Record], View | None]

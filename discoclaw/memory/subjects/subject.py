@@ -86,7 +86,7 @@ class Subject:
     ) -> None:
         self.name = name
         self._now: tuple[Branches, Mapping[str, View]] = Branches(), {}  # in one: others read it meanwhile
-        self._lines = self._log = lines  # `_log` is what is written to: the same, or held
+        self._log = lines
         self._head = Head()
         self._hash = hashlib.sha256()  # of the lines up to there
         self._damage = ""
@@ -268,25 +268,7 @@ class Subject:
 
     def catch_up(self) -> None:
         """Take in what other processes recorded meanwhile. Raises OSError."""
-        self._take_in(*self._lines.load(self._head))
-
-    def hold(self) -> bool:
-        """Keep other processes from recording, until the next record here or `release`. Raises OSError.
-
-        Returns whether they recorded anything since the last look.
-        """
-        before = self._head
-        self._log, tail, head = self._lines.hold(before)
-        self._take_in(tail, head)
-        return head != before
-
-    def release(self) -> None:
-        """Let other processes record again. Raises OSError."""
-        held, self._log = self._log, self._lines
-        held.release()
-
-    def _take_in(self, tail: bytes, head: Head) -> None:
-        """Take in the lines that follow what is known, or all lines, as `Log.load` returned them."""
+        tail, head = self._log.load(self._head)
         if head == self._head:
             return
         new = None

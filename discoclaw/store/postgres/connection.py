@@ -106,7 +106,6 @@ class Database:
         self.where = f"PostgreSQL {self.place}"
         self._address = make_conninfo("", **(_PARAMETERS | given))
         self._free = threading.BoundedSemaphore(most)
-        self._holds = threading.BoundedSemaphore(max(most // 2, 1))
         self._most = most
         self._idle: list[Connection] = []
         self._closed = False
@@ -184,34 +183,30 @@ class Database:
     def connection(self, *, spare: bool = False) -> Iterator[Connection]:
         """A connection for one thread, in autocommit mode; a transaction left open is rolled back.
 
-        Raises OSError.
-        """
-        db = self.take(spare=spare)
-        try:
-            yield db
-        finally:
-            self.give(db, spare=spare)
-
-    def take(self, *, hold: bool = False, spare: bool = False) -> Connection:
-        """A connection, to be given back with `give`. Raises OSError.
-
-        To `hold` one while others are needed too takes one of half of them, so that some are left. A `spare`
-        one is beside them all: for the one thread whose waiting would say that the store is out of reach.
-        While it is out of reach, this fails at once.
+        A `spare` one is beside the others: for the one thread whose waiting would say that the store is out
+        of reach. While it is out of reach, this fails at once. Raises OSError.
         """
         if not self.presence.answers:
             raise OSError(f"{self.where}: it could not be reached lately, and is not asked until it is back")
-        if hold and not self._holds.acquire(timeout=_LOCK_S):
-            raise OSError(f"{self.where}: too much is written at the same time")
         if not spare and not self._free.acquire(timeout=WAIT_S):
-            if hold:
-                self._holds.release()
             raise OSError(f"{self.where}: all {self._most} connections of this process are in use")
         try:
-            return self._idle_or_new()
-        except BaseException:
-            self._release(hold, spare)
-            raise
+            db = self._idle_or_new()
+            try:
+                yield db
+            finally:
+                with suppress(psycopg.Error):
+                    if not db.closed and db.info.transaction_status != pq.TransactionStatus.IDLE:
+                        db.execute("ROLLBACK")
+                if self._closed or db.closed or db.info.transaction_status != pq.TransactionStatus.IDLE:
+                    db.close()
+                else:
+                    with self._given:
+                        self._idle.append(db)
+                        self._given.notify()
+        finally:
+            if not spare:
+                self._free.release()
 
     def _idle_or_new(self) -> Connection:
         """A connection that is free, or a new one; while the server has none left, the first of these."""
@@ -231,27 +226,6 @@ class Database:
                     raise
                 with self._given:
                     self._given.wait_for(lambda: bool(self._idle), FULL_PAUSE_S)
-
-    def give(self, db: Connection, *, hold: bool = False, spare: bool = False) -> None:
-        """Take back a connection."""
-        try:
-            with suppress(psycopg.Error):
-                if not db.closed and db.info.transaction_status != pq.TransactionStatus.IDLE:
-                    db.execute("ROLLBACK")
-            if self._closed or db.closed or db.info.transaction_status != pq.TransactionStatus.IDLE:
-                db.close()
-            else:
-                with self._given:
-                    self._idle.append(db)
-                    self._given.notify()
-        finally:
-            self._release(hold, spare)
-
-    def _release(self, hold: bool, spare: bool) -> None:
-        if not spare:
-            self._free.release()
-        if hold:
-            self._holds.release()
 
     def connect(self) -> Connection:
         """A new connection beside the pool; its owner closes it. Raises OSError."""

@@ -86,12 +86,10 @@ class PostgresDisk(Tabled):
     def rescue(self, stamp: str) -> list[str]:
         steps = []
         for name in self._damaged():
-            held, left = PostgresLog(self.tables, name).hold_damaged()
-            try:
-                aside = self.documents("").put_aside(name, left, "damaged", stamp)
-                held.replace(left)
-            finally:
-                held.release()
+            damaged = PostgresLog(self.tables, name)
+            head, left = damaged.head(), damaged.load_damaged()
+            aside = self.documents("").put_aside(name, left, "damaged", stamp)
+            damaged.replace(left, after=head)
             steps.append(f"{name} had lost lines; it goes on with what is left, which is kept as {aside}")
         return steps
 

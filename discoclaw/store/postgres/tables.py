@@ -13,16 +13,12 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-import psycopg
-
-from discoclaw.core.errors import Overtaken
-from discoclaw.store.port import NO_LOG, Change, Documents, Head, Log, inside
+from discoclaw.store.port import NO_LOG, Documents, Head, Log, inside, overtaken
 from discoclaw.store.postgres import schema
-from discoclaw.store.postgres.connection import FENCE, Connection, Database, Row, Unsure, as_ours, is_lost
+from discoclaw.store.postgres.connection import FENCE, Connection, Database, Row, Unsure
 from discoclaw.store.threads import WRITES
 
 T = TypeVar("T")
@@ -63,33 +59,35 @@ class Tables:
         self.prepare()
         return self.database.write(work)
 
-    def write_at_once(self, work: Callable[[Connection], T]) -> T:
-        """Let `work` write with a single statement, which is a transaction and asks the fence."""
+    def once(
+        self,
+        write: Callable[[Connection, Parameters], T],
+        landed: Callable[[int], T],
+        *,
+        at_once: bool = False,
+    ) -> T:
+        """Return what `write` returns, given the parameters of an attempt; it writes in one transaction.
 
-        def run(db: Connection) -> T:
-            with self.database.unsure():
-                return work(db)
-
-        return self.read(run)
-
-    def once(self, write: Callable[[Parameters], T], landed: Callable[[int], T]) -> T:
-        """Return what `write` returns, given the parameters of an attempt.
-
-        If the answer to its commit is lost and it was written, return `landed` of the version; if it was not,
-        write once more. Raises OSError, of which Unsure if that cannot be told now, and LeaseLost.
+        `at_once`: it writes with a single statement, which is a transaction and asks the fence. If the answer
+        to its commit is lost and it was written, return `landed` of the version; if it was not, write once
+        more. Raises OSError, of which Unsure if that cannot be told now, and LeaseLost.
         """
         with WRITES.noted():
-            return self._written(write, landed)
+            for _ in range(2):
+                given = self.database.fence() | {"attempt": next(self._attempts)}
 
-    def _written(self, write: Callable[[Parameters], T], landed: Callable[[int], T]) -> T:
-        for _ in range(2):
-            given = self.database.fence() | {"attempt": next(self._attempts)}
-            try:
-                return write(given)
-            except Unsure:
-                if version := self._outcome(given["attempt"]):
-                    return landed(version)
-        raise OSError(f"{self.database.where}: the connection broke off, twice; nothing was written")
+                def run(db: Connection, given: Parameters = given) -> T:
+                    if not at_once:
+                        return write(db, given)
+                    with self.database.unsure():
+                        return write(db, given)
+
+                try:
+                    return self.read(run) if at_once else self.write(run)
+                except Unsure:
+                    if version := self._outcome(given["attempt"]):
+                        return landed(version)
+            raise OSError(f"{self.database.where}: the connection broke off, twice; nothing was written")
 
     def _outcome(self, attempt: int) -> int:
         """The version that an attempt wrote; 0 if it did not, and never will. Raises Unsure."""
@@ -113,7 +111,6 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 AT_ONCE = 1 << 21
 """Bytes of lines in one statement: half of what PostgreSQL keeps in memory before it needs a file."""
 
-_LOCK = "SELECT FROM logs WHERE name = %s FOR UPDATE"
 _HEAD = "SELECT size, generation, version FROM logs WHERE name = %s"
 _LOAD = """
     SELECT logs.size, generation, version, line FROM logs LEFT JOIN lines ON log = logs.id AND position >=
@@ -133,6 +130,10 @@ _GROWN = """
     WHERE name = %(name)s AND size = %(size)s AND generation = %(generation)s
 """
 _RENEWED = """
+    UPDATE logs SET size = %(length)s, generation = nextval('versions'), version = nextval('versions')
+    WHERE name = %(name)s AND size = %(size)s AND generation = %(generation)s
+"""
+_WRITTEN_ANEW = """
     INSERT INTO logs (name, size) VALUES (%(name)s, %(length)s) ON CONFLICT (name)
     DO UPDATE SET size = excluded.size, generation = excluded.generation, version = excluded.version
 """
@@ -152,12 +153,11 @@ _NOTE = f"{_NOTED} VALUES (%(name)s, %(version)s, %(own)s, %(attempt)s)"
 
 
 class PostgresLog(Log):
-    """A log. `held` is the connection, its row being locked, of one to which nobody else appends."""
+    """A log."""
 
-    def __init__(self, tables: Tables, name: str, held: Connection | None = None) -> None:
+    def __init__(self, tables: Tables, name: str) -> None:
         self._tables = tables
         self._name = name
-        self._held = held
 
     @property
     def path(self) -> Path:
@@ -193,10 +193,9 @@ class PostgresLog(Log):
         def landed(version: int) -> tuple[int, int]:
             return version, after.generation if after.size else version
 
-        found = self._once(put, landed, at_once=not more, compares=True)
+        found = self._tables.once(put, landed, at_once=not more)
         if found is None:
-            size = self.size()
-            raise Overtaken(f"{self.path} was changed by somebody else ({size} bytes, not {after.size})")
+            raise overtaken(self.path, self.head(), after)
         version, generation = found
         self._tables.seen.wrote(self._name, version)
         return Head(after.size + len(content), generation)
@@ -216,62 +215,35 @@ class PostgresLog(Log):
             db.execute(_NOTE, given)
             return int(row[1])
 
-        if version := self._once(put, lambda version: version):
+        if version := self._tables.once(put, lambda version: version):
             self._tables.seen.wrote(self._name, version)
 
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, after: Head | None = None) -> None:
+        query, about = _WRITTEN_ANEW, {"name": self._name, "length": len(content)}
+        if after is not None:
+            query, about = _RENEWED if after.size else _BEGUN, about | self._about(after)
+
         def put(db: Connection, given: Parameters) -> int:
-            given |= {"name": self._name, "length": len(content)}
-            row = db.execute(f"{_RENEWED} RETURNING id, version", given).fetchone()
-            log, version = row or (0, 0)
+            given |= about
+            if (row := db.execute(f"{query} RETURNING id, version", given).fetchone()) is None:
+                return 0
+            log, version = row
             db.execute("DELETE FROM lines WHERE log = %s", (log,))
             for part in _parts(content, 0):
                 db.execute(_ADDED, part | {"log": log}, binary=True)
             db.execute(_NOTE, given | {"version": version})
             return int(version)
 
-        self._tables.seen.wrote(self._name, self._once(put, lambda version: version))
+        if not (version := self._tables.once(put, lambda version: version)):
+            raise overtaken(self.path, self.head(), after or NO_LOG)
+        self._tables.seen.wrote(self._name, version)
 
-    def hold(self, since: Head = NO_LOG) -> tuple[Log, bytes, Head]:
-        held, rows = self._lock(since)
-        try:
-            return held, *self._loaded(rows, since)
-        except BaseException:
-            held.release()
-            raise
-
-    def hold_damaged(self) -> tuple[Log, bytes]:
-        """Hold it, and return the lines that there are, whether they are all or not. Raises OSError."""
-        held, rows = self._lock(NO_LOG)
-        return held, b"".join(line for *_, line in rows if line is not None)
-
-    def release(self) -> None:
-        db, self._held = self._held, None
-        if db is not None:
-            self._tables.database.give(db, hold=True)
+    def load_damaged(self) -> bytes:
+        """The lines that there are, whether they are all or not. Raises OSError."""
+        rows = self._tables.read(lambda db: self._rows(db, NO_LOG))
+        return b"".join(line for *_, line in rows if line is not None)
 
     # ------------------------------------------------------------------ inside
-
-    def _lock(self, since: Head) -> "tuple[PostgresLog, list[Row]]":
-        """Lock the row on a connection of its own, and return what there is after a head.
-
-        One statement for both would read what was there before it waited. A pipeline of both would let the
-        server wait for the rest of it, if this process is stopped meanwhile, without ending the transaction.
-        """
-        self._tables.prepare()
-        database = self._tables.database
-        held = PostgresLog(self._tables, self._name, db := database.take(hold=True))
-        try:
-            with as_ours(database.where):
-                db.execute("BEGIN")
-                while not db.execute(_LOCK, (self._name,)).rowcount:
-                    made = "INSERT INTO logs (name) VALUES (%s) ON CONFLICT DO NOTHING"
-                    if db.execute(made, (self._name,)).rowcount:
-                        return held, []
-                return held, self._rows(db, since)
-        except BaseException:
-            held.release()
-            raise
 
     def _rows(self, db: Connection, since: Head) -> list[Row]:
         return db.execute(_LOAD, self._about(since), binary=True).fetchall()
@@ -296,48 +268,6 @@ class PostgresLog(Log):
             raise OSError(f"{self.path} is damaged ({len(content)} of {size} bytes); see `memory verify`")
         return content, head
 
-    def _once(
-        self,
-        put: Callable[[Connection, Parameters], T],
-        landed: Callable[[int], T],
-        *,
-        at_once: bool = False,
-        compares: bool = False,
-    ) -> T:
-        """Write in one transaction, or with one statement; see `Tables.once`.
-
-        If the connection that holds the log is lost, what was written on it is gone with it, and somebody
-        else may have written since; only what `compares` is then written without the hold.
-        """
-        tables, held = self._tables, self._held is not None
-
-        def write(given: Parameters) -> T:
-            try:
-                if self._held is not None:
-                    with as_ours(tables.database.where), _until_lost():
-                        outcome = put(self._held, given)
-                        # One statement has asked the fence by itself.
-                        tables.database.commit(self._held, fenced=not at_once)
-                        return outcome
-            finally:
-                self.release()
-            if held and not compares:
-                raise OSError(f"{tables.database.where}: the connection broke off; nothing was written")
-            run = tables.write_at_once if at_once and not held else tables.write
-            return run(lambda db: put(db, given))
-
-        return tables.once(write, landed)
-
-
-@contextmanager
-def _until_lost() -> Iterator[None]:
-    """End quietly where the connection is lost."""
-    try:
-        yield
-    except psycopg.Error as error:
-        if not is_lost(error):
-            raise
-
 
 def _parts(content: bytes, at: int) -> Iterator[dict[str, Any]]:
     """The lines of a content, each with its newline and the byte at which it begins, for statements."""
@@ -361,11 +291,15 @@ _PUT = f"""
     ), noted AS ({_NOTED} SELECT %(name)s, version, %(own)s, %(attempt)s FROM kept)
     SELECT version, {FENCE} FROM kept
 """
-_WRITTEN = _PUT.format(
-    "(name) DO UPDATE SET content = excluded.content, version = nextval('versions')",
-)
+_WRITTEN = _PUT.format("(name) DO UPDATE SET content = excluded.content, version = nextval('versions')")
 _ADDED_TEXT = _PUT.format("DO NOTHING")
-_LOCKED = "SELECT content, version FROM documents WHERE name = %s FOR UPDATE"
+_REPLACED = f"""
+    WITH kept AS (
+        UPDATE documents SET content = %(content)b, version = nextval('versions')
+        WHERE name = %(name)s AND content = %(before)b RETURNING version
+    ), noted AS ({_NOTED} SELECT %(name)s, version, %(own)s, %(attempt)s FROM kept)
+    SELECT version, {FENCE} FROM kept
+"""
 _REMOVED = f"""
     WITH texts AS (DELETE FROM documents WHERE name = ANY (%(names)s) RETURNING name),
     gone AS (SELECT name FROM texts UNION ALL SELECT unnest(%(logs)s::text[])),
@@ -377,7 +311,7 @@ _INSIDE = "name >= %(first)s AND name < %(end)s"
 
 
 class PostgresDocuments(Documents):
-    """The texts of a folder; `prefix` is its name with a slash, or empty. `change` has the row locked."""
+    """The texts of a folder; `prefix` is its name with a slash, or empty."""
 
     def __init__(self, tables: Tables, prefix: str) -> None:
         self._tables = tables
@@ -415,60 +349,34 @@ class PostgresDocuments(Documents):
     def write(self, name: str, content: bytes) -> None:
         self._put(_WRITTEN, name, content)
 
-    def add(self, name: str, content: bytes) -> bool:
-        return self._put(_ADDED_TEXT, name, content)
+    def replace(self, name: str, content: bytes, before: bytes | None) -> bool:
+        return self._put(_ADDED_TEXT if before is None else _REPLACED, name, content, before)
 
-    def _put(self, query: str, name: str, content: bytes) -> bool:
+    def _put(self, query: str, name: str, content: bytes, before: bytes | None = None) -> bool:
         """Write a text with a statement. Returns False if it wrote none."""
         full = self._prefix + name
-        about = {"name": full, "content": content}
+        about = {"name": full, "content": content} | ({"before": before} if before is not None else {})
 
-        def put(given: Parameters) -> int | None:
-            row = self._tables.write_at_once(lambda db: db.execute(query, given | about).fetchone())
+        def put(db: Connection, given: Parameters) -> int | None:
+            row = db.execute(query, given | about).fetchone()
             return row[0] if row else None
 
-        if (version := self._tables.once(put, lambda version: version)) is None:
+        if (version := self._tables.once(put, lambda version: version, at_once=True)) is None:
             return False
         self._tables.seen.wrote(full, version)
         return True
-
-    def change(self, name: str, work: Change) -> bytes | None:
-        full = self._prefix + name
-        made: bytes | None = None
-
-        def put(given: Parameters) -> tuple[bytes | None, int]:
-            def within(db: Connection) -> tuple[bytes | None, int]:
-                nonlocal made
-                before, known = _locked(db, full)
-                self._tables.seen.read(full, known)
-                made = work(before)
-                if made is None or made == before:
-                    db.execute("ROLLBACK")  # the row that may have been made for it
-                    db.execute("BEGIN")
-                    return before, known
-                row = db.execute(_WRITTEN, given | {"name": full, "content": made}, binary=True).fetchone()
-                return made, row[0] if row else 0
-
-            return self._tables.write(within)
-
-        after, version = self._tables.once(put, lambda version: (made, version))
-        self._tables.seen.wrote(full, version)
-        return after
 
     def remove(self, names: Iterable[str]) -> tuple[int, list[str]]:
         wanted = [self._prefix + name for name in names]
         if not wanted:
             return 0, []
 
-        def put(given: Parameters) -> int:
-            def within(db: Connection) -> int:
-                query = "DELETE FROM logs WHERE name = ANY (%s) RETURNING id, name"
-                found = db.execute(query, (wanted,)).fetchall()
-                db.execute("DELETE FROM lines WHERE log = ANY (%s)", ([log for log, _ in found],))
-                logs = [name for _, name in found]
-                return db.execute(_REMOVED, given | {"names": wanted, "logs": logs}).rowcount
-
-            return self._tables.write(within)
+        def put(db: Connection, given: Parameters) -> int:
+            query = "DELETE FROM logs WHERE name = ANY (%s) RETURNING id, name"
+            found = db.execute(query, (wanted,)).fetchall()
+            db.execute("DELETE FROM lines WHERE log = ANY (%s)", ([log for log, _ in found],))
+            logs = [name for _, name in found]
+            return db.execute(_REMOVED, given | {"names": wanted, "logs": logs}).rowcount
 
         try:
             count = self._tables.once(put, lambda version: len(wanted))
@@ -477,19 +385,6 @@ class PostgresDocuments(Documents):
         for name in wanted:
             self._tables.seen.wrote(name, 0)
         return count, []
-
-
-def _locked(db: Connection, name: str) -> tuple[bytes | None, int]:
-    """A text and its version, which nobody else writes until the transaction ends; None if there is none.
-
-    A text that does not exist gets an empty row, for which others wait too.
-    """
-    while True:
-        if (row := db.execute(_LOCKED, (name,), binary=True).fetchone()) is not None:
-            return bytes(row[0]), row[1]
-        made = "INSERT INTO documents (name, content) VALUES (%s, '') ON CONFLICT DO NOTHING"
-        if db.execute(made, (name,)).rowcount:
-            return None, 0
 
 
 # ---------------------------------------------------------------------- the versions seen
