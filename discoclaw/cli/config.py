@@ -25,8 +25,8 @@ from discoclaw.cli.common import (
 )
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
-from discoclaw.core.live import Effective, Scope, SourcedOverrides
-from discoclaw.core.live_fields import KINDS, Choice, Field, Value
+from discoclaw.core.live import Effective, Scope
+from discoclaw.core.live_fields import KINDS, Choice, Value
 from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides
 from discoclaw.memory import upgrades
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
@@ -35,7 +35,7 @@ from discoclaw.show.words import line
 from discoclaw.store.port import Documents
 
 if TYPE_CHECKING:  # these imports take a tenth of a second, and a change of the local file does not need them
-    from discoclaw.cli.relays import RelayAccess
+    from discoclaw.cli.nostr import RelayAccess
     from discoclaw.nostr.event import Event, Keys
     from discoclaw.nostr.owner import PublishResult
 
@@ -43,7 +43,7 @@ _SCOPE = "global, group:CHANNEL_ID or user:USER_ID."
 
 
 def _relay_access(settings: Settings) -> "RelayAccess | None":
-    from discoclaw.cli.relays import relay_access  # slow imports, which `fields` doesn't need
+    from discoclaw.cli.nostr import relay_access  # slow imports, which `fields` doesn't need
 
     return relay_access(settings)
 
@@ -70,9 +70,23 @@ def commands(relay_access: Callable[[Settings], "RelayAccess | None"] = _relay_a
         if access is None and any(one.scope.id and not one.scope.raw for one in overrides):
             note("some overrides name pseudonyms; without the bot's key it isn't known whom they are about")
         if as_json:
-            say_json(_json(named, effective, None if scopes else overrides))
-        else:
-            _tell(effective, None if scopes else overrides)
+            value: dict[str, Any] = {"scopes": [str(scope) for scope in named] or [str(live.GLOBAL)]}
+            for field, one in effective.items():
+                where = str(one.scope) if one.source in ("event", "file") else None
+                value[field] = {"value": one.value, "from": one.source, "scope": where}
+            if not scopes:
+                value["wishes"] = [
+                    {"scope": str(one.scope), "from": one.source, **one.overrides} for one in overrides
+                ]
+            say_json(value)
+            return
+        for field, one in effective.items():
+            say(f"{field:<16} {_shown(one.value):<8} {_from(field, one)}")
+        if overrides and not scopes:
+            say("\nAll overrides:")
+            for entry in overrides:
+                source = "signed by the owner" if entry.source == "event" else FILE
+                say(f"{entry.scope!s:<30} {_spelled(entry.overrides)}   {source}")
 
     @config.command("set")
     def set_(
@@ -108,15 +122,16 @@ def fields(as_json: AsJson = False) -> None:
     Example: discoclaw config fields
     """
     if as_json:
-        say_json({name: _described(field) for name, field in FIELDS.items()})
+        say_json(
+            {
+                name: {"about": field.about, "allowed": field.type.allowed, "scopes": list(field.kinds)}
+                for name, field in FIELDS.items()
+            }
+        )
         return
     for name, field in FIELDS.items():
         say(f"{name:<16} {field.about}")
         say(f"{'':<16} {field.type.allowed}; for {', '.join(field.kinds)}")
-
-
-def _described(field: Field) -> dict[str, Any]:
-    return {"about": field.about, "allowed": field.type.allowed, "scopes": list(field.kinds)}
 
 
 # ---------------------------------------------------------------------- arguments
@@ -172,14 +187,8 @@ def _wrong(why: str, given: str = "", known: Iterable[str] = (), more: str = "")
 @contextmanager
 def _looking(settings: Settings, access: "RelayAccess | None") -> Iterator[LiveConfig]:
     """The configuration on disk, while the store is open."""
-    with _documents(settings) as documents:
-        yield _config(settings, documents, access)
-
-
-@contextmanager
-def _documents(settings: Settings) -> Iterator[Documents]:
     with stores_of(settings) as stores:
-        yield stores.used.documents("")
+        yield _config(settings, stores.used.documents(""), access)
 
 
 def _config(settings: Settings, documents: Documents, access: "RelayAccess | None") -> LiveConfig:
@@ -199,16 +208,6 @@ def _from(field: str, effective: Effective) -> str:
     return f"{'signed by the owner' if effective.source == 'event' else FILE}, for {effective.scope}"
 
 
-def _tell(effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None) -> None:
-    for field, one in effective.items():
-        say(f"{field:<16} {_shown(one.value):<8} {_from(field, one)}")
-    if overrides:
-        say("\nAll overrides:")
-        for entry in overrides:
-            source = "signed by the owner" if entry.source == "event" else FILE
-            say(f"{entry.scope!s:<30} {_spelled(entry.overrides)}   {source}")
-
-
 def _spelled(overrides: Overrides) -> str:
     return ", ".join(f"{field}={_shown(value)}" for field, value in overrides.items())
 
@@ -218,20 +217,6 @@ def _shown(value: Value | None) -> str:
     if value is None or value == "":
         return "-"
     return str(value).lower() if isinstance(value, bool) else line(str(value), 60)
-
-
-def _json(
-    scopes: list[Scope], effective: Mapping[str, Effective], overrides: list[SourcedOverrides] | None
-) -> dict[str, Any]:
-    found: dict[str, Any] = {"scopes": [str(scope) for scope in scopes] or [str(live.GLOBAL)]}
-    for field, one in effective.items():
-        scope = str(one.scope) if one.source in ("event", "file") else None
-        found[field] = {"value": one.value, "from": one.source, "scope": scope}
-    if overrides is not None:
-        found["wishes"] = [
-            {"scope": str(one.scope), "from": one.source, **one.overrides} for one in overrides
-        ]
-    return found
 
 
 # ---------------------------------------------------------------------- changing
@@ -274,7 +259,11 @@ def _sign(settings: Settings, access: "RelayAccess", scope: Scope, requested: Ma
     event = config_event(
         owner, scope, now, max(now_ms() // 1000, last + 1), bot=access.bot, names=access.names
     )
-    posted = asyncio.run(_published(access, event))
+
+    async def published() -> "PublishResult":
+        return await access.publish(event)
+
+    posted = asyncio.run(published())
     if not posted.accepted:
         why = "; ".join(f"{relay}: {reason}" for relay, reason in posted.failed.items())
         raise RelayError(f"no relay accepted the change, so nothing changed ({why or 'none is set'})")
@@ -282,10 +271,6 @@ def _sign(settings: Settings, access: "RelayAccess", scope: Scope, requested: Ma
         note(f"{relay} didn't accept it: {reason}")
     accepted = ", ".join(posted.accepted)
     say(f"{scope} {_now_has(now)}, signed by {owner.npub}, on {accepted}; {_kept(settings, event, now)}.")
-
-
-async def _published(access: "RelayAccess", event: "Event") -> "PublishResult":
-    return await access.publish(event)
 
 
 def _kept(settings: Settings, event: "Event", overrides: Overrides) -> str:

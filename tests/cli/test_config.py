@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from discoclaw.cli import config as commands
 from discoclaw.cli.main import _ErrorGroup, cli
-from discoclaw.cli.relays import RelayAccess
+from discoclaw.cli.nostr import RelayAccess
 from discoclaw.core.errors import RelayUnreachable
 from discoclaw.core.live import GLOBAL, Scope, address
 from discoclaw.core.policy import FIELDS, Overrides
