@@ -21,7 +21,7 @@ from bench.recall.vectors import made_up
 from bench.server import server
 from bench.world import fresh_folder
 from discoclaw.core.consent import UNLIMITED
-from discoclaw.core.entry import Entry
+from discoclaw.core.message import Entry
 from discoclaw.search.archive import Archive, Put, Visible
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.archive_tables import ArchiveTables

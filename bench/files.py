@@ -24,7 +24,7 @@ from bench.discord_payloads import connect, message_payload
 from bench.figure import Figure, median, without_garbage
 from bench.world import OWNER, EchoModel, fresh_folder, settings_in
 from discoclaw.app import App, build
-from discoclaw.core.attached import FileRef, Picture
+from discoclaw.core.message import FileRef, Picture
 from discoclaw.models.anthropic.provider import AnthropicProvider
 from discoclaw.session.files.reading import Limits, Reader
 

@@ -14,7 +14,7 @@ from io import BytesIO
 from PIL import Image
 
 from bench.figure import Figure, without_garbage
-from discoclaw.core.attached import FileRef, Picture
+from discoclaw.core.message import FileRef, Picture
 from discoclaw.session.files.pictures import made_anew
 from discoclaw.session.files.reading import Limits, Reader
 

@@ -13,7 +13,7 @@ from bench.figure import Figure, median, without_garbage
 from bench.world import FIRST_MESSAGE, STATED, fresh_folder, sentence, settings_in
 from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
-from discoclaw.core.entry import Entry
+from discoclaw.core.message import Entry
 from discoclaw.search.archive import Put
 from discoclaw.session.archive_rules import words_of
 from discoclaw.storage import Storage, build

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import DiscoClawError, EmbeddingUnavailable, MemoryFault
-from discoclaw.core.service import Service
+from discoclaw.core.ports import Service
 from discoclaw.work import Worker
 
 P = ParamSpec("P")

@@ -22,8 +22,8 @@ from bench.recall.data import Turn
 from bench.recall.times import NOW
 from bench.recall.vectors import Vectors, question
 from discoclaw.core.consent import UNLIMITED
-from discoclaw.core.entry import Entry
 from discoclaw.core.item import MANUAL, Item, by_newest
+from discoclaw.core.message import Entry
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.query import parse

@@ -19,9 +19,8 @@ from discoclaw.app.sharding import Sharding
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import ChatUnavailable, SettingsError
 from discoclaw.core.health import Seen
-from discoclaw.core.ports import MirrorControl
+from discoclaw.core.ports import MirrorControl, Service
 from discoclaw.core.redact import without_login
-from discoclaw.core.service import Service
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage

@@ -56,9 +56,8 @@ from discoclaw.core.health import Check, Seen
 from discoclaw.core.message import Me
 from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import AutoSave
-from discoclaw.core.ports import Clock, History, MirrorControl, Model, NoMirror
+from discoclaw.core.ports import Clock, History, MirrorControl, Model, NoMirror, Service
 from discoclaw.core.redact import PLAIN
-from discoclaw.core.service import Service
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.heartbeat import Heartbeat

@@ -18,10 +18,8 @@ from prometheus_client.core import (
 from discoclaw import __version__
 from discoclaw.app.followers import Relays
 from discoclaw.core.budgets import Spent
-from discoclaw.core.counts import Counts, Ended, Histogram, Why
-from discoclaw.core.health import Finding, Last, healthy
-from discoclaw.core.usage import DOLLAR
-from discoclaw.core.usage_report import Total
+from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Why, healthy
+from discoclaw.core.usage import DOLLAR, Total
 from discoclaw.jobs import Work
 from discoclaw.store.threads import Written
 

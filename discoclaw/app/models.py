@@ -13,10 +13,9 @@ from discoclaw.app.services import Part
 from discoclaw.core.errors import EmbeddingError, SettingsError
 from discoclaw.core.health import Check, Finding, Seen
 from discoclaw.core.model import OFFLINE, VENDOR, Reads
-from discoclaw.core.ports import Clock, Model, Transcriber
-from discoclaw.core.prices import Prices
+from discoclaw.core.ports import Clock, Model, Service, Transcriber
 from discoclaw.core.redact import Redactor
-from discoclaw.core.service import Service
+from discoclaw.core.usage import Prices
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
 from discoclaw.loops.embedding import Embedding
 from discoclaw.loops.talk_embedding import TalkEmbedding

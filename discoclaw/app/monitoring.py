@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Final
 from discoclaw.app.followers import Relays
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import SMALL_FROM
-from discoclaw.core.counts import Counts, Histogram
 from discoclaw.core.event import Commit
-from discoclaw.core.health import Check, Finding, Seen
+from discoclaw.core.health import Check, Counts, Finding, Histogram, Seen
 from discoclaw.core.processes import Processes
 from discoclaw.core.usage import NOBODY
 from discoclaw.jobs import at_work

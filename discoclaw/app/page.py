@@ -15,9 +15,9 @@ from discoclaw.bot.catch_up import Absence
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.whereabouts import whereabouts
+from discoclaw.core.health import Queue, UnderWay
 from discoclaw.core.live import Scope
 from discoclaw.core.message import Place
-from discoclaw.core.overview import Queue, UnderWay
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject

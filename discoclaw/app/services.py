@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.errors import LeaseLost
+from discoclaw.core.ports import Service
 from discoclaw.core.processes import Processes
-from discoclaw.core.service import Service
 from discoclaw.store.threads import running
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from discoclaw.bot import wire
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.gaps import Bounds, Gaps
 from discoclaw.core.errors import ChatForbidden, ChatGone
+from discoclaw.core.health import UnderWay
 from discoclaw.core.message import Inbound
-from discoclaw.core.overview import UnderWay
 from discoclaw.core.ports import Clock
 from discoclaw.core.shards import Shards
 from discoclaw.session.catch_up import CatchUp

@@ -17,9 +17,8 @@ from yarl import URL
 from discoclaw.bot import wire, words
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.wire import channel_of, discord_errors
-from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable, FileTooLarge
-from discoclaw.core.message import Inbound, Place, Said
+from discoclaw.core.message import FileRef, Inbound, Place, Said, Unreadable
 from discoclaw.core.own_words import split_added
 from discoclaw.http import Failed, content, within
 

@@ -20,8 +20,7 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import pending
 from discoclaw.bot.texts.markup import NOTE, name
 from discoclaw.bot.withdrawn import Telling
-from discoclaw.core.approval import AlreadySettled
-from discoclaw.core.draft import Origin, Resolution
+from discoclaw.core.draft import AlreadySettled, Origin, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound, Place

@@ -19,14 +19,13 @@ from discoclaw.bot.pages import SILENT
 from discoclaw.bot.sending import Typing
 from discoclaw.bot.texts.markup import NOTE, plain, unmarked
 from discoclaw.bot.wire import channel_of, discord_errors
-from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import (
     ChatError,
     TranscriptionError,
     TranscriptionRefused,
     TranscriptionUnavailable,
 )
-from discoclaw.core.message import Inbound
+from discoclaw.core.message import FileRef, Inbound
 from discoclaw.core.ports import Clock, Files, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub, utf16_length, utf16_prefix

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import discord
 
-from discoclaw.core.overview import Channel, Connected, Server, Shard, Talks
+from discoclaw.core.health import Channel, Connected, Server, Shard, Talks
 
 if TYPE_CHECKING:
     from discoclaw.bot.client import DiscoClaw

@@ -12,9 +12,8 @@ import aiohttp
 import discord
 
 from discoclaw.bot.words import TALK, text_of
-from discoclaw.core.attached import FileRef
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable
-from discoclaw.core.message import Author, Inbound, Me, Place, Said, with_attachments
+from discoclaw.core.message import Author, FileRef, Inbound, Me, Place, Said, with_attachments
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import scrub
 from discoclaw.show.words import quoted

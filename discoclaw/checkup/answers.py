@@ -21,10 +21,9 @@ from discoclaw.checkup.costs import cost_of
 from discoclaw.checkup.model import QUESTION, address_of, check_key, is_at_vendor, plainly, used_by
 from discoclaw.checkup.pasted import vendor_of
 from discoclaw.checkup.topic import finding
-from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding, State
-from discoclaw.core.message import Author, Inbound, Me, Place, Said
+from discoclaw.core.message import Author, Encoded, Inbound, Me, Place, Said
 from discoclaw.core.model import VENDOR, ModelRequest, SystemBlock, Usage, UserTurn, shown, split
 from discoclaw.core.ports import AnyOffer, Ending, Held, Model
 from discoclaw.core.subject import user_subject

@@ -9,8 +9,7 @@ from discoclaw.core.budgets import SMALL_FROM, Limit, Span, Spent
 from discoclaw.core.errors import MemoryFault, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
-from discoclaw.core.prices import Prices
-from discoclaw.core.usage import Call, dollars
+from discoclaw.core.usage import Call, Prices, dollars
 from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
 from discoclaw.show.words import line

@@ -26,12 +26,12 @@ from rich.table import Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
-from discoclaw.core.compare import ItemChange
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.matching import find_one
+from discoclaw.core.merge import ItemChange
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_of

@@ -26,8 +26,7 @@ from discoclaw.cli.common import (
 from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import Effective, Scope
-from discoclaw.core.live_fields import KINDS, Choice, Value
-from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Overrides
+from discoclaw.core.policy import FIELDS, KINDS, NO_OVERRIDES, Choice, Overrides, Value
 from discoclaw.memory import upgrades
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings

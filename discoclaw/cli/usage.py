@@ -29,8 +29,7 @@ from discoclaw.cli.common import (
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import Call
-from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, money
+from discoclaw.core.usage import By, Call, Days, Group, Report, Total, last_days, money
 from discoclaw.core.zones import local
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.order import in_order
+from discoclaw.core.history import in_order
 from discoclaw.core.times import iso_ms, ms_of_iso
 
 PEOPLE = "people"

@@ -19,19 +19,19 @@ output is only a request; the rules here decide:
   items does not remove what has one.
 - How the person settles a conflict (keep_old, use_new or both_valid) counts as stated.
 - Nothing said before the memory was erased is learned again.
-- For a person who wants to be asked (`Origin.needs_yes`), what is inferred is proposed only; see `approval`.
+- What is inferred about a person who wants to be asked (`Origin.needs_yes`) is proposed (`keep_proposed`).
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
-`draft_patch` applies what extraction proposes, `hand_edits` an edited file. Pure, as `draft_events`.
+`draft_patch` applies what extraction proposes. What a person answers to a proposal, and changes in their
+durable file, is below. Pure, as `draft_events`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from discoclaw.core.draft_events import Origin as Origin
-from discoclaw.core.draft_events import is_older
-from discoclaw.core.draft_pending import ProposalDraft
+from discoclaw.core.draft_events import ProposalDraft, is_older
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import (
@@ -50,6 +50,7 @@ from discoclaw.core.item import (
 from discoclaw.core.matching import find as find
 from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
+from discoclaw.core.pending import Pending
 from discoclaw.core.privacy import sensitivity, stricter
 from discoclaw.core.purge import sources_with, terms_of, withdrawals
 from discoclaw.core.subject import is_bot_key
@@ -431,3 +432,107 @@ def level_of(kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sens
         marked=marked,
         rule=origin.dm_privacy,
     )
+
+
+# ----------------------------------------------------------------------
+# A person's answer to what waits for it: their yes remembers it, their no ends it.
+#
+# A yes counts as stated, as does every decision of a person; what is remembered keeps the message it was
+# inferred from as its source. A no to forgetting something confirms it.
+
+
+class AlreadySettled(Refused):
+    """The proposal that is answered is not pending any more."""
+
+    def __init__(self) -> None:
+        super().__init__("that is settled already, or has lapsed")
+
+
+def _open_now(draft: Draft, pending: Pending) -> Pending:
+    """A proposal as the draft has it now. Raises AlreadySettled if it is settled."""
+    for one in draft.view.pending:
+        if one.key == pending.key:
+            return one
+    raise AlreadySettled
+
+
+def keep_proposed(draft: Draft, pending: Pending, origin: Origin) -> Item:
+    """The person agrees: do what is proposed. Returns the item. Raises AlreadySettled if that was settled."""
+    item = _open_now(draft, pending).item
+    draft.note_proposal(item, origin, "kept", parent=pending.event_id)
+    # Where it was said decided how private it is, not where the person answers.
+    agreed = replace(origin, author="stated", source=item.source, private=False)
+    current = draft.items.get(item.id)
+    if not item.active:
+        if current is not None:
+            draft.deprecate(current, agreed)
+        return item
+    return draft.upsert(
+        item.kind,
+        item.text,
+        agreed,
+        tags=item.tags,
+        given_id=item.id if current is not None else None,
+        marked=item.facets.sensitivity,
+        facets=item.facets,
+    )[0]
+
+
+def drop_proposed(draft: Draft, pending: Pending, origin: Origin) -> Item:
+    """The person disagrees. Returns what was proposed. Raises AlreadySettled if that was settled."""
+    item = _open_now(draft, pending).item
+    draft.note_proposal(item, origin, "dropped", parent=pending.event_id)
+    current = draft.items.get(item.id)
+    if not item.active and current is not None and current.active:
+        said = replace(origin, author="stated", source=current.source, private=False)
+        draft.upsert(current.kind, current.text, said, given_id=current.id)
+    return item
+
+
+# ----------------------------------------------------------------------
+# Applies a hand-edited durable file to a draft: what a person changes in their file becomes events.
+#
+# The file has only DNAM's schema. What that lacks (author, key, links, sensitivity) stays as the ledger has
+# it. Both versions come as items.
+
+
+def apply_edits(draft: Draft, base: Mapping[str, Item], edited: Sequence[Item], origin: Origin) -> None:
+    """Apply the differences between `base`, the file as it was written, and `edited`, the file as it is.
+
+    What others changed in the meantime stays, unless the person changed the same field.
+    """
+    kept = {item.id for item in edited}
+    gone = [item for item in base.values() if item.id not in kept and item.id in draft.items]
+    # If an item's id was deleted in the file, the item returns as a new one. It must not become less private.
+    floor: Sensitivity = "normal"
+    for item in gone:
+        floor = stricter(floor, draft.items[item.id].facets.sensitivity)
+    for item in edited:
+        before, current = base.get(item.id), draft.items.get(item.id)
+        if current is None:
+            level = stricter(item.facets.sensitivity, floor)
+            if before is not None:  # it was removed since the file was written
+                level = stricter(level, before.facets.sensitivity)
+            item = replace(item, facets=replace(item.facets, sensitivity=level))
+        changed = _edits(item, before)
+        if current is None:
+            if before is None or changed:  # an item removed since comes back only if the person edited it
+                draft.emit("add", item, item.to_json(), origin)
+            continue
+        # What the person wrote may be what the item says by now, learned in the meantime.
+        now = current.to_json()
+        if changed := {name: value for name, value in changed.items() if value != now[name]}:
+            draft.emit("modify", current, {"updatedAt": draft.now_ms, **changed}, origin)
+    for item in gone:
+        draft.remove(item, origin)
+
+
+def _edits(item: Item, before: Item | None) -> dict[str, Any]:
+    """The fields that a person changed, except times. For an item that is new in the file, only its claim."""
+    fields = {
+        name: value for name, value in item.to_json().items() if name not in ("id", "createdAt", "updatedAt")
+    }
+    if before is None:
+        return {name: value for name, value in fields.items() if name in ("kind", "text", "status")}
+    written = before.to_json()
+    return {name: value for name, value in fields.items() if value != written[name]}

@@ -25,9 +25,9 @@ from discoclaw.core.item import Facets, Item
 from discoclaw.core.own_words import is_quoted
 from discoclaw.core.patch import Deprecation, Patch, Trait, Upsert
 from discoclaw.core.privacy import may_show
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.subject import is_bot_key
 from discoclaw.core.text import collapse, normalise, scrub, utf16_length
+from discoclaw.core.titles import ShortIds
 
 Proposal = TypeVar("Proposal")
 

@@ -25,8 +25,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from discoclaw.core.errors import Refused
-from discoclaw.core.live_fields import KINDS, Kind, Value
-from discoclaw.core.policy import DEFAULT, FIELDS, NO_OVERRIDES, Overrides, Policy, resolve
+from discoclaw.core.policy import (
+    DEFAULT,
+    FIELDS,
+    KINDS,
+    NO_OVERRIDES,
+    Kind,
+    Overrides,
+    Policy,
+    Value,
+    resolve,
+)
 
 PREFIX = "snowclaw:config:"
 TAGGED = ("respond_mode", "context_history")

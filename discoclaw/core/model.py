@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from discoclaw.core import titles
-from discoclaw.core.attached import Encoded
 from discoclaw.core.budgets import Less, Level
+from discoclaw.core.message import Encoded
 from discoclaw.core.values import dataclass, field, replace
 
 Purpose: TypeAlias = Literal["answer", "summary", "extraction", "tidying", "suggestion", "title"]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from discoclaw.core.service import Passive, Service
+from discoclaw.core.ports import Passive, Service
 
 
 class Processes(Service, Protocol):

@@ -9,8 +9,7 @@ Pure. Knows nothing about where messages come from.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from discoclaw.core.draft_events import EventDraft, Origin
-from discoclaw.core.draft_pending import ProposalDraft
+from discoclaw.core.draft_events import EventDraft, Origin, ProposalDraft
 from discoclaw.core.item import Item, Source
 from discoclaw.core.purge import distinctive, place_of, terms_of
 

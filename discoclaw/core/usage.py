@@ -1,4 +1,4 @@
-"""The use of models: whom a call is for, what it took, and the records of it.
+"""The use of models: whom a call is for, what it took and cost, the records of it, and their sums.
 
     Payer     the person, channel and server that a call is for
     Call      one call that has ended: purpose, model, tokens, cost. A line of the usage log
@@ -7,20 +7,23 @@
 Who asks a model says for whom (`paid_by`), and an adapter says what the server counted (`used`). Both travel
 with the task, like a database's transaction, because every step in between would otherwise carry both and
 use neither. Money is in nanodollars: a token costs a whole number of them, so sums are exact.
-Knows nothing about prices, about limits, and where records are kept.
+Knows nothing about limits, where prices come from, where records are kept, and names of people.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from discoclaw.core.message import Inbound
-from discoclaw.core.model import Purpose, Usage
+from discoclaw.core.model import Purpose, Usage, split
 from discoclaw.core.times import valid_ms
 from discoclaw.core.values import dataclass, field, replace
+from discoclaw.core.zones import local
 
 For: TypeAlias = Purpose | Literal["transcription", "embedding"]
 """The purpose of a call."""
@@ -225,3 +228,268 @@ def used(model: str, usage: Usage, *, whole: bool = True) -> None:
     if (tally := _TALLY.get()) is not None:
         tally.used.append((model, usage))
         tally.whole = tally.whole and whole
+
+
+# ----------------------------------------------------------------------
+# Prices of calls of models.
+#
+# A table has a price for each model, by the beginning of its name, so that a dated snapshot costs what its
+# model costs. A row may name the provider too (`openai:gpt-5`), or go for every provider's model of that
+# name.
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Prices in nanodollars: of a token of each kind, of a search, of a second of sound.
+
+    Prompts of more than `long_from` tokens cost `long_times` as much, input and output alike.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    search: int = 0
+    second: int = 0
+    long_from: int = 0
+    long_times: int = 1
+
+    def cost(self, usage: Usage) -> int:
+        """The cost of a request, in nanodollars."""
+        tokens = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+        )
+        times = self.long_times if self.long_from and usage.prompt_tokens > self.long_from else 1
+        return tokens * times + usage.searches * self.search + usage.seconds * self.second
+
+    def most(self, prompt: int, output: int) -> int:
+        """The most that a request of so many tokens costs: all of its prompt may be written to a cache."""
+        dear = self.cache_write > self.input
+        return self.cost(Usage(0 if dear else prompt, output, cache_write_tokens=prompt if dear else 0))
+
+
+FREE: Final = Price()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of models. `free`: whoever runs the models runs them here, so they cost nothing.
+
+    `free_at` are the providers of whose models that holds, for names that begin with one. `own` are the names
+    in `table` whose prices an admin gave. They win over that, as some local servers pass calls on to a
+    provider that costs money, and over the other names.
+    """
+
+    table: Mapping[str, Price]
+    own: frozenset[str] = frozenset()
+    free: bool = False
+    free_at: frozenset[str] = frozenset()
+
+    def costs_nothing(self, model: str) -> bool:
+        """Whether a model runs here, and no admin gave a price for it."""
+        return self.of(model) == (FREE, True)
+
+    def of(self, model: str) -> tuple[Price, bool]:
+        """A model's price, and whether it is known. An unknown one is taken to cost the most of all."""
+        provider, plain = split(model)
+        free = provider in self.free_at if provider else self.free
+        for names in (self.own, () if free else self.table):  # an admin's row wins, however short
+            fitting = [name for name in names if model.startswith(name) or plain.startswith(name)]
+            if fitting:
+                return self.table[max(fitting, key=len)], True
+        return (FREE, True) if free else (self.dearest, False)
+
+    @property
+    def dearest(self) -> Price:
+        """The price of a model that has none here: too much is safer for a budget than nothing."""
+        return max(self.table.values(), key=lambda one: (one.output, one.input), default=FREE)
+
+
+# ----------------------------------------------------------------------
+# Sums of calls of models: by person, channel, server, purpose, model and day: `Report`.
+
+
+By: TypeAlias = Literal["person", "channel", "server", "purpose", "model", "day"]
+DAYS_SHOWN: Final = 30
+PURPOSES: Final[Mapping[str, str]] = {
+    "answer": "answers",
+    "extraction": "learning",
+    "summary": "summaries",
+    "tidying": "tidying",
+    "suggestion": "suggestions",
+    "title": "thread names",
+    "transcription": "voice messages",
+    "embedding": "embeddings",
+}
+"""People's word for each purpose, in the order in which a picture stacks them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A sum of calls: how many, what they used, and what they cost in nanodollars.
+
+    `estimated`: calls whose tokens no server counted. `guessed`: calls of models whose price isn't known.
+    """
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    nano: int = 0
+    estimated: int = 0
+    guessed: int = 0
+
+    @classmethod
+    def of(cls, call: Call) -> "Total":
+        """One call. One that was allowed and never made counts for nothing."""
+        made = call.requests > 0
+        return cls(
+            int(made), call.usage, call.nano, int(made and not call.counted), int(made and not call.priced)
+        )
+
+    def __add__(self, other: "Total") -> "Total":
+        return Total(
+            self.calls + other.calls,
+            self.usage + other.usage,
+            self.nano + other.nano,
+            self.estimated + other.estimated,
+            self.guessed + other.guessed,
+        )
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    @property
+    def tokens(self) -> int:
+        """All tokens: those that models read, from a cache or not, and those that they wrote."""
+        return self.usage.prompt_tokens + self.usage.output_tokens
+
+
+NOTHING: Final = Total()
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The days from the first to the last, both included."""
+
+    first: date
+    last: date
+
+    def begin(self, zone: tzinfo = UTC) -> int:
+        """When (ms since 1970) the first day begins in a time zone."""
+        return int(datetime.combine(self.first, time(), zone).timestamp() * 1000)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each day: `2026-11-25`."""
+        for number in range((self.last - self.first).days + 1):
+            yield (self.first + timedelta(days=number)).isoformat()
+
+    def __contains__(self, day: str) -> bool:
+        return self.first.isoformat() <= day <= self.last.isoformat()
+
+
+def last_days(now_ms: int, zone: tzinfo = UTC, number: int = DAYS_SHOWN) -> Days:
+    """Today and the days before it, `number` in all."""
+    today = local(now_ms, zone).date()
+    return Days(today - timedelta(days=number - 1), today)
+
+
+def this_month(now_ms: int, zone: tzinfo = UTC) -> Days:
+    """The days of the month up to today."""
+    today = local(now_ms, zone).date()
+    return Days(today.replace(day=1), today)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The calls that have all of this in common. An id is None where a call has none; `day` is ISO's."""
+
+    person: str | None
+    channel: str | None
+    server: str | None
+    purpose: str
+    model: str
+    day: str
+    total: Total
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The calls with one key: an id of Discord (None where a call has none), a purpose, a model or a day."""
+
+    key: str | None
+    total: Total
+
+
+@dataclass(frozen=True)
+class Report:
+    """Sums of calls. There are far fewer cells than calls, so a report is quick to divide."""
+
+    cells: tuple[Cell, ...] = ()
+
+    @classmethod
+    def of(cls, calls: Iterable[Call], zone: tzinfo = UTC) -> "Report":
+        """A report of calls; each belongs to the day in `zone` on which it began."""
+        sums: dict[tuple[str | None, str | None, str | None, str, str, str], Total] = {}
+        for call in calls:
+            if not (total := Total.of(call)):
+                continue
+            payer, day = call.payer, local(call.at, zone).date().isoformat()
+            key = (payer.user, payer.channel, payer.server, call.purpose, call.model, day)
+            sums[key] = sums[key] + total if key in sums else total
+        return cls(tuple(Cell(*key, total) for key, total in sums.items()))
+
+    @cached_property
+    def total(self) -> Total:
+        """Everything together."""
+        return sum((cell.total for cell in self.cells), NOTHING)
+
+    def by(self, what: By, days: Days | None = None) -> tuple[Group, ...]:
+        """The groups, dearest first, those that cost the same by tokens; days in their order.
+
+        With `days`, each of these is there, also if nothing was called on it.
+        """
+        sums: dict[str | None, Total] = dict.fromkeys(days, NOTHING) if what == "day" and days else {}
+        for cell in self.cells:
+            key: str | None = getattr(cell, what)
+            sums[key] = sums.get(key, NOTHING) + cell.total
+        groups = (Group(key, total) for key, total in sums.items())
+        if what == "day":
+            return tuple(sorted(groups, key=lambda one: one.key or ""))
+        return tuple(sorted(groups, key=lambda one: (*_dearest(one.total), one.key or "")))
+
+    def daily(self, days: Days) -> Mapping[str, Mapping[str, Total]]:
+        """The sums of each of these days, by purpose."""
+        sums: dict[str, dict[str, Total]] = {day: {} for day in days}
+        for cell in self.cells:
+            if (one := sums.get(cell.day)) is not None:
+                one[cell.purpose] = one.get(cell.purpose, NOTHING) + cell.total
+        return sums
+
+    def within(self, days: Days) -> "Report":
+        """The calls of these days."""
+        return Report(tuple(cell for cell in self.cells if cell.day in days))
+
+
+def _dearest(total: Total) -> tuple[int, int, int]:
+    return -total.nano, -total.tokens, -total.calls
+
+
+# ---------------------------------------------------------------------- as text
+
+
+def money(nano: int) -> str:
+    """A cost as text: `$3.40`, or `free`."""
+    return dollars(nano) if nano else "free"
+
+
+def amount(number: int) -> str:
+    """A number of tokens as text: `950`, `12.4k`, `310M`."""
+    if number < 1000:
+        return str(number)
+    part, letter = number / 1e3, "k"
+    for larger in "MB":
+        if part >= 999.5:  # which would be rounded up to 1000
+            part, letter = part / 1e3, larger
+    return f"{part:,.1f}{letter}" if part < 99.95 else f"{part:,.0f}{letter}"

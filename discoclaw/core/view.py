@@ -24,8 +24,7 @@ Knows nothing about files. Never decides whether a change is allowed: that is `d
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from discoclaw.core.event import Commit, Event
-from discoclaw.core.event_items import added, author_of, changed, is_wanted, triple_text_of
+from discoclaw.core.event import Commit, Event, added, author_of, changed, is_wanted, triple_text_of
 from discoclaw.core.item import Item, Sensitivity, item_id
 from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter

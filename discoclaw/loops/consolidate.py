@@ -13,7 +13,13 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discoclaw.core import titles
-from discoclaw.core.consolidate import ConsolidationReport, apply_proposal
+from discoclaw.core.consolidate import (
+    ConsolidationReport,
+    Review,
+    apply_proposal,
+    changed_since,
+    past_decisions,
+)
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.event import Record
@@ -21,7 +27,6 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.patch import Consolidation, Suggestion
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.reviewed import Review, changed_since, past_decisions
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.view import Conflict, View
 from discoclaw.loops.nearest import Nearest

@@ -21,9 +21,9 @@ from discoclaw.core.patch import AskingPatch, Patch
 from discoclaw.core.policy import Personas, PlacePersonas
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.privacy import DmPrivacy
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, speaker
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import View
 from discoclaw.core.visible import is_standing
 from discoclaw.core.zones import now, zone_of

@@ -32,9 +32,9 @@ from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.purge import Withdrawal, terms_of
 from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at, valid_ms
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.zones import local, now
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory, message_in, struck

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.live import Scope
-from discoclaw.core.live_fields import Value
 from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.policy import Value
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener

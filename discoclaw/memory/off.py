@@ -12,8 +12,8 @@ from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.message import Place
+from discoclaw.core.ports import Passive
 from discoclaw.core.profile import Profile
-from discoclaw.core.service import Passive
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling
 from discoclaw.memory.people.groups import Known

@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import httpx2
 
 from discoclaw.core import errors
-from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadOutput, ModelBadRequest, ModelError, ModelTooLong, ModelUnreachable
 from discoclaw.core.health import Finding
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import Finished, ModelRequest, StreamEvent, Unseen, UserTurn, without
 from discoclaw.core.redact import redact
 from discoclaw.core.text import clip, collapse

@@ -11,8 +11,8 @@ import logging
 from pydantic import ValidationError
 
 from discoclaw.core.errors import ModelBadOutput
+from discoclaw.core.patch import ProseShape, bare, objects_in
 from discoclaw.core.ports import Shape
-from discoclaw.core.prose import ProseShape, bare, objects_in
 from discoclaw.core.text import clip
 
 log = logging.getLogger(__name__)

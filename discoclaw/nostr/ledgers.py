@@ -22,10 +22,9 @@ from typing import Any, Final
 
 from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, NostrError, UnreadableContent
 from discoclaw.core.event import Commit, Event, Record, Ref, decode_line, record_of_json
-from discoclaw.core.history import History
+from discoclaw.core.history import History, in_order
 from discoclaw.core.item import MAX_TEXT, item_id, triple_text
 from discoclaw.core.live import Signed
-from discoclaw.core.order import in_order
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import iso_ms, ms_of_iso

@@ -16,8 +16,8 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from discoclaw.core.message import Me, Said
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import clip, speaker, utf16_length
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.zones import day, minute
 from discoclaw.prompt.quote import as_seen, quote_entry, strip_memory_context
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 from weakref import KeyedRef
 
-from discoclaw.core.entry import Entry
 from discoclaw.core.item import KINDS, Item
 from discoclaw.core.languages import MONTHS
+from discoclaw.core.message import Entry
 from discoclaw.core.times import date_of, valid_ms
 from discoclaw.core.values import dataclass
 from discoclaw.core.words import Tokens, fold, terms, terms_in, tokenise

@@ -14,8 +14,8 @@ from discoclaw.core.item import Item, durable_line
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.replaced import Pair, alike, ended, newest_first
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import utf16_length
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.values import dataclass
 from discoclaw.core.visible import FRAME, Line, VisibleItems, is_standing
 from discoclaw.core.words import Gist

@@ -14,7 +14,7 @@ newer first, then by id.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from discoclaw.core.entry import Entry
+from discoclaw.core.message import Entry
 from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
 from discoclaw.recall.score import Corpus, asked_of, score

@@ -28,8 +28,8 @@ from typing import Any
 
 from discoclaw.core.audit import Readable
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
-from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.message import Entry
 from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.purge import Withdrawal, terms_of
 from discoclaw.core.purge import Words as Spoken

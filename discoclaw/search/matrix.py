@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from discoclaw.core.cosines import NEAREST, NO_COSINES, Cosines
+from discoclaw.core.query import NEAREST, NO_COSINES, Cosines
 from discoclaw.search.vectors import hash_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.entry import Entry
+from discoclaw.core.message import Entry
 from discoclaw.search.archive import COLUMNS, Archive, entry_of
 from discoclaw.search.signatures import quantised
 from discoclaw.store.sql import Sql

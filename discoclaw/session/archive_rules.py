@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.entry import Entry
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Entry, Place, Said
 from discoclaw.core.purge import Withdrawal
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of

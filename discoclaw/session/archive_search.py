@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.entry import Entry
-from discoclaw.core.message import Place
+from discoclaw.core.message import Entry, Place
 from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
 from discoclaw.prompt.recent import apart

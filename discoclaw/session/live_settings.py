@@ -26,10 +26,9 @@ from discoclaw.core.errors import (
     Refused,
 )
 from discoclaw.core.live import Effective, Scope, fitting
-from discoclaw.core.live_fields import Field, Value, value_words
 from discoclaw.core.message import Place
 from discoclaw.core.model import ModelRequest, UserTurn
-from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Allowlist
+from discoclaw.core.policy import FIELDS, NO_OVERRIDES, Allowlist, Field, Value, value_words
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.memory.changed_by import Changed, ChangedBy

@@ -17,12 +17,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.cosines import NO_COSINES
 from discoclaw.core.errors import DiscoClawError
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
-from discoclaw.core.ports import Embedder
-from discoclaw.core.service import Passive
+from discoclaw.core.ports import Embedder, Passive
+from discoclaw.core.query import NO_COSINES
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
 from discoclaw.loops.talk_embedding import TalkEmbedding

@@ -6,8 +6,7 @@ A turn takes these steps for a message that somebody sent, and a preview for one
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 
-from discoclaw.core.attached import Encoded
-from discoclaw.core.message import Me, Said
+from discoclaw.core.message import Encoded, Me, Said
 from discoclaw.core.model import Reads, ToolSpec, reads_usual
 from discoclaw.core.ports import Clock
 from discoclaw.core.values import dataclass, replace

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from discoclaw.core.cosines import NO_COSINES
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import IDLE
 from discoclaw.core.privacy import may_show
+from discoclaw.core.query import NO_COSINES
 from discoclaw.core.visible import is_standing
 from discoclaw.recall.query import parse
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, select

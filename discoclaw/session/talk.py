@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from discoclaw.core.counts import Asked, Counts
 from discoclaw.core.errors import ChatError, ChatUnavailable, NotNow, Refused
+from discoclaw.core.health import Asked, Counts
 from discoclaw.core.message import Author, Inbound, Place, Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.policy import should_respond

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from discoclaw.core.budgets import less_text
-from discoclaw.core.counts import Asked, Ended
 from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryFault, ModelError, QuestionGone
+from discoclaw.core.health import Asked, Ended
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from discoclaw.core.event import Commit, Event
-from discoclaw.core.event_items import author_of
+from discoclaw.core.event import Commit, Event, author_of
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Item, Sensitivity, triple_text
 from discoclaw.core.pending import is_proposal, settled_as

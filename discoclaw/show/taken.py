@@ -8,10 +8,10 @@ of what contradicted them.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Event
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
+from discoclaw.core.merge import ItemChange
 from discoclaw.core.purge import TakenBack, Words
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso

@@ -13,11 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Source, by_newest
-from discoclaw.core.merge import MergeResult
+from discoclaw.core.merge import Clash, ItemChange, MergeResult
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, View
 from discoclaw.show.events import SIGNS, STATUS, Secrets, hidden, marks, text_of

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import DOLLAR, Call
-from discoclaw.core.usage_report import PURPOSES, Total, amount
+from discoclaw.core.usage import DOLLAR, PURPOSES, Call, Total, amount
 from discoclaw.show.words import count, word
 
 COLUMNS: Final = (

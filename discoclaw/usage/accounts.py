@@ -31,8 +31,7 @@ from discoclaw.core.model import Usage
 from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_of, user_subject
-from discoclaw.core.usage import NOBODY, Call, For, Hold, Payer, Record
-from discoclaw.core.usage_report import NOTHING, Total
+from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total
 from discoclaw.memory.kept import faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import TRIES, rest

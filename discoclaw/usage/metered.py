@@ -31,8 +31,7 @@ from discoclaw.core.model import (
     split,
 )
 from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
-from discoclaw.core.prices import Prices
-from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Tally, counted_in, payer
+from discoclaw.core.usage import CHARS_A_TOKEN, NOBODY, Call, Prices, Tally, counted_in, payer
 from discoclaw.usage.accounts import Accounts, Grant, unused
 
 BYTES_A_TOKEN: Final = 3

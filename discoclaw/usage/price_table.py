@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.model import VENDOR
-from discoclaw.core.prices import Price, Prices
-from discoclaw.core.usage import DOLLAR
+from discoclaw.core.usage import DOLLAR, Price, Prices
 
 MILLION: Final = 1_000_000
 _DOLLARS_FOR: Final = {

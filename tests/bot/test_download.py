@@ -10,8 +10,8 @@ from aiohttp import web
 
 from discoclaw.bot import wire
 from discoclaw.bot.files import Download
-from discoclaw.core.attached import FileRef, TextFile, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable, FileTooLarge
+from discoclaw.core.message import FileRef, TextFile, Unreadable
 from discoclaw.session.files.reading import Limits, Reader
 from tests.servers.discord_parrot import Parrot, connected, redirected_server, text_channel
 from tests.servers.discord_server import DiscordServer

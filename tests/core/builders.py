@@ -18,7 +18,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Source, item_from_json, new_item
 from discoclaw.core.merge import MergeContext, MergeResult
 from discoclaw.core.patch import Deprecation, Upsert
-from discoclaw.core.short_ids import ShortIds
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import EMPTY, Conflict, View
 
 MINUTE = 60_000

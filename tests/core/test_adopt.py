@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from discoclaw.core.draft import Draft
-from discoclaw.core.hand_edits import apply_edits
+from discoclaw.core.draft import Draft, apply_edits
 from discoclaw.core.item import Item, Source, item_id
 from discoclaw.core.view import View, fold
 from tests.core.builders import FEW, NOW, PUBLIC_MESSAGE, Diary, as_file, inferred, item, stated

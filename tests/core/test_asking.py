@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core import approval
+from discoclaw.core.draft import drop_proposed, keep_proposed
 from discoclaw.core.draft_patch import LONGEST, Shown, apply_patch, question
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import decode_line, encode_line
@@ -84,7 +84,7 @@ class TestAProposalWithOne:
     def test_is_the_persons_own_word_with_their_yes(self, diary: Diary) -> None:
         take(diary, proposed(MOVED, ask=ASK))
         draft = diary.draft()
-        approval.keep(draft, diary.view.pending[0], stated())
+        keep_proposed(draft, diary.view.pending[0], stated())
         diary.keep(draft)
         (item,) = diary.view.active()
         assert (item.text, item.facets.author, waiting(diary)) == (MOVED, "stated", [])
@@ -154,7 +154,7 @@ class TestAProposalWithOne:
     def test_is_not_proposed_again_after_a_no_to_the_same_words(self, diary: Diary) -> None:
         take(diary, proposed(MOVED, ask=ASK), seen=replace(shown(inferred(said_at=1)), may_ask=True))
         draft = diary.draft()
-        approval.drop(draft, diary.view.pending[0], stated())
+        drop_proposed(draft, diary.view.pending[0], stated())
         diary.keep(draft)
         take(diary, proposed(MOVED, ask=ASK), seen=replace(shown(inferred(said_at=2)), may_ask=True))
         assert (diary.texts(), waiting(diary)) == ([], [])

@@ -7,14 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.consolidate import MOST_QUESTIONS, ConsolidationReport, apply_proposal, available
+from discoclaw.core.consolidate import (
+    MOST_QUESTIONS,
+    ConsolidationReport,
+    PastDecisions,
+    apply_proposal,
+    available,
+    past_decisions,
+)
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source
 from discoclaw.core.merge import MergeContext, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
-from discoclaw.core.reviewed import PastDecisions, past_decisions
 from discoclaw.core.text import normalise
 from discoclaw.models.structured import checked
 from tests.core.builders import MODEST, NOW, Diary, inferred, stated

@@ -24,8 +24,9 @@ from discoclaw.core.history import (
     History,
     as_shown,
     branch_name,
+    in_order,
+    union,
 )
-from discoclaw.core.order import in_order, union
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import EMPTY, fold
 from tests.core.builders import (

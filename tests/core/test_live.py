@@ -29,8 +29,7 @@ from discoclaw.core.live import (
     scope_aliases,
     scope_of_address,
 )
-from discoclaw.core.live_fields import Choice, Field, Number, Switch
-from discoclaw.core.policy import DEFAULT, FIELDS, Overrides, Policy
+from discoclaw.core.policy import DEFAULT, FIELDS, Choice, Field, Number, Overrides, Policy, Switch
 from discoclaw.settings import Settings, names
 from tests.tables import each_row
 

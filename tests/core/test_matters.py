@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Kind
 from discoclaw.core.languages import ALSO, FUNCTION_WORDS, SPOKEN, UNSPACED, personal
-from discoclaw.core.matters import is_personal
-from discoclaw.core.privacy import sensitivity
+from discoclaw.core.privacy import is_personal, sensitivity
 from discoclaw.core.words import fold
 from tests.core.ordinary_sentences import ORDINARY
 from tests.core.personal_sentences import OPENLY, PRIVATELY

@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.compare import Clash, ItemChange, diff, three_way
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import encode_line
-from discoclaw.core.history import History
+from discoclaw.core.history import History, union
 from discoclaw.core.item import MAX_TAGS, Facets, Item, Sensitivity, Source
-from discoclaw.core.merge import MergeContext, MergeResult, last_change, merge
-from discoclaw.core.order import union
+from discoclaw.core.merge import (
+    Clash,
+    ItemChange,
+    MergeContext,
+    MergeResult,
+    diff,
+    last_change,
+    merge,
+    three_way,
+)
 from discoclaw.core.text import normalise
 from discoclaw.core.view import View
 from tests.core.builders import (

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core import approval
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft import Draft, Origin, drop_proposed, keep_proposed
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import decode_line, encode_line
@@ -52,7 +51,7 @@ def propose(diary: Diary, *texts: str, origin: Origin | None = None, **given: An
 def answer(diary: Diary, *, yes: bool) -> None:
     draft = diary.draft()
     for one in diary.view.pending:
-        (approval.keep if yes else approval.drop)(draft, one, stated())
+        (keep_proposed if yes else drop_proposed)(draft, one, stated())
     diary.keep(draft)
 
 
@@ -156,7 +155,7 @@ class TestAYes:
         diary = Diary()
         propose(diary, "User lives in Oslo.")
         draft = diary.draft()
-        approval.keep(draft, diary.view.pending[0], stated(private=True))
+        keep_proposed(draft, diary.view.pending[0], stated(private=True))
         diary.keep(draft)
         assert diary.view.active()[0].facets.sensitivity == "normal"
 
@@ -165,7 +164,7 @@ class TestAYes:
         propose(diary, TEA)
         (one,) = diary.view.pending
         answer(diary, yes=True)
-        for decide in (approval.keep, approval.drop):
+        for decide in (keep_proposed, drop_proposed):
             with pytest.raises(Refused, match="settled already, or has lapsed"):
                 decide(diary.draft(), one, stated())
 
@@ -243,7 +242,7 @@ class TestTwoBranches:
     def decide(self, chronicle: Chronicle, on: str, *, yes: bool) -> None:
         def wish(draft: Draft) -> None:
             for one in draft.view.pending:
-                (approval.keep if yes else approval.drop)(draft, one, stated())
+                (keep_proposed if yes else drop_proposed)(draft, one, stated())
 
         chronicle.change(wish, on=on)
 
@@ -306,7 +305,7 @@ def _decide(draft: Draft, dice: random.Random) -> None:
     elif act == 2 and items:
         draft.deprecate(dice.choice(items), asking())
     elif act == 3 and pending:
-        dice.choice((approval.keep, approval.drop))(draft, dice.choice(pending), stated())
+        dice.choice((keep_proposed, drop_proposed))(draft, dice.choice(pending), stated())
 
 
 def claims(view: View) -> set[tuple[str, str, str]]:

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.model import Usage
-from discoclaw.core.prices import FREE, Price, Prices
-from discoclaw.core.usage import DOLLAR, dollars
+from discoclaw.core.usage import DOLLAR, FREE, Price, Prices, dollars
 from discoclaw.usage.price_table import prices
 from tests.tables import each_row
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput
-from discoclaw.core.patch import Consolidation, Patch, Suggestion, Summary
-from discoclaw.core.prose import LONGEST
+from discoclaw.core.patch import LONGEST, Consolidation, Patch, Suggestion, Summary
 from discoclaw.models.structured import checked
 from tests.tables import each_row
 

@@ -6,8 +6,7 @@ No real secret is here: all are put together from parts when the tests run.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.lookalikes import _table, folded
-from discoclaw.core.redact import redact
+from discoclaw.core.redact import _table, folded, redact
 from tests.core.builders import MODEST
 from tests.tables import each_row
 

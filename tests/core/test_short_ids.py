@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.short_ids import ShortIds
+from discoclaw.core.titles import ShortIds
 from tests.core.builders import ANY_TEXT, FEW
 from tests.tables import each_row
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.model import Usage
-from discoclaw.core.usage import DOLLAR, Call
-from discoclaw.core.usage_report import (
+from discoclaw.core.usage import (
+    DOLLAR,
     NOTHING,
     By,
+    Call,
     Days,
     Report,
     Total,

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.entry import Entry
 from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.core.message import Entry
 from discoclaw.core.personal import Erasure
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import (

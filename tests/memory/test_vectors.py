@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.cosines import Cosines
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.personal import Erasure, Removed
+from discoclaw.core.query import Cosines
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import cosine
 from discoclaw.search.matrix import Matrix, packed

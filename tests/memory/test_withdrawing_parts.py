@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.entry import Entry
 from discoclaw.core.item import item_id
-from discoclaw.core.message import Place
+from discoclaw.core.message import Entry, Place
 from discoclaw.core.purge import Withdrawal, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.conversations.rolling import SummaryWithdrawal

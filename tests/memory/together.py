@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discoclaw.core.errors import LeaseLost, Overtaken
-from discoclaw.core.service import Passive
+from discoclaw.core.ports import Passive
 from discoclaw.memory.changes import Listener
 from discoclaw.store.port import (
     LEDGERS,

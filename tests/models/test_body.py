@@ -4,7 +4,7 @@ import json
 
 from anthropic._utils._json import openapi_dumps
 
-from discoclaw.core.attached import Encoded
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import Finished, ModelRequest, SystemBlock, UserTurn
 from discoclaw.models.anthropic.provider import AnthropicModel
 from discoclaw.models.asking import body_of

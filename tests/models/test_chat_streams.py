@@ -205,7 +205,7 @@ class TestRequests:
     async def test_have_documents_as_files_without_their_own_name(
         self, server: ChatServer, model: ServedModel
     ) -> None:
-        from discoclaw.core.attached import Encoded
+        from discoclaw.core.message import Encoded
 
         paper = Encoded("Ann's.pdf", "application/pdf", encoded(pdf()), tokens=9, label="Document 1", pages=1)
         await answer_to(model, asking(UserTurn("Read it.", media=(paper,))))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadOutput, ModelNotFound, ModelRefused, ModelTimeout, ModelUnreachable
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,

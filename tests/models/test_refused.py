@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import ModelBadRequest, ModelError, ModelTooLong, ModelUnreachable
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,

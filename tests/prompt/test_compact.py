@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.attached import Encoded
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.message import Me, Said
-from discoclaw.core.short_ids import ShortIds
 from discoclaw.core.text import scrub
+from discoclaw.core.titles import ShortIds
 from discoclaw.prompt.assemble import display_names
 from discoclaw.prompt.quote import strip_memory_context
 from discoclaw.prompt.recent import transcript

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from discoclaw.core.entry import Entry
+from discoclaw.core.message import Entry
 from discoclaw.recall.document import of_entry
 from discoclaw.recall.index import Index
 from discoclaw.recall.query import parse

@@ -9,14 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from discoclaw.core.attached import Content as FileContent
-from discoclaw.core.attached import FileRef, Unreadable
 from discoclaw.core.consent import Consent
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatUnavailable, Refused
 from discoclaw.core.item import Item
-from discoclaw.core.message import Author, Inbound, Me, Place, Said
+from discoclaw.core.message import Author, FileRef, Inbound, Me, Place, Said, Unreadable
+from discoclaw.core.message import Content as FileContent
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,

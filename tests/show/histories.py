@@ -9,10 +9,9 @@ from discoclaw.core import merge
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import History
+from discoclaw.core.history import History, union
 from discoclaw.core.item import Item, Sensitivity
 from discoclaw.core.merge import MergeContext, MergeResult
-from discoclaw.core.order import union
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import View
 from tests.core.builders import MINUTE, NOW, stated

@@ -6,14 +6,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from discoclaw.core.compare import Clash, ItemChange, diff
-from discoclaw.core.draft import Draft
+from discoclaw.core.draft import Draft, apply_edits
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
-from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
-from discoclaw.core.merge import MergeResult
+from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text

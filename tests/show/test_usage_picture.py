@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from discoclaw.core.usage import DOLLAR, Call
-from discoclaw.core.usage_report import Report, last_days
+from discoclaw.core.usage import DOLLAR, Call, Report, last_days
 from discoclaw.show.pen import BACKGROUND, COLOURS
 from discoclaw.show.usage_picture import WIDTH, colour_of, png, tick
 from tests.core.builders import FEW

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from discoclaw.bot.cards.card import GREY, Button, Card, Entry, Picture, Turn
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import name, plain
-from discoclaw.core.compare import ItemChange
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import History
+from discoclaw.core.merge import ItemChange
 from discoclaw.core.pending import is_proposal
 from discoclaw.show import text as shown
 from discoclaw.show.words import acts, count

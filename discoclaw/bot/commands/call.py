@@ -28,9 +28,8 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity, Source
-from discoclaw.core.matters import is_personal
 from discoclaw.core.message import Place
-from discoclaw.core.privacy import may_show
+from discoclaw.core.privacy import is_personal, may_show
 from discoclaw.core.subject import user_subject
 from discoclaw.core.usage import Payer
 from discoclaw.memory.off import AnyMemory

@@ -17,8 +17,7 @@ from discoclaw.bot.texts.markup import for_people, plain, words
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item, Sensitivity, check_text
-from discoclaw.core.matters import is_personal
-from discoclaw.core.privacy import presumed_private, stricter
+from discoclaw.core.privacy import is_personal, presumed_private, stricter
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import halves, left_out, yours

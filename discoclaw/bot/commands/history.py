@@ -18,11 +18,10 @@ from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.texts import history as texts
 from discoclaw.bot.texts.markup import block, words
-from discoclaw.core.compare import ItemChange, diff
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
-from discoclaw.core.merge import MergeResult
+from discoclaw.core.merge import ItemChange, MergeResult, diff
 from discoclaw.core.text import utf16_length
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.subjects import verbs

@@ -19,8 +19,7 @@ from discoclaw.bot.wire import discord_errors
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.item import Facets, Item, Sensitivity
-from discoclaw.core.matters import is_personal
-from discoclaw.core.privacy import PRESUMED, DmPrivacy, stricter
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, is_personal, stricter
 from discoclaw.core.redact import Redactor
 from discoclaw.memory.exchange.export import Form, exported
 from discoclaw.memory.exchange.load import Items, load_bytes

@@ -20,7 +20,7 @@ from discoclaw.bot.commands.call import Call, in_dm
 from discoclaw.bot.texts import usage as texts
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage_report import By, Days, Report, Total, last_days, money, this_month
+from discoclaw.core.usage import By, Days, Report, Total, last_days, money, this_month
 from discoclaw.show.usage import cautions, used
 
 # ----------------------------------------------------------------------

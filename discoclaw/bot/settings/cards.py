@@ -4,7 +4,7 @@ from discoclaw.bot.cards.card import Button, Card, Entry, Menu
 from discoclaw.bot.settings.admins import Admin
 from discoclaw.bot.texts.markup import ago, opening, words
 from discoclaw.core.live import GLOBAL, Scope
-from discoclaw.core.live_fields import MOST_PROMPT, Field, has_lines, longest, options
+from discoclaw.core.policy import MOST_PROMPT, Field, has_lines, longest, options
 from discoclaw.core.text import clip
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, Row

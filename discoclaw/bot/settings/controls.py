@@ -18,7 +18,7 @@ from discoclaw.bot.texts.markup import words
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.live import Scope
-from discoclaw.core.live_fields import changed_words, typed_value
+from discoclaw.core.policy import changed_words, typed_value
 
 log = logging.getLogger(__name__)
 

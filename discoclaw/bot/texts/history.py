@@ -11,11 +11,10 @@ from typing import TypeVar
 from discoclaw.bot.links import source_of_event
 from discoclaw.bot.texts.markup import ago, block, name, opening, plain, said
 from discoclaw.bot.texts.memory import asked, line_of
-from discoclaw.core.compare import Clash, ItemChange
 from discoclaw.core.event import Commit, Event, Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
-from discoclaw.core.merge import MergeResult
+from discoclaw.core.merge import Clash, ItemChange, MergeResult
 from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from discoclaw.bot.texts.markup import ago, words
 from discoclaw.core.budgets import Limit, Spent
-from discoclaw.core.usage_report import By, Group, Total, money
+from discoclaw.core.usage import By, Group, Total, money
 from discoclaw.show.usage import purpose, used
 
 ONLY_YOURS = "only my owners can see everybody's usage; `/usage` alone shows yours"

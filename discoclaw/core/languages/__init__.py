@@ -44,7 +44,7 @@ def _numbered(name: str, first: int) -> Iterator[tuple[str, int]]:
 
 
 def personal(*, unspaced: bool, in_the_open: bool) -> Iterator[str]:
-    """Words that show that a text is about something personal, for `core/matters`.
+    """Words that show that a text is about something personal, for `core/privacy`.
 
     Every language has the same matters. "loosely" has words that are often about something personal (a bank,
     a city, a trip), but too often about something else.

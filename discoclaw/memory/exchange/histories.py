@@ -19,9 +19,8 @@ from typing import Any, cast, get_args
 
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
 from discoclaw.core.event import Commit, Event, Record, Ref, record_of_json
-from discoclaw.core.history import LONGEST_PERSONA, MAIN, History, branch_name
+from discoclaw.core.history import LONGEST_PERSONA, MAIN, History, branch_name, in_order
 from discoclaw.core.item import Sensitivity
-from discoclaw.core.order import in_order
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
 from discoclaw.core.view import Fold

@@ -14,9 +14,8 @@ from typing import Any, TypeGuard
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
-from discoclaw.core.history import MOST_BRANCHES, History
+from discoclaw.core.history import MOST_BRANCHES, History, union
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.order import union
 from discoclaw.core.privacy import PRESUMED, DmPrivacy, presumed_private, sensitivity, stricter
 from discoclaw.core.redact import redact
 from discoclaw.core.text import normalise

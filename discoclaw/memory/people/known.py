@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.overview import Known, People
+from discoclaw.core.health import Known, People
 from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.profile import Profile
 from discoclaw.core.subject import user_of

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft import Draft, Origin, apply_edits
 from discoclaw.core.errors import NewerSchema, Refused
 from discoclaw.core.event import Commit, Record
-from discoclaw.core.hand_edits import apply_edits
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import MANUAL, Author, Facets, Item, item_from_json
 from discoclaw.core.privacy import PRESUMED, DmPrivacy, said_in_the_open, sensitivity

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from discoclaw.core import approval
 from discoclaw.core import merge as core
-from discoclaw.core.draft import Draft, Origin, Resolution
+from discoclaw.core.draft import AlreadySettled, Draft, Origin, Resolution, drop_proposed, keep_proposed
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import Branches, History
@@ -138,9 +137,9 @@ async def answer(
         done: list[Item] = []
         for one in draft.view.pending:
             if one.key in asked and any(one.key == still.key for still in draft.view.pending):
-                done.append((approval.keep if yes else approval.drop)(draft, one, origin))
+                done.append((keep_proposed if yes else drop_proposed)(draft, one, origin))
         if not done:
-            raise approval.AlreadySettled
+            raise AlreadySettled
         return done
 
     why = "agreed to remember" if yes else "declined to remember"

@@ -34,7 +34,6 @@ from anthropic.resources.messages import DEPRECATED_MODELS
 from anthropic.types import JSONOutputFormatParam, MessageParam, OutputConfigParam, TextBlockParam, ToolParam
 from pydantic import BaseModel
 
-from discoclaw.core.attached import Encoded
 from discoclaw.core.errors import (
     ModelBadOutput,
     ModelBadRequest,
@@ -44,6 +43,7 @@ from discoclaw.core.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import (
     AssistantTurn,
     ModelRequest,

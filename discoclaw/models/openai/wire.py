@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from openai import pydantic_function_tool
 from pydantic import BaseModel
 
-from discoclaw.core.attached import Encoded
+from discoclaw.core.message import Encoded
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolSpec, ToolTurn, Turn, UserTurn
 from discoclaw.core.text import scrub
 from discoclaw.models.failing import NO_TOOLS

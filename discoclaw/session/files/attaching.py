@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from discoclaw.core.attached import TOKENS_A_PAGE, Encoded, FileRef, TextFile, Unreadable
 from discoclaw.core.consent import Consent
-from discoclaw.core.message import Inbound, Said
+from discoclaw.core.message import TOKENS_A_PAGE, Encoded, FileRef, Inbound, Said, TextFile, Unreadable
 from discoclaw.core.model import SMALL_READS, Reads, Unseen, reads_usual
 from discoclaw.core.ports import Linked
 from discoclaw.core.text import speaker

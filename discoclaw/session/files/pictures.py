@@ -15,7 +15,7 @@ from PIL import Image, ImageFile
 from discoclaw.session.files.refused import Refusal
 
 if TYPE_CHECKING:  # this takes longer than a small picture does
-    from discoclaw.core.attached import PictureType
+    from discoclaw.core.message import PictureType
 
 LONGEST_SIDE: Final = 1568
 """Pixels. The models scale larger pictures down to this themselves."""

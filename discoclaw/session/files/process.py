@@ -15,7 +15,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from discoclaw.core.attached import Content, Document, Picture, TextFile
+from discoclaw.core.message import Content, Document, Picture, TextFile
 from discoclaw.session.files.child import PATIENCE
 from discoclaw.session.files.refused import Refusal
 

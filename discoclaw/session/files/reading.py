@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from discoclaw.core.attached import Content, FileRef, TextFile, Unreadable
 from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
+from discoclaw.core.message import Content, FileRef, TextFile, Unreadable
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.session.files.kinds import TEXT, kind_of, why_not

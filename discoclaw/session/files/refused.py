@@ -6,7 +6,7 @@ The process that opens a file needs `Refusal` alone, so what else is imported wa
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discoclaw.core.attached import Unreadable
+    from discoclaw.core.message import Unreadable
 
 _MOST_NAME = 60
 
@@ -17,7 +17,7 @@ class Refusal(Exception):
 
 def refused(name: str, why: str) -> "Unreadable":
     """The refusal of a file by its name; `why` goes on behind the name."""
-    from discoclaw.core.attached import Unreadable
+    from discoclaw.core.message import Unreadable
 
     return Unreadable(name, f"“{short(name)}” {why}")
 

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from discoclaw.core.attached import (
+from discoclaw.core.idle import HOUR_MS
+from discoclaw.core.message import (
     Content,
     Document,
     Encoded,
     FileRef,
+    Said,
     TextFile,
     Unreadable,
     digest,
     tokens_of,
 )
-from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.message import Said
 from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Withdrawal

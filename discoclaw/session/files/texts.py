@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from discoclaw.core.attached import TextFile
+from discoclaw.core.message import TextFile
 from discoclaw.core.text import scrub
 
 MARGIN: Final = 4096

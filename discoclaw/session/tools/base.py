@@ -21,7 +21,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.model import SMALL_READS, ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import ChoiceOffer, Offer
 from discoclaw.core.privacy import may_show
-from discoclaw.core.short_ids import ShortIds
+from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices

@@ -18,7 +18,9 @@ from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import DiscoClawError, Refused
 from discoclaw.core.health import worst_first
 from discoclaw.core.live import GLOBAL, Scope, parse_scope
-from discoclaw.core.live_fields import (
+from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.policy import (
+    FIELDS,
     Field,
     changed_words,
     has_lines,
@@ -27,10 +29,8 @@ from discoclaw.core.live_fields import (
     typed_value,
     value_words,
 )
-from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.core.policy import FIELDS
 from discoclaw.core.privacy import may_show
-from discoclaw.core.usage_report import By, Days, Group, Report, Total, last_days, this_month
+from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, this_month
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
 from discoclaw.usage.accounts import Accounts

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from discoclaw import __version__
 from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage_report import money
+from discoclaw.core.usage import money
 from discoclaw.show.usage import cautions, purpose, used
 from discoclaw.show.words import count, line
 

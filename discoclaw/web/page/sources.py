@@ -3,10 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.core.health import Finding
+from discoclaw.core.health import Connected, Finding, People, Queue, UnderWay
 from discoclaw.core.live import Scope
 from discoclaw.core.message import Place
-from discoclaw.core.overview import Connected, People, Queue, UnderWay
 from discoclaw.core.view import View
 from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import By, LiveSettings
