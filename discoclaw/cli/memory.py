@@ -52,7 +52,7 @@ from discoclaw.cli.common import (
     view_at_local,
     with_options,
 )
-from discoclaw.core import compare
+from discoclaw.core import merge
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.profile import Group, Profile
@@ -247,7 +247,7 @@ def diff(
     Example: discoclaw memory diff 123456789012345678 HEAD~3
     """
     later = view_at_local(one.history, new) if new is not None else one.history.shown()
-    found = compare.diff(view_at_local(one.history, old), later)
+    found = merge.diff(view_at_local(one.history, old), later)
     return Shown([change_json(each) for each in found], text.changes(found))
 
 
