@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -19,13 +19,11 @@ from discoclaw.cli.ready import asked
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.health import Finding, State, healthy
 from discoclaw.core.redact import redact
-from discoclaw.settings import Settings
 from discoclaw.settings_secrets import hiding
 from discoclaw.show.words import count, line
 
 if TYPE_CHECKING:  # slow imports, as below
-    from discoclaw.checkup.answers import Examined
-    from discoclaw.checkup.topic import Looked, Topic
+    from discoclaw.checkup.topic import Looked
 
 _MARKS: dict[State, tuple[str, str, str]] = {
     "good": ("✓", "+", "green"),
@@ -58,7 +56,10 @@ def doctor(
     Example: discoclaw doctor --only discord --only model --json
     """
     from discoclaw.checkup.answers import Examined
+    from discoclaw.checkup.asked import Asked
+    from discoclaw.checkup.costs import cost_of
     from discoclaw.checkup.everything import NAMES, topics, without_settings
+    from discoclaw.checkup.topic import Looked, examine
 
     if wrong := [one for one in only or () if one not in NAMES]:
         raise Refused(f"--only {wrong[0]}: there is no such check; there are {', '.join(NAMES)}")
@@ -73,40 +74,61 @@ def doctor(
     chosen = [one for one in chosen if not only or one.name in only]
     if seen is not None:
         seen.learns = any(one.name == "learning" for one in chosen)
-    with _tracebacks(), shown:
-        found = asyncio.run(_look(chosen, seen, shown.group))
-    everything = [one for looked in found for one in looked.findings]
-    if as_json:
-        say_json(_json(found, seen))
-    else:
-        _sum_up(everything, seen)
-    if not healthy(everything):
-        raise typer.Exit(1)
-
-
-async def _look(
-    chosen: "Sequence[Topic]", seen: "Examined | None", tell: "Callable[[Looked, Sequence[str]], None]"
-) -> "list[Looked]":
-    """The findings of all topics, in the order of the list. `tell` gets each as soon as it is done."""
-    from discoclaw.checkup.topic import Looked, examine
-
-    clean = _without_secrets(seen.settings if seen is not None else None)
+    # Nobody sees a secret that a server repeats.
+    hide = hiding(seen.settings) if seen is not None else str
     done: dict[str, Looked] = {}
-    async for looked in examine(chosen):
-        looked = Looked(looked.topic, tuple(map(clean, looked.findings)))
-        done[looked.topic.name] = looked
-        tell(looked, [one.title for one in chosen if one.name not in done])
-    return [done[one.name] for one in chosen]
 
+    def clean(found: Finding) -> Finding:
+        text, way_out = (redact(hide(part)).text for part in (found.text, found.way_out))
+        return replace(found, text=text, way_out=way_out)
 
-def _without_secrets(settings: Settings | None) -> Callable[[Finding], Finding]:
-    """A function that removes secrets from a finding before anybody sees it."""
-    hide = hiding(settings) if settings is not None else str
+    async def look() -> None:
+        async for looked in examine(chosen):
+            looked = Looked(looked.topic, tuple(map(clean, looked.findings)))
+            done[looked.topic.name] = looked
+            shown.group(looked, [one.title for one in chosen if one.name not in done])
 
-    def clean(text: str) -> str:
-        return redact(hide(text)).text
-
-    return lambda found: replace(found, text=clean(found.text), way_out=clean(found.way_out))
+    with _tracebacks(), shown:
+        asyncio.run(look())
+    topics_done = [done[one.name] for one in chosen]
+    found = [one for looked in topics_done for one in looked.findings]
+    asked_of = seen.asked if seen is not None else Asked()
+    if as_json:
+        say_json(
+            {
+                "ok": healthy(found),
+                "findings": [
+                    {
+                        "topic": looked.topic.name,
+                        "name": one.name,
+                        "state": one.state,
+                        "text": one.text,
+                        "wayOut": one.way_out,
+                    }
+                    for looked in topics_done
+                    for one in looked.findings
+                ],
+                "asked": {
+                    "requests": asked_of.requests,
+                    "inputTokens": asked_of.usage.prompt_tokens,
+                    "outputTokens": asked_of.usage.output_tokens,
+                },
+            }
+        )
+    else:
+        good, off, unknown, warnings, bad = (
+            sum(one.state == state for one in found) for state in get_args(State)
+        )
+        things, warned = count(len(found), "thing"), count(warnings, "warning")
+        say(f"Checked {things}: {good} good, {off} off, {unknown} unknown, {warned}, {bad} bad.")
+        if seen is not None and asked_of.requests:
+            times = "once" if asked_of.requests == 1 else f"{asked_of.requests} times"
+            cost = cost_of(seen.settings, asked_of.used)
+            # A number that doesn't look more exact than it is useful.
+            tokens = asked_of.tokens if asked_of.tokens < 1000 else round(asked_of.tokens, -2)
+            say(f"Asked the model {times}, about {tokens:,} tokens{f', {cost}' if cost else ''}.")
+    if not healthy(found):
+        raise typer.Exit(1)
 
 
 # ---------------------------------------------------------------------- showing
@@ -118,9 +140,8 @@ class _Shown:
     def __init__(self, as_json: bool) -> None:
         self._out = Console(highlight=False, soft_wrap=True)
         self._silent = as_json
-        errors = Console(stderr=True)
-        self._console = errors if as_json else self._out
-        self._status = Status("looking …", console=self._console) if self._console.is_terminal else None
+        console = Console(stderr=True) if as_json else self._out
+        self._status = Status("looking …", console=console) if console.is_terminal else None
 
     def __enter__(self) -> "_Shown":
         if self._status is not None:
@@ -161,61 +182,11 @@ def _lines(looked: "Looked", *, terminal: bool, encoding: str) -> Iterator[Text]
             yield Text.assemble("    ", ("→ " if utf8 else "> ", colour), way_out)
 
 
-def _sum_up(found: Sequence[Finding], seen: "Examined | None") -> None:
-    from discoclaw.checkup.costs import cost_of  # slow imports, as above
-
-    good, off, unknown, warnings, bad = (
-        sum(one.state == state for one in found) for state in get_args(State)
-    )
-    things = count(len(found), "thing")
-    warned = count(warnings, "warning")
-    say(f"Checked {things}: {good} good, {off} off, {unknown} unknown, {warned}, {bad} bad.")
-    if seen is not None and seen.asked.requests:
-        times = "once" if seen.asked.requests == 1 else f"{seen.asked.requests} times"
-        cost = cost_of(seen.settings, seen.asked.used)
-        more = f", {cost}" if cost else ""
-        say(f"Asked the model {times}, about {_rounded(seen.asked.tokens):,} tokens{more}.")
-
-
-def _rounded(tokens: int) -> int:
-    """A number that doesn't look more exact than it is useful."""
-    return tokens if tokens < 1000 else round(tokens, -2)
-
-
-def _json(found: "Sequence[Looked]", seen: "Examined | None") -> dict[str, Any]:
-    asked = seen.asked if seen is not None else None
-    return {
-        "ok": healthy(one for looked in found for one in looked.findings),
-        "findings": [
-            {
-                "topic": looked.topic.name,
-                "name": one.name,
-                "state": one.state,
-                "text": one.text,
-                "wayOut": one.way_out,
-            }
-            for looked in found
-            for one in looked.findings
-        ],
-        "asked": {
-            "requests": asked.requests if asked is not None else 0,
-            "inputTokens": asked.usage.prompt_tokens if asked is not None else 0,
-            "outputTokens": asked.usage.output_tokens if asked is not None else 0,
-        },
-    }
-
-
-class _Ours(logging.StreamHandler[Any]):
-    """Shows the tracebacks of checks that crashed, and nothing of what the parts that are tried log."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self.addFilter(lambda record: record.name.startswith("discoclaw.checkup"))
-
-
 @contextmanager
 def _tracebacks() -> Iterator[None]:
-    handler, root = _Ours(), logging.getLogger()
+    """Show the tracebacks of checks that crashed, and nothing of what the parts that are tried log."""
+    handler, root = logging.StreamHandler(sys.stderr), logging.getLogger()
+    handler.addFilter(lambda record: record.name.startswith("discoclaw.checkup"))
     root.addHandler(handler)
     try:
         yield

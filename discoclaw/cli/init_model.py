@@ -11,9 +11,8 @@ from discoclaw.checkup.asked import Exchange
 from discoclaw.checkup.listing import found_at, models_at, small_for
 from discoclaw.checkup.model import ask as ask_model_there
 from discoclaw.checkup.model import check_key
-from discoclaw.cli.asking import Terminal, clean, right
+from discoclaw.cli.asking import Setup, Terminal, clean, right
 from discoclaw.cli.common import say
-from discoclaw.cli.setup import Setup
 from discoclaw.core.errors import ModelBadRequest, ModelKeyRejected, ModelNotFound, SettingsError
 from discoclaw.core.model import VENDOR, split
 from discoclaw.core.redact import without_login

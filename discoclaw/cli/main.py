@@ -43,7 +43,7 @@ ABOUT: Final = {
 }
 """Lines in the list of commands: the whole help of a group, and the beginning of a command's."""
 PLACES: Final = {name: f"{name}:{name}" for name in ABOUT} | {
-    "pair": "init_discord:pair",
+    "pair": "init:pair",
     "backup": "exchange:backup",
     "restore": "exchange:restore_",
     "run": "running:run",

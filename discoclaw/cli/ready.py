@@ -5,7 +5,6 @@ It is asked again and again, so this imports no more than the settings and Pytho
 
 import json
 import sys
-from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
@@ -41,7 +40,12 @@ def ready(*, as_json: bool = False) -> int:
     if as_json:
         sys.stdout.write(f"{json.dumps(body, indent=2)}\n")
     else:
-        sys.stdout.writelines(f"{one}\n" for one in _lines(body))
+        said = ["Ready." if body["ready"] is True else "Not ready."]
+        for one in (found for found in body["findings"] if isinstance(found, dict)):
+            name, state, text, way_out = (line(str(one.get(key, ""))) for key in KEYS)
+            to_do = f". To do: {way_out}" if way_out and state != "good" else ""
+            said.append(f"{state:8} {name}: {text}{to_do}")
+        sys.stdout.writelines(f"{one}\n" for one in said)
     return 0 if body["ready"] is True else 1
 
 
@@ -64,10 +68,3 @@ def asked(at: Listen) -> tuple[dict[str, Any] | None, str]:
     if not isinstance(body, dict) or not isinstance(body.get("findings"), list):
         return None, f"what listens at {at} is not DiscoClaw; see DISCOCLAW_METRICS"
     return body, ""
-
-
-def _lines(body: dict[str, Any]) -> Iterator[str]:
-    yield "Ready." if body["ready"] is True else "Not ready."
-    for one in (found for found in body["findings"] if isinstance(found, dict)):
-        name, state, text, way_out = (line(str(one.get(key, ""))) for key in KEYS)
-        yield f"{state:8} {name}: {text}" + (f". To do: {way_out}" if way_out and state != "good" else "")

@@ -1,7 +1,7 @@
 """`discoclaw status`: who uses the store, what is unfinished, and what is wrong."""
 
 import socket
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -29,7 +29,6 @@ from discoclaw.show.words import count, line
 from discoclaw.store.sharing import Together
 
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
-_UNUSED = "Nothing uses it now: the bot isn't running."
 _STORES = {"files": "in files", "sqlite": "in SQLite", "postgresql": "in PostgreSQL", "none": "none is kept"}
 
 
@@ -65,38 +64,66 @@ def status(
     policy = live.policy()
     model = shown(policy.model, split(policy.model)[0] or settings.model_provider)
     archive = str(settings.auto_save if policy.archive is None else AutoSave(policy.archive))
+    together, holder = found.together, found.holder
     if as_json:
-        say_json({**_json(store, found), "model": model, "archive": archive})
+        shared = together or Together()
+        say_json(
+            {
+                "store": store,
+                "size": found.size,
+                "processes": [
+                    {
+                        "id": one.id,
+                        "kind": one.kind,
+                        "host": one.host,
+                        "pid": one.pid,
+                        "version": one.program,
+                        "shards": list(found.shards(one.id)),
+                        "alive": one.alive,
+                        "startedSecondsAgo": round(one.started_s, 1),
+                        "heardSecondsAgo": round(one.heard_s, 1),
+                        "behindSeconds": round(one.fed_s, 1),
+                        "waits": list(one.waits),
+                    }
+                    for one in shared.processes
+                ],
+                "leases": [
+                    {"name": one.name, "process": one.process, "sinceSecondsAgo": round(one.since_s, 1)}
+                    for one in shared.leases
+                ],
+                "holder": None
+                if holder is None
+                else {"pid": holder.pid, "host": holder.host, "since": iso_ms(holder.since)},
+                "unfinished": {"erasings": list(found.erasings), "behind": dict(found.behind)},
+                "wrong": found.wrong(),
+                "model": model,
+                "archive": archive,
+            }
+        )
     else:
         say(f"Data folder: {place(settings)}")
         say(f"Model: {line(model)}. Archive: {archive}. A channel may have others.")
-        _print(store, found)
+        say(f"Memory: {_STORES[store]}, {size_text(found.size)}")
+        if together is not None and together.processes:
+            _print_together(found, together)
+        elif together is None and holder is not None:
+            host = "" if holder.host == socket.gethostname() else f" on {line(holder.host)}"
+            say(f"In use by process {holder.pid}{host} since {local_time(holder.since)}.")
+        else:
+            say("Nothing uses it now: the bot isn't running.")
+        for subject in found.erasings:
+            say(f"{line(subject)} is being erased; the bot finishes that when it runs.")
+        for name, number in sorted(found.behind.items()):
+            if number:
+                say(f"The bot still has to pass on what changed ({line(name)}): {count(number, 'memory')}.")
+        for wrong in found.wrong():
+            say(f"Problem: {line(wrong)}.")
     if found.wrong():
         raise typer.Exit(1)
 
 
-def _print(store: str, found: Status) -> None:
-    say(f"Memory: {_STORES[store]}, {size_text(found.size)}")
-    if found.together is not None:
-        _print_together(found, found.together)
-    elif found.holder is not None:
-        host = "" if found.holder.host == socket.gethostname() else f" on {line(found.holder.host)}"
-        say(f"In use by process {found.holder.pid}{host} since {local_time(found.holder.since)}.")
-    else:
-        say(_UNUSED)
-    for subject in found.erasings:
-        say(f"{line(subject)} is being erased; the bot finishes that when it runs.")
-    for name, number in sorted(found.behind.items()):
-        if number:
-            say(f"The bot still has to pass on what changed ({line(name)}): {count(number, 'memory')}.")
-    for wrong in found.wrong():
-        say(f"Problem: {line(wrong)}.")
-
-
 def _print_together(found: Status, together: Together) -> None:
-    if not together.processes:
-        say(_UNUSED)
-        return
+    """Which processes share the store, and what each of them has."""
     now, table = now_ms(), Table(*_PROCESSES)
     for one in together.processes:
         table.add_row(
@@ -117,36 +144,3 @@ def _print_together(found: Status, together: Together) -> None:
             since = local_time(now - int(lease.since_s * 1000))
             leases.add_row(line(lease.name), str(lease.process), since)
         print_table(leases)
-
-
-def _json(store: str, found: Status) -> dict[str, Any]:
-    together, holder = found.together or Together(), found.holder
-    return {
-        "store": store,
-        "size": found.size,
-        "processes": [
-            {
-                "id": one.id,
-                "kind": one.kind,
-                "host": one.host,
-                "pid": one.pid,
-                "version": one.program,
-                "shards": list(found.shards(one.id)),
-                "alive": one.alive,
-                "startedSecondsAgo": round(one.started_s, 1),
-                "heardSecondsAgo": round(one.heard_s, 1),
-                "behindSeconds": round(one.fed_s, 1),
-                "waits": list(one.waits),
-            }
-            for one in together.processes
-        ],
-        "leases": [
-            {"name": one.name, "process": one.process, "sinceSecondsAgo": round(one.since_s, 1)}
-            for one in together.leases
-        ],
-        "holder": None
-        if holder is None
-        else {"pid": holder.pid, "host": holder.host, "since": iso_ms(holder.since)},
-        "unfinished": {"erasings": list(found.erasings), "behind": dict(found.behind)},
-        "wrong": found.wrong(),
-    }
