@@ -156,7 +156,7 @@ async def _in_turns(
                 began = time.perf_counter()
                 await work(storage, person)
                 spent.append((time.perf_counter() - began) * 1e3)
-                await storage.withdrawals.settle()
+                await storage.purger.settle()
     return times
 
 

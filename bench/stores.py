@@ -65,7 +65,7 @@ async def _in_turns(folder: Path, url: str) -> list[Figure]:
                     began = time.perf_counter()
                     await storage.memory.change("user-1", "say it anew", wish)
                     times[name].append((time.perf_counter() - began) * 1e3)
-                    await storage.withdrawals.settle()
+                    await storage.purger.settle()
     figures = []
     for what, middle in (("median", median), ("p95", p95)):
         mine, base = middle(times[url]), middle(times[FILES])

@@ -33,7 +33,7 @@ async def measure() -> list[Figure]:
             for number in range(ROUNDS):
                 bare.append(await _forgotten(house, f"nowhere{number}", said=False))
                 ours.append(await _forgotten(house, f"canary{number}", said=True))
-        await house.withdrawals.close()
+        await house.purger.close()
         house.close()
     met = median(ours) <= MOST_MS
     name = f"taking back one memory, {MESSAGES:,} messages, median"
@@ -87,7 +87,7 @@ async def _forgotten(house: Storage, word: str, *, said: bool) -> float:
     began = time.perf_counter()
     await house.memory.change(SUBJECT, "forget", forget)
     if said:
-        await house.withdrawals.settle()
+        await house.purger.settle()
     took = (time.perf_counter() - began) * 1e3
-    await house.withdrawals.settle()
+    await house.purger.settle()
     return took

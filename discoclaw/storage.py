@@ -8,16 +8,16 @@ Building touches no disk; `open` takes the folder. Independent of Discord and of
 from dataclasses import dataclass
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
+from discoclaw.core.purge import Derived
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.changed_by import ChangedBy
 from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory, SummaryWithdrawal
+from discoclaw.memory.conversations.rolling import RollingMemory, SummaryPurge
 from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
@@ -32,14 +32,14 @@ from discoclaw.memory.off import (
     NoToolLog,
 )
 from discoclaw.memory.people.choices import Choices, KnownConsent
-from discoclaw.memory.people.groups import Groups, GroupWithdrawal
+from discoclaw.memory.people.groups import GroupPurge, Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.processes import processes_of
+from discoclaw.memory.purge import Purger
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.vectors import VectorCache
@@ -59,7 +59,7 @@ class People:
     choices: Choices
     profiles: Profiles | NoProfiles
     groups: Groups | NoGroups
-    group_withdrawal: GroupWithdrawal
+    group_purge: GroupPurge
     last_used: LastUsed | NoLastUsed
     tool_log: ToolLog | NoToolLog
     changed_by: ChangedBy
@@ -103,7 +103,7 @@ class Storage:
     live: LiveConfig
     places: PlaceRules
     consent: KnownConsent
-    withdrawals: Withdrawals
+    purger: Purger
     undelivered: Undelivered
     processes: Processes
 
@@ -224,17 +224,15 @@ def build(
     elif not for_admin:
         used = memory if settings.durable_enabled else NoMemory()
         summaries = rolling if settings.summary_enabled else NoSummaries()
-    withdrawals = Withdrawals(
-        used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people
-    )
-    undelivered = Undelivered(cursors, consent, withdrawals, keeps=disk.remembers, redactor=redactor)
+    purger = Purger(used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people)
+    undelivered = Undelivered(cursors, consent, purger, keeps=disk.remembers, redactor=redactor)
 
     # What is known about people and channels.
     profiles: Profiles | NoProfiles = NoProfiles()
     groups: Groups | NoGroups = NoGroups()
     last_used: LastUsed | NoLastUsed = NoLastUsed()
     tool_log: ToolLog | NoToolLog = NoToolLog()
-    taken_back = GroupWithdrawal(memory)
+    taken_back = GroupPurge(memory)
     if disk.remembers:
         tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=changes)
     if used is memory:
@@ -246,7 +244,7 @@ def build(
             consent=consent,
             idle_ms=idle_ms,
             redactor=redactor,
-            withdrawal=taken_back,
+            purge=taken_back,
         )
         last_used = LastUsed(memory, cursors, clock=clock)
     changed_by = ChangedBy(disk.documents(""))
@@ -254,17 +252,17 @@ def build(
     vectors, terms = VectorCache(cache / "vectors.sqlite"), KeptTerms(cache, used)
 
     # An erasing visits them in this order: first, work under way learns that it may no longer be stored.
-    memory.join(live, choices, consent, SummaryWithdrawal(rolling, cursors), answers, undelivered)
+    memory.join(live, choices, consent, SummaryPurge(rolling, cursors), answers, undelivered)
     memory.join(rolling, clears)  # a clear holds the one while it writes the other
     stored = (tool_log, profiles, groups, last_used)
-    memory.join(taken_back, *(one for one in stored if isinstance(one, PersonalData)), changed_by)
+    memory.join(taken_back, *(one for one in stored if isinstance(one, Derived)), changed_by)
     memory.join(responses, archive, *unused, vectors, terms)
     shared = disk.shared and settings.nostr_relays
     if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off
         from discoclaw.mirroring import relay_copies  # an import that most commands do not need
 
         memory.join(relay_copies(settings, disk))
-    memory.join(withdrawals)
+    memory.join(purger)
     if for_admin and disk.remembers:  # the bot's own accounts are a feature, as they count calls too
         memory.join(Accounts(UsageLog(disk), clock=clock))
     return Storage(
@@ -279,7 +277,7 @@ def build(
         live,
         places,
         consent,
-        withdrawals,
+        purger,
         undelivered,
         processes,
     )

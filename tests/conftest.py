@@ -74,7 +74,7 @@ LONG = [
     "memory/test_processes",
     "memory/test_slow_processes",
     "memory/test_stopped_processes",
-    "memory/test_taken_back_together",
+    "memory/test_purging_together",
     "nostr/test_convergence",
     "nostr/test_delivery_killed",
     "nostr/test_relay_others",

@@ -1,4 +1,4 @@
-"""Every part that stores something about people follows the contract of `core/personal`."""
+"""Every part that stores something about people follows the contract of `core/purge`."""
 
 import importlib
 import inspect
@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 import discoclaw
 from discoclaw.app import App, build
-from discoclaw.core.personal import PersonalData
+from discoclaw.core.purge import Derived
 from discoclaw.search.archive import Archive
 from discoclaw.settings import Settings
 from discoclaw.settings_types import Listen
@@ -18,12 +18,11 @@ from discoclaw.settings_types import Listen
 READ_ELSEWHERE = {
     "Answers": "it stores ids of messages, and of people for whom they were",
     "OpenThreads": "what threads are called is in Discord",
-    "Withdrawals": "it tells the others, and stores times",
-    "Rewriting": "what it makes again are the summaries",
+    "TalkInRam": "what it has read again are the messages of summaries",
     "Archiving": "what waits for the archive is in RAM",
     "Embedding": "what waits for its vector is in RAM",
     "Transparency": "it stores ids of messages; what they show is in Discord",
-    "GroupWithdrawal": "what channels remember is listed with their files",
+    "GroupPurge": "what channels remember is listed with their files",
     "CopiesAside": "files of no part are looked at by themselves",
 }
 """Parts that remove what was taken back from something that another part lists, and why."""
@@ -52,23 +51,23 @@ def everything(folder: Path) -> App:
     return build(settings)
 
 
-def parts_there_are() -> set[type[PersonalData]]:
+def parts_there_are() -> set[type[Derived]]:
     """Every class of ours that stores something about people."""
     for module in pkgutil.walk_packages(discoclaw.__path__, "discoclaw."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found, waiting = set(), [PersonalData]
+    found, waiting = set(), [Derived]
     while waiting:
         one = waiting.pop()
         waiting += one.__subclasses__()
         ours = one.__module__.startswith("discoclaw.")
         ours &= not one.__module__.startswith("discoclaw.demo.")  # `demo/show` has it join by itself
-        if ours and one is not PersonalData:
+        if ours and one is not Derived:
             found.add(one)
     return {_port(one) for one in found if not inspect.isabstract(one)}
 
 
-def _port(part: type[PersonalData]) -> type[PersonalData]:
+def _port(part: type[Derived]) -> type[Derived]:
     """What a part stands for: there are several archives, of which a bot has one."""
     return Archive if issubclass(part, Archive) else part
 
@@ -76,13 +75,13 @@ def _port(part: type[PersonalData]) -> type[PersonalData]:
 def test_each_is_registered_under_a_name_of_its_own(tmp_path: Path) -> None:
     registered = list(everything(tmp_path).storage.memory.personal)
     assert parts_there_are() - {_port(type(part)) for part in registered} == set()
-    names: dict[str, set[type[PersonalData]]] = {}
+    names: dict[str, set[type[Derived]]] = {}
     for part in registered:
         names.setdefault(part.name, set()).add(type(part))
     assert [name for name, kinds in names.items() if len(kinds) > 1 or not name] == []
 
 
 def test_each_that_removes_what_was_taken_back_lists_what_it_stores() -> None:
-    removing = {one for one in parts_there_are() if one.withdraw is not PersonalData.withdraw}
-    silent = {one.__name__ for one in removing if one.readable is PersonalData.readable}
+    removing = {one for one in parts_there_are() if one.purge_disk is not Derived.purge_disk}
+    silent = {one.__name__ for one in removing if one.audit is Derived.audit}
     assert silent <= READ_ELSEWHERE.keys()

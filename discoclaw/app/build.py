@@ -44,19 +44,19 @@ from discoclaw.bot.late import LateAnswers
 from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.purge import Telling
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice import Limits as VoiceLimits
 from discoclaw.bot.voice import Voices
-from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.health import Check, Seen
 from discoclaw.core.message import Me
-from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.ports import Clock, History, MirrorControl, Model, NoMirror, Service
+from discoclaw.core.purge import Derived
 from discoclaw.core.redact import PLAIN
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.facts import NoFacts
@@ -78,7 +78,7 @@ from discoclaw.session.branching import Branching
 from discoclaw.session.catch_up import CatchUp
 from discoclaw.session.content import Content
 from discoclaw.session.conversation import Conversation
-from discoclaw.session.deleted_messages import Retractions
+from discoclaw.session.deleted_messages import DeletedMessages
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
 from discoclaw.session.explained import Explained
@@ -94,12 +94,11 @@ from discoclaw.session.listen import Listener
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
 from discoclaw.session.noted import CallLog
-from discoclaw.session.personal import TalkInRam
 from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
 from discoclaw.session.refill import Refill
-from discoclaw.session.rewriting import Rewriting
 from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
+from discoclaw.session.talk_in_ram import TalkInRam
 from discoclaw.session.tools.base import Toolbox, ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Asking, Record, Turns
@@ -151,7 +150,7 @@ def build(
         redactor = redactor_for(settings, keys)
     storage = build_storage(settings, clock=clock, redactor=redactor)
     people, consent = storage.people, storage.consent
-    withdrawals, processes = storage.withdrawals, storage.processes
+    purger, processes = storage.purger, storage.processes
     answers, rolling = storage.conversations.answers, storage.conversations.rolling
     client = (DiscoClaw if settings.shards is None else ShardedDiscoClaw)(
         settings, redactor, storage.live, storage.cursors, processes
@@ -293,8 +292,8 @@ def build(
     past = history or Past(
         client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
     )
-    refill = Refill(past, consent, withdrawals, answers, loops, archiving, clock=clock)
-    rewriting = Rewriting(windows, loops, refill, clock=clock)
+    refill = Refill(past, consent, purger, answers, loops, archiving, clock=clock)
+    talk_in_ram = TalkInRam(windows, loops, hatchery, explained, ranker, refill, clock=clock)
     download = Download(client, settings.discord_api)
     shelf = Shelf(
         Reader(download, FileLimits(settings.file_max_mb * 1_000_000, settings.file_max_chars), redactor),
@@ -302,9 +301,9 @@ def build(
         most=settings.files_kept_mb * 1_000_000,
     )
     listener = Listener(windows, loops, archiving, hatchery, people.profiles, people.groups, shelf, stops)
-    retractions = Retractions(
+    deleted_messages = DeletedMessages(
         storage.memory,
-        withdrawals,
+        purger,
         answers,
         listener,
         storage.cursors,
@@ -350,14 +349,14 @@ def build(
         conversation=Conversation(
             models.chat,
             offered,
-            ToolParts(storage.used, items, people.choices, Consolidation(consolidate), withdrawals),
+            ToolParts(storage.used, items, people.choices, Consolidation(consolidate), purger),
             archiving,
             CallLog(storage.used, people.tool_log),
             rules=rules,
             redactor=redactor,
             compacted=hygiene.compacted,
         ),
-        record=Record(loops, archiving, explained, withdrawals, clock=clock, me=me, redactor=redactor),
+        record=Record(loops, archiving, explained, purger, clock=clock, me=me, redactor=redactor),
         loops=loops,
         asking=Asking(storage.used, asked_back, welcomes=learns and settings.welcome),
         delivery=delivery,
@@ -407,7 +406,7 @@ def build(
         models_seen=models.seen,
         off=_off(storage, mirrors=nostr is not None),
     )
-    telling = Telling(client, withdrawals)
+    telling = Telling(client, purger)
     commands = Commands(client, context, telling, catalogue)
     presses = Presses(
         context,
@@ -441,7 +440,7 @@ def build(
     door = Door(
         talk,
         delivery,
-        retractions,
+        deleted_messages,
         presses,
         voices,
         archiving,
@@ -485,8 +484,8 @@ def build(
     # comes last. The leases of the shards end when we leave the store, and at that moment our claims do: who
     # has them next answers what we have claimed and no longer answer, which it may not while we count as
     # living. The page comes before the mirror, whose start may be a recovery: it shows how far that is.
-    # Of withdrawals, each process does what it is told, and one does what others left.
-    left = Part(withdrawals.start, withdrawals.settle, withdrawals.rest)
+    # Each process purges what it is told of, and one purges what others left.
+    left = Part(purger.start, purger.settle, purger.rest)
     services: list[Service] = _there(
         page and page.errors,
         metrics,
@@ -519,10 +518,10 @@ def build(
         hatchery,
         inboxes,
         answers,
-        rewriting,
-        Part(settling=withdrawals.settle, closing=withdrawals.close),
+        talk_in_ram,
+        Part(settling=purger.settle, closing=purger.close),
         Sole("withdrawals", [Part(rolling.finish_clears), left], processes),
-        retractions,
+        deleted_messages,
         branching,
         delivery,
         Part(settling=desk.settle, closing=close_talk),
@@ -531,7 +530,7 @@ def build(
     )
 
     # What has personal data, in the order in which an erasing visits it, and what listens to changes.
-    joins: list[PersonalData | Changes] = _there(
+    joins: list[Derived | Changes] = _there(
         *(page.joins if page is not None else ()),
         CommitCounter(talk.counts),
         accounts,
@@ -545,9 +544,8 @@ def build(
         transparency,
         *followers,
         inboxes,
-        TalkInRam(windows, loops, hatchery, explained, ranker),
-        rewriting,
-        retractions,
+        talk_in_ram,
+        deleted_messages,
         talk.chosen,
     )
     storage.memory.join(*joins)

@@ -13,8 +13,8 @@ from discoclaw.app.services import Part, Sole
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.questions import Questions
 from discoclaw.core.health import Finding
-from discoclaw.core.personal import PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Derived
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import span
@@ -94,7 +94,7 @@ def mirroring(nostr: "NostrAdapter", storage: Storage) -> Sole:
     return Sole("mirror", [Part(start, nostr.settle, nostr.close)], storage.processes)
 
 
-def mirrored(nostr: "NostrAdapter | None", storage: Storage) -> list[PersonalData | Listener]:
+def mirrored(nostr: "NostrAdapter | None", storage: Storage) -> list[Derived | Listener]:
     """What the mirror does when memories change or are erased."""
     if nostr is None:
         return []

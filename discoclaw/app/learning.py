@@ -83,6 +83,6 @@ def summary_loop(
         me=me,
         rules=SummaryRules(clock, settings.summary_max_chars, zone, partial(reads, settings.summary_model)),
         consent=storage.consent,
-        taken_back=storage.withdrawals.of,
+        taken_back=storage.purger.of,
         groups=storage.people.groups,
     )

@@ -43,9 +43,8 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import texts_about
-from discoclaw.session.deleted_messages import Retractions
+from discoclaw.session.deleted_messages import DeletedMessages, Edited
 from discoclaw.session.delivery import Delivery
-from discoclaw.session.gone import Edited
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 
@@ -83,7 +82,7 @@ class Door:
 
     talk: Talk
     delivery: Delivery
-    retractions: Retractions
+    deleted_messages: DeletedMessages
     presses: Presses
     voices: Voices
     archiving: Archiving
@@ -131,9 +130,9 @@ class DiscoClaw(commands.Bot):
     def open(self, door: Door) -> None:
         """Hand what arrives to the parts behind a door. Called once, before the client logs in."""
         self.door = door
-        self.talk, self.delivery, self.retractions = door.talk, door.delivery, door.retractions
+        self.talk, self.delivery, self.deleted_messages = door.talk, door.delivery, door.deleted_messages
         self.presses, self.voices = door.presses, door.voices
-        parts = (door.talk, door.retractions, door.voices)
+        parts = (door.talk, door.deleted_messages, door.voices)
         self.anew = Anew(self, *parts, self.heard, self.said, self.answer, self.redactor)
         self.sessions = Sessions((self.connected, self.elsewhere, *door.hearers))
         self.in_order = InOrder(self, door.missed)
@@ -344,7 +343,7 @@ class DiscoClaw(commands.Bot):
                 self.talk.listener.amend(now, key)
             return
         place = wire.place_of(message.channel, self.redactor)
-        self.retractions.edited(Edited(now, place, key, partial(self._hears, message)), old)
+        self.deleted_messages.edited(Edited(now, place, key, partial(self._hears, message)), old)
 
     async def _hears(self, message: discord.Message) -> bool:
         return self.listens(message.channel) and await self.access.may_say(message)
@@ -386,9 +385,9 @@ class DiscoClaw(commands.Bot):
         said = [self.said(one) for one in known if wire.is_talk(one) and not wire.is_voice(one)]
         commands = {one.id for one in said if wire.is_command(one.text)}
         talk = [one for one in map(str, message_ids) if one not in commands]
-        self.retractions.deleted(talk, str(channel_id), key, said)
+        self.deleted_messages.deleted(talk, str(channel_id), key, said)
         if heard:
-            await self.voices.withdraw(channel_id, message_ids, known)
+            await self.voices.remove_notes(channel_id, message_ids, known)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Join threads of channels we listen to: without that, Discord tells us little of private ones."""

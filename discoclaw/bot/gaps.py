@@ -114,12 +114,12 @@ class Gaps:
         there = {message.id: message for message in messages}
         gone = [str(one) for one in handled if one not in there]
         if gone:
-            self._client.retractions.deleted(gone, channel_id, key)
+            self._client.deleted_messages.deleted(gone, channel_id, key)
         for one in handled:
             if one in there and there[one].edited_at is not None:
                 self._client.amend(there[one])
         if gone:  # Discord is asked about these, so they come last
-            await self._client.voices.withdraw(int(channel_id), list(map(int, gone)))
+            await self._client.voices.remove_notes(int(channel_id), list(map(int, gone)))
             if person_of(key) is None:
                 await self._client.threads.deleted([int(one) for one in gone])
 

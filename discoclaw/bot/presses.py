@@ -15,11 +15,11 @@ from discoclaw.bot.asked import Asked
 from discoclaw.bot.cards.card import Card
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
+from discoclaw.bot.purge import Telling
 from discoclaw.bot.requests import Request
 from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import pending
 from discoclaw.bot.texts.markup import NOTE, name
-from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.draft import AlreadySettled, Origin, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item

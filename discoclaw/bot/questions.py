@@ -216,7 +216,7 @@ class Questions:
     async def _was_taken_back(self, subject: str, text: str) -> bool:
         """Whether a question says what the person took back, in any persona. Raises MemoryFault."""
         for name in (await self._memory.branches(subject)).all:
-            taken = (await self._memory.view(subject, name)).withdrawals(subject)
+            taken = (await self._memory.view(subject, name)).purges(subject)
             if any(one.words.hold(text) for one in taken if not one.open_only):
                 return True
         return False

@@ -26,8 +26,7 @@ from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
@@ -51,7 +50,7 @@ _A_DM = Place("dm", "", None, "", private=True)
 """The place of a channel that discord.py doesn't know: it knows all but DMs and old threads."""
 
 
-class Receipts(PersonalData, Listener):
+class Receipts(Derived, Listener):
     """Sends receipts with `client` where `shows` says so (a place, a person), and questions everywhere.
 
     It is to be a listener of the memory.
@@ -81,17 +80,11 @@ class Receipts(PersonalData, Listener):
         self._tasks[task] = subject, commit
         task.add_done_callback(self._tasks.pop)
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+    def purge_ram(self, purge: Purge) -> None:
+        """Send no receipt with what was taken back, and nothing about somebody who was erased."""
         for task, (subject, commit) in self._tasks.items():
             said = "\n".join(card.as_text() for card in self._cards("", commit, "", shows=True))
-            if subject == withdrawal.subject and withdrawal.words.hold(said):
-                task.cancel()
-        return NOTHING_WITHDRAWN
-
-    def forget(self, erasure: Erasure) -> None:
-        """Send nothing about somebody who was erased."""
-        for task, (subject, _) in self._tasks.items():
-            if subject == erasure.subject:
+            if subject == purge.subject and (purge.erases or purge.words.hold(said)):
                 task.cancel()
 
     def _may_show(self, source: Source, user_id: str) -> bool:

@@ -16,9 +16,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.past import starter_of
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.session.branching import renamed
 from discoclaw.work import Worker
 
@@ -36,7 +34,7 @@ MOST_ASKED: Final = 10
 """The most deleted messages below which Discord is asked for archived threads. A purge has more."""
 
 
-class OpenThreads(PersonalData):
+class OpenThreads(Derived):
     """The port `Threads`, and what the answers need to open one. `told`: channels where it was said that
     there are none. It is a `core.service.Service`."""
 
@@ -45,11 +43,11 @@ class OpenThreads(PersonalData):
     def __init__(self, client: discord.Client) -> None:
         self.client = client
         self.told: set[int] = set()
-        self._taken_back: dict[str, list[Withdrawal]] = {}
+        self._taken_back: dict[str, list[Purge]] = {}
         self._worker = Worker("names of threads", self._rename_taken_back)
 
     async def start(self) -> None:
-        """Do nothing: a withdrawal starts the work."""
+        """Do nothing: a purge starts the work."""
 
     async def settle(self) -> None:
         """Wait until every thread has its name."""
@@ -59,21 +57,20 @@ class OpenThreads(PersonalData):
         """Stop. What is not renamed yet keeps its name."""
         await self._worker.close()
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         """Rename the threads that we opened for questions of an erased person."""
-        if user_of(erasure.subject) is not None:
-            self._look_at(Withdrawal(erasure.subject, erasure.at, everything=True), erasure.sessions)
+        if purge.erases and purge.user_id:
+            self._look_at(purge)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Rename the threads that grew out of what somebody took back, and those that name it."""
-        if not withdrawal.alone:  # a deleted question's thread is renamed at once
-            self._look_at(withdrawal, {*sessions, *withdrawal.messages})
-        return NOTHING_WITHDRAWN
+        if not purge.alone:  # a deleted question's thread is renamed at once
+            self._look_at(purge)
 
-    def _look_at(self, withdrawal: Withdrawal, sessions: Iterable[str]) -> None:
-        for thread_id in {one.removeprefix("discord:thread:") for one in sessions}:
+    def _look_at(self, purge: Purge) -> None:
+        for thread_id in {one.removeprefix("discord:thread:") for one in (*purge.sessions, *purge.messages)}:
             if thread_id.isdigit():
-                self._taken_back.setdefault(thread_id, []).append(withdrawal)
+                self._taken_back.setdefault(thread_id, []).append(purge)
                 self._worker.note(thread_id)
 
     async def _rename_taken_back(self, thread_id: str) -> None:
@@ -89,7 +86,7 @@ class OpenThreads(PersonalData):
         if not self._taken_back[thread_id]:
             del self._taken_back[thread_id]
 
-    async def _may_tell(self, thread: discord.Thread, taken: Iterable[Withdrawal]) -> bool:
+    async def _may_tell(self, thread: discord.Thread, taken: Iterable[Purge]) -> bool:
         """Whether a thread's name may tell any of this, by its question or its words. Raises ChatError."""
         if thread.name in (DELETED, FORGOTTEN):
             return False

@@ -4,7 +4,7 @@ A mirror that follows the ledger; it may lag or fail, and nothing else notices. 
 nor the summary of a place that not all who read the channel can read, and of people who want no memory
 nothing is. Of somebody whose memory was erased the message is deleted, which is a step of the erasing: it is
 done again until it succeeds.
-When a summary is withdrawn, every message that shows one is renewed; the cursor `transparency-renewals` says
+When a summary is purged, every message that shows one is renewed; the cursor `transparency-renewals` says
 how often that was `wanted` and `done`.
 """
 
@@ -25,8 +25,7 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
-from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import BOT, person_of, user_of, user_subject
 from discoclaw.core.text import clip, speaker, utf16_length
 from discoclaw.core.view import View
@@ -49,7 +48,7 @@ MOST_MESSAGES = 5_000
 TextPlace = discord.TextChannel | discord.Thread | discord.VoiceChannel
 
 
-class Transparency(PersonalData, Listener):
+class Transparency(Derived, Listener):
     """Mirrors subjects into the channel `channel_id`; which message is about whom is kept in `cursors`."""
 
     name = "transparency messages"
@@ -95,14 +94,13 @@ class Transparency(PersonalData, Listener):
     def chosen(self, user_id: str) -> None:
         self.follower.touch(user_subject(user_id))
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        """Have the messages with summaries renewed if the summary of an open conversation is withdrawn."""
-        for key in sorted(sessions):
+    async def purge_disk(self, purge: Purge) -> None:
+        """Have the messages with summaries renewed if the summary of an open conversation is purged."""
+        for key in sorted(purge.sessions):
             if person_of(key) is None and (await self._cursors.get(f"summary-{key}")).get("again"):
                 await self._cursors.update(RENEWALS, lambda now: {**now, "wanted": _times(now, "wanted") + 1})
                 self.follower.touch(BOT)  # nobody's own message: what is due is done with whatever comes next
                 break
-        return NOTHING_WITHDRAWN
 
     async def has_renewals(self) -> bool:
         """Whether messages have to be renewed."""

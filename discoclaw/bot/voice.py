@@ -229,7 +229,7 @@ class Voices:
         for text in notes(words):
             await self._note(message, text)
         if message.id in self._deleted:  # between two notes, perhaps
-            await self.withdraw(message.channel.id, {message.id})
+            await self.remove_notes(message.channel.id, {message.id})
 
     async def _note(self, message: discord.Message, text: str) -> None:
         """A silent reply. What Discord refuses is a line in the log: the talk goes on."""
@@ -252,7 +252,7 @@ class Voices:
         except ChatError as error:
             log.info("a reaction to a voice message could not be set: %s", error)
 
-    async def withdraw(
+    async def remove_notes(
         self, channel_id: int, message_ids: Collection[int], known: Iterable[discord.Message] = ()
     ) -> None:
         """Messages were deleted: our notes about those that were voice messages go too.

@@ -10,10 +10,10 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, note_other_stores, say, say_json, storage_of
-from discoclaw.core.audit import Finding, Readable
 from discoclaw.core.errors import ChatError, SettingsError
 from discoclaw.core.message import Me, Said
-from discoclaw.memory.auditing import Audit
+from discoclaw.core.purge import Readable
+from discoclaw.memory.audit import Audit, Finding
 from discoclaw.memory.conversations.inboxes import channels_in
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line

@@ -46,8 +46,8 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets
 from discoclaw.core.merge import MergeResult
-from discoclaw.core.personal import ON_RELAYS
 from discoclaw.core.profile import Part, key_of
+from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.people.groups import KINDS

@@ -50,7 +50,7 @@ from discoclaw.memory.subjects.inspect import (
 )
 from discoclaw.recall.named_items import find
 from discoclaw.settings import Settings
-from discoclaw.show.withdrawn import Reader, withdrawn
+from discoclaw.show.purge import Reader, purge_report
 from discoclaw.show.words import Times, line, quoted, short
 from discoclaw.storage import Storage, build, disks_of, other_folders
 from discoclaw.store.files import in_thread, new_file, read_in_thread
@@ -245,7 +245,7 @@ def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings |
         await read_in_thread(storage.memory.catch_up)
         try:
             result = await work(storage)
-            await storage.withdrawals.settle()
+            await storage.purger.settle()
         finally:
             await storage.processes.close()
         return result
@@ -267,10 +267,10 @@ def run_change(subject: str, work: Callable[[Storage], Awaitable[T]]) -> tuple[T
 
     async def done(storage: Storage) -> tuple[T, str]:
         await in_thread(storage.load)  # who opted out
-        with storage.withdrawals.watched(subject) as watch:
+        with storage.purger.watched(subject) as watch:
             result = await work(storage)
-            report = await storage.withdrawals.report(watch)
-        return result, withdrawn(report, reader)
+            report = await storage.purger.report(watch)
+        return result, purge_report(report, reader)
 
     return run_on_storage(done)
 

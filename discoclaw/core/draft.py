@@ -52,7 +52,7 @@ from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
 from discoclaw.core.pending import Pending
 from discoclaw.core.privacy import sensitivity, stricter
-from discoclaw.core.purge import sources_with, terms_of, withdrawals
+from discoclaw.core.purge import purges, sources_with, terms_of
 from discoclaw.core.subject import is_bot_key
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, Fold, View
@@ -415,7 +415,7 @@ def was_taken_back(fold: Fold, current: Item | None, text: str, origin: Origin) 
         and one.at >= origin.said_at
         and not (one.open_only and (origin.private or current is not None))
     ]
-    found = withdrawals("", later, fold.items)
+    found = purges("", later, fold.items)
     return any(one.words.hold(text) or normalise(text) in map(normalise, one.texts) for one in found)
 
 

@@ -1,4 +1,4 @@
-"""What a person took back: the texts, the messages they rest on, and the words by which to recognise them.
+"""Purging: what has to leave everything that is derived from memory and talk, and who is asked to.
 
 A person takes something back when they forget, remove, undo or correct it, or settle a conflict against it;
 with a command, a button, an edit of their file, or by asking the model to. What a model merely tidies is not
@@ -7,14 +7,19 @@ taken back. Making something private takes it back from the open only (`open_onl
 The ledger still knows a text that was taken back. Nothing that is derived from memory or talk may: it is
 recognised by the ids of its messages and by its distinctive words, here and without naming it to a model.
 What is said later counts anew.
-Pure. Knows nothing about where derived things are kept.
+
+A `Purge` is the order and `Purged` the outcome. Forgetting, undoing, privacy, edits and deletions in the
+chat, opting out and erasing are scopes of it. A part that holds something about people is a `Derived`, and
+the composition root registers it once. `memory/purge` visits them. Knows nothing about where things are kept.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Final
 
 from discoclaw.core.item import Item, Kind, Source
 from discoclaw.core.matching import spaced, without_user
@@ -160,14 +165,21 @@ def words_of(taken: Iterable[TakenBack], held: Held) -> Words:
     return Words(frozenset(terms), frozenset(whole), spared)
 
 
+# ---------------------------------------------------------------------- the order
+
+
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
+class Purge:
     """An order: this has to leave everything that is derived from memory or talk.
 
     `at` (ms) is when it was taken back: what was said later stays. `messages` are the messages it rested on:
     channel ids by message id. `texts` are what the items said. `everything`: all that the person said until
     then, because they want no memory at all. `alone`: the messages were deleted, or say something else now
     (`changed`); other messages of the person stay whatever their words, and answers that repeat it don't.
+    `sessions` are the conversations (keys) that may have it.
+
+    `erases`: the widest scope, see `erasing`. `outside` are the steps that then follow elsewhere; what a part
+    notes for one of them stays until it is done.
     """
 
     subject: str
@@ -180,6 +192,9 @@ class Withdrawal:
     alone: bool = False
     changed: Mapping[str, str] = field(default_factory=dict)
     """Messages that were edited, as `messages`. They stay; what was made from their old words doesn't."""
+    sessions: frozenset[str] = field(default=frozenset(), compare=False)
+    erases: bool = False
+    outside: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def user_id(self) -> str:
@@ -205,8 +220,72 @@ class Withdrawal:
         return to_it or (theirs and (self.everything or self.words.hold(said.text)))
 
 
-def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Withdrawal]:
-    """The withdrawals that these texts amount to: one for each time, apart for each sort.
+def erasing(subject: str, at: int, sessions: Iterable[str] = (), outside: Iterable[str] = ()) -> Purge:
+    """The order to erase everything about a subject up to `at` (ms), with the summaries of these sessions."""
+    return Purge(
+        subject, at, everything=True, sessions=frozenset(sessions), erases=True, outside=frozenset(outside)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge removed from one part, or from all.
+
+    For an erasing, `count` is how many files and notes, `left` what could not be removed and why, `changed`
+    are other subjects in whose memory something rested on the person's words, `stuck` those in which it still
+    does. The rest is for the line that the person reads: `messages` of the recent talk and of what waits to
+    be learned from, `archived` ones, `summaries` (session keys), `notes` of channels, and `answers`: stored
+    answers of the model and of its tools.
+    """
+
+    count: int = 0
+    left: tuple[str, ...] = ()
+    changed: frozenset[str] = frozenset()
+    stuck: frozenset[str] = frozenset()
+    messages: frozenset[str] = frozenset()
+    archived: int = 0
+    summaries: frozenset[str] = frozenset()
+    notes: int = 0
+    answers: int = 0
+
+    def __add__(self, other: "Purged") -> "Purged":
+        return Purged(
+            self.count + other.count,
+            self.left + other.left,
+            self.changed | other.changed,
+            self.stuck | other.stuck,
+            self.messages | other.messages,
+            self.archived + other.archived,
+            self.summaries | other.summaries,
+            self.notes + other.notes,
+            self.answers + other.answers,
+        )
+
+    def __bool__(self) -> bool:
+        return self != NOTHING_PURGED
+
+
+NOTHING_PURGED: Final = Purged()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of taking something back, to tell the person.
+
+    `waiting`: something could not be removed yet, and that is tried again. `everything`: they want no memory.
+    `brought_back`: something is remembered again because a change was undone. `elsewhere`: the items of other
+    personas that still say the same (ids, by persona).
+    """
+
+    removed: Purged = NOTHING_PURGED
+    waiting: bool = False
+    everything: bool = False
+    brought_back: bool = False
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def purges(subject: str, taken: Iterable[TakenBack], items: Mapping[str, Item]) -> list[Purge]:
+    """The purges that these texts amount to: one for each time, apart for each sort.
 
     `items` are what is remembered now: words that other active items have too aren't evidence.
     """
@@ -221,7 +300,7 @@ def withdrawals(subject: str, taken: Iterable[TakenBack], items: Mapping[str, It
         held = Held(active[key] for key in active.keys() - own) if own else everything
         messages = dict(place_of(source) for one in some for source in one.messages)
         texts = tuple(one.text for one in some)
-        found.append(Withdrawal(subject, at, messages, words_of(some, held), texts, open_only, alone=alone))
+        found.append(Purge(subject, at, messages, words_of(some, held), texts, open_only, alone=alone))
     return found
 
 
@@ -237,3 +316,93 @@ def sources_with(known: tuple[str, ...], source: str | Source) -> tuple[str, ...
     if not text.startswith("discord:") or text in known:
         return known
     return (*known, text)[-20:]
+
+
+# ---------------------------------------------------------------------- the contract
+
+
+ON_RELAYS: Final = "nostr"
+"""The step of an erasing that asks relays to delete their copies; a relay may ignore that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """One text that a part stores, for an audit.
+
+    `place` is the file, or the row, as an admin finds it. `author` and `to` (user ids) belong to a message,
+    `message` is its id. `owner` is the subject whose own file it is; with their DM as `session`, nobody else
+    is shown it. Anything else was made of the talk of a `session` (key). `at` (ms) is from when it is; 0 if
+    that is unknown. `digest` stands for a text that is stored only as its SHA-256.
+    """
+
+    place: str
+    text: str = ""
+    session: str = ""
+    owner: str = ""
+    author: str = ""
+    to: str = ""
+    message: str = ""
+    at: int = 0
+    digest: bytes = b""
+
+
+class Derived:
+    """A part that holds something about people. Each method has a default that does nothing.
+
+    Every purge visits every part, first in RAM and then on disk (see `memory/purge`). An erasing visits the
+    disk in its own way, in `erase`: all parts at once, while none of them writes, and before anything else
+    runs if it was killed in the middle.
+    """
+
+    name: str
+    """What the part holds, for the log: "archive", "rolling summaries"."""
+    local: bool = False
+    """Whether this part's disk is this machine's alone: each process then purges its own."""
+
+    def purge_ram(self, purge: Purge) -> Purged | None:
+        """Remove it from RAM. Runs on the event loop, so it never blocks."""
+        return None
+
+    async def purge_disk(self, purge: Purge) -> Purged | None:
+        """Remove it from disk; may be called again and then finds nothing. Erasings call `erase` instead.
+
+        The subject is "" for messages of somebody who is not known here. Raises MemoryFault or OSError if
+        something is left; it is then called again.
+        """
+        return None
+
+    def purged(self, subject: str) -> None:
+        """Everything that a subject took back was removed: what waited for that may be used again."""
+
+    def exclusive(self, purge: Purge) -> AbstractAsyncContextManager[None]:
+        """While this is entered for an erasing, nothing about the subject is written by this part."""
+        return nullcontext()
+
+    def erase(self, purge: Purge) -> Purged:
+        """Remove it from disk for an erasing.
+
+        Blocking, in a thread; may be called again and then finds nothing.
+        """
+        return NOTHING_PURGED
+
+    def outside(self, subject: str) -> Collection[str]:
+        """Names of the steps that have to follow an erasing elsewhere (in the chat, on relays).
+
+        Blocking, in a thread. Raises OSError.
+        """
+        return ()
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        """Conversations (session keys) of which this part has words of a subject in RAM. Never blocks."""
+        return ()
+
+    def sessions_on_disk(self, subject: str) -> Iterable[str]:
+        """Conversations that a note on disk names. Blocking, in a thread. Raises OSError."""
+        return ()
+
+    def audit(self) -> Iterable[Readable]:
+        """The texts of this part on disk in the clear. Blocking, in a thread. Raises OSError.
+
+        A person's own history and durable file are theirs, and no part lists them.
+        """
+        return ()

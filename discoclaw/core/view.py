@@ -28,15 +28,7 @@ from discoclaw.core.event import Commit, Event, added, author_of, changed, is_wa
 from discoclaw.core.item import Item, Sensitivity, item_id
 from discoclaw.core.pending import Pending, after_change, after_removal, is_proposal, noted, settled_as
 from discoclaw.core.privacy import may_show, stricter
-from discoclaw.core.purge import (
-    MOST,
-    Held,
-    TakenBack,
-    Withdrawal,
-    sources_with,
-    withdrawals,
-    words_of,
-)
+from discoclaw.core.purge import MOST, Held, Purge, TakenBack, purges, sources_with, words_of
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.visible import VisibleItems
@@ -97,10 +89,10 @@ class View:
         """The active items, in the order they were added."""
         return [item for item in self.items.values() if item.active]
 
-    def withdrawals(self, subject: str, which: Callable[[int], bool] = lambda at: True) -> list[Withdrawal]:
-        """The withdrawals of what was taken back at certain times (ms)."""
+    def purges(self, subject: str, which: Callable[[int], bool] = lambda at: True) -> list[Purge]:
+        """The purges of what was taken back at certain times (ms)."""
         taken = [one for one in self.taken_back.values() if which(one.at)]
-        return withdrawals(subject, taken, self.items) if taken else []
+        return purges(subject, taken, self.items) if taken else []
 
     def after(self, commit: Commit) -> "View":
         """The view with one more commit."""

@@ -12,8 +12,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolTurn, UserTurn
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.subjects import inspect
@@ -33,7 +32,7 @@ class _Read:
     shown: dict[str, Any]
 
 
-class Held(PersonalData):
+class Held(Derived):
     """Reads for the page, and keeps the last prompt of each person in RAM."""
 
     name = "last prompts of the demo"
@@ -48,12 +47,8 @@ class Held(PersonalData):
         if request.purpose == "answer" and request.subject is not None:
             self._prompts[request.subject] = _as_text(request)[:MOST_CHARS]
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         self._prompts.clear()  # those of others repeat the recent talk
-
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        self._prompts.clear()
-        return NOTHING_WITHDRAWN
 
     async def of(self, person_id: int) -> dict[str, Any]:
         """The memory held about a person: `path`, `file`, `commits` (newest first), `prompt`."""

@@ -150,6 +150,6 @@ async def _scene(
         try:
             await in_thread(storage.load)
             yield settings, storage, clock
-            await storage.withdrawals.close()
+            await storage.purger.close()
         finally:
             await in_thread(storage.close)

@@ -127,5 +127,5 @@ async def _forget(scene: Scene, at: int, item_id: str) -> None:
     await memory.change(
         subject, "forgotten", lambda draft: draft.deprecate(draft.items[item_id], stated), by="command"
     )
-    for taken in (await memory.view(subject)).withdrawals(subject):
-        scene.loops.tracks.withdraw(taken)
+    for taken in (await memory.view(subject)).purges(subject):
+        scene.loops.tracks.purge(taken)

@@ -13,15 +13,14 @@ on this machine, and nothing is sent about people who want no memory. Uses a pro
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Embedder
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.visible import VisibleItems
 from discoclaw.loops.batches import Batches
@@ -45,7 +44,7 @@ MOST_RAM = 64_000_000
 _MAKING = "making vectors"
 
 
-class Embedding(PersonalData, Listener):
+class Embedding(Derived, Listener):
     """The vectors of all subjects. `touch` and `want` report that some may be missing; `matrix` returns them.
 
     Only people who want a memory (`consent`) have vectors. The bot's own memory and those of groups have
@@ -280,30 +279,27 @@ class Embedding(PersonalData, Listener):
     def _is_hopeless(self, subject: str, text: str) -> bool:
         return self._batches.is_hopeless((subject, hash_of(text)))
 
-    def forget(self, erasure: Erasure) -> None:
-        """Drop a subject, including the result of a request under way."""
-        self.cache.forget(erasure)
-        self._touched.pop(erasure.subject, None)
-        self._drop(erasure.subject)
+    def purge_ram(self, purge: Purge) -> None:
+        """Drop a subject's vectors, what waits, and the result of a request under way.
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Drop a person's vectors from RAM, and what waits; `recorded` finds what is still missing."""
-        self.cache.let_go(withdrawal)
-        self._drop(withdrawal.subject)
-        return NOTHING_WITHDRAWN
+        `recorded` finds what is still missing.
+        """
+        self.cache.purge_ram(purge)
+        if purge.erases:
+            self._touched.pop(purge.subject, None)
+        self._drop(purge.subject)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Remove all vectors but those of texts that a persona still remembers."""
-        subject, held = withdrawal.subject, set[bytes]()
+        subject, held = purge.subject, set[bytes]()
         if not subject:
-            return NOTHING_WITHDRAWN
-        if not withdrawal.everything:
+            return
+        if not purge.everything:
             for name in (await self._memory.branches(subject)).all:
                 held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}
         await in_thread(self.cache.keep_only, subject, held)
         self._drop(subject)
         self.touch(subject)
-        return NOTHING_WITHDRAWN
 
     def _drop(self, subject: str) -> None:
         """Drop a subject's vectors and texts from RAM."""

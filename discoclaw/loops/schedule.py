@@ -415,7 +415,7 @@ class Runs:
             track.failures = 0 if worked else track.failures + 1
 
     async def _summary_batch(self, session_key: str, session: SessionTrack, people: Collection[str]) -> bool:
-        self._let_go(session)
+        self._drop_opted_out(session)
         spent = list[ModelSpent]()
         for payer in _payers(session.backlog, person_of(session_key)):
             try:
@@ -432,14 +432,14 @@ class Runs:
 
     async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
         await self.know(user_id, person)
-        self._let_go(person)
+        self._drop_opted_out(person)
         context = self._context(person)
         with paid_by(_payers(person.backlog, user_id)[0]):
             more = await self._facts.run(user_id, person.backlog, context, there=self._is_there)
         self._learned(user_id)
         return more
 
-    def _let_go(self, track: Track) -> None:
+    def _drop_opted_out(self, track: Track) -> None:
         """Drop the messages of people who opted out since they wrote them."""
         for heard in [one for one in track.backlog.waiting.values() if not self.may_hear(one.said)]:
             track.backlog.forget(heard.said.id)

@@ -7,7 +7,7 @@ what is new for the group's memory: themes and decisions.
 What the model answers is compared with the previous summary (`core/drift`), and cut to its length by whole
 lines (`core/rolling_text`). An answer that says nothing changes nothing: its messages wait for the next run.
 
-A summary that was withdrawn (`conversations/withdrawn`) is made again from the messages that it took in and
+A summary that was purged is made again from the messages that it took in and
 that may still be used. If they cannot all be read, it goes on from what was left of the old one (`base`).
 Whatever the model answers, no summary is stored that has the words of what somebody took back, unless
 somebody else said them.
@@ -30,7 +30,7 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.model import USUAL_READS
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Clock, Model
-from discoclaw.core.purge import Withdrawal, terms_of
+from discoclaw.core.purge import Purge, terms_of
 from discoclaw.core.rolling_text import beginning, fitted, renamed, says_nothing
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at, valid_ms
@@ -144,11 +144,11 @@ BATCH_CHARS = 16_000
 ALL_READS = 14_000
 """A model that reads fewer tokens at once gets less of the talk, and less room for its answer."""
 
-TakenBackBy: TypeAlias = Callable[[Iterable[str]], Awaitable[Sequence[Withdrawal]]]
+TakenBackBy: TypeAlias = Callable[[Iterable[str]], Awaitable[Sequence[Purge]]]
 """Returns what people (user ids) took back. Raises MemoryFault."""
 
 
-async def nothing_taken_back(user_ids: Iterable[str]) -> Sequence[Withdrawal]:
+async def nothing_taken_back(user_ids: Iterable[str]) -> Sequence[Purge]:
     """The answer where nobody takes anything back."""
     return ()
 
@@ -246,7 +246,7 @@ class SummaryLoop:
         if not batch:
             return False
         if self._rolling.paused(session_key):
-            return False  # what it goes on from is about to be withdrawn
+            return False  # what it goes on from is about to be purged
         waited = set(backlog.waiting)
         people = {
             heard.said.author_id: self._consent.erased_at(heard.said.author_id)
@@ -277,7 +277,7 @@ class SummaryLoop:
                 return True  # once more, without the words of people erased meanwhile
             stored = await self._rolling.put(session_key, summary, generation=generation)
             if not stored and await self._cursors.again(session_key):
-                return False  # it was withdrawn meanwhile, and is made again from the chat's history
+                return False  # it was purged meanwhile, and is made again from the chat's history
             if stored and known is not None:
                 await self._learn(session_key, answer, batch, known, people)
         backlog.take(batch)
@@ -317,7 +317,7 @@ class SummaryLoop:
         return talk, replace(previous, summary=renamed(previous.summary, known, names))
 
     async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, int]:
-        """The summary to go on from, and how often it was withdrawn since it was last stored.
+        """The summary to go on from, and how often it was purged since it was last stored.
 
         If it was, it is what was left of the old one, unless most of its messages can be read again.
         """
@@ -405,7 +405,7 @@ class SummaryCursors:
         return await self._cursors.get(_seen(session_key))
 
     async def again(self, session_key: str) -> int:
-        """How often a summary was withdrawn since it was last stored."""
+        """How often a summary was purged since it was last stored."""
         return again_in(await self.get(session_key))
 
     async def lost(self, session_key: str) -> bool:
@@ -436,7 +436,7 @@ class SummaryCursors:
         """Note that what the backlog has taken is in the summary, unless it was cleared meanwhile.
 
         `added` of them are new in it, the `oldest` first, and only they are in it if it was begun `anew`.
-        Where it was withdrawn more often than `again` says, it has to be made again, and nothing is noted.
+        Where it was purged more often than `again` says, it has to be made again, and nothing is noted.
         """
         up_to = backlog.taken[session_key]
         if await self.again(session_key) > again:
@@ -471,7 +471,7 @@ def _left(session_key: str, backlog: Backlog | None) -> dict[str, list[str]]:
 
 
 def again_in(cursor: Mapping[str, object]) -> int:
-    """How often a summary was withdrawn since it was last stored."""
+    """How often a summary was purged since it was last stored."""
     value = cursor.get("again")
     return value if isinstance(value, int) else 0
 
@@ -498,14 +498,12 @@ def people_in(session_key: str, batch: Sequence[Heard], noted: Iterable[str]) ->
     return {*heard, *noted, person_of(session_key) or ""} - {""}
 
 
-def covered(heard: Heard, taken: Sequence[Withdrawal]) -> bool:
+def covered(heard: Heard, taken: Sequence[Purge]) -> bool:
     """Whether somebody took back what a message says."""
     return any(one.covers(heard.said, in_private=heard.place.hidden) for one in taken)
 
 
-def without(
-    answer: Summary, taken: Sequence[Withdrawal], batch: Sequence[Heard], previous: Rolling
-) -> Summary:
+def without(answer: Summary, taken: Sequence[Purge], batch: Sequence[Heard], previous: Rolling) -> Summary:
     """An answer without what people took back, unless the words it was made from have that too.
 
     Other people's talk may share a word with it, so at least half of the words are asked for.

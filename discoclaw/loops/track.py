@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import Backlog
 
@@ -57,12 +57,12 @@ class Track:
         """Replace the text of a message that was edited in the chat at a time (ms)."""
         self.backlog.amend(message_id, text, at)
 
-    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+    def purge(self, purge: Purge) -> set[str]:
         """Drop the messages that somebody took back. Returns their ids."""
         gone = {
             heard.said.id
             for heard in self.backlog.waiting.values()
-            if withdrawal.covers(heard.said, in_private=heard.place.hidden)
+            if purge.covers(heard.said, in_private=heard.place.hidden)
         }
         for message_id in gone:
             self.backlog.forget(message_id)
@@ -110,9 +110,9 @@ class SessionTrack(Track):
             found[said.id] = said
         return found
 
-    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
-        gone = super().withdraw(withdrawal)
-        for said in [one for one in self.recent if one.id in gone or withdrawal.covers(one)]:
+    def purge(self, purge: Purge) -> set[str]:
+        gone = super().purge(purge)
+        for said in [one for one in self.recent if one.id in gone or purge.covers(one)]:
             self.recent.remove(said)
             gone.add(said.id)
         return gone
@@ -199,11 +199,11 @@ class Tracks:
             if track is not None:
                 track.amend(message_id, text, at)
 
-    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+    def purge(self, purge: Purge) -> set[str]:
         """Drop the messages that somebody took back. Returns their ids."""
         gone = set[str]()
         for track in self._all():
-            gone |= track.withdraw(withdrawal)
+            gone |= track.purge(purge)
         return gone
 
     def erase(self, user_id: str, sessions: Sequence[str], at: int) -> None:
@@ -223,7 +223,7 @@ class Tracks:
             self.session(key).begin_after(key, snowflake_at(at))
 
     def begin_again(self, session_key: str) -> None:
-        """A conversation's summary was withdrawn: what it took in is to be read from the chat once more."""
+        """A conversation's summary was purged: what it took in is to be read from the chat once more."""
         if (track := self.sessions.peek(session_key)) is not None:
             track.backlog.begin_again(session_key)
             track.cursor_known = False

@@ -14,11 +14,10 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.live import Scope
-from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.policy import Value
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
@@ -42,7 +41,7 @@ class Changed:
     digest: str
 
 
-class ChangedBy(PersonalData, Listener):
+class ChangedBy(Derived, Listener):
     """The records, by scope and field. Call `load` first."""
 
     name = "who changed a setting"
@@ -88,17 +87,18 @@ class ChangedBy(PersonalData, Listener):
         except _NOT_OURS as error:
             log.warning("%s could not be changed, so it won't show who made a change: %s", FILE, error)
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for key, one in _read(self._documents).items():
             yield Readable(f"{self._documents.folder / FILE} ({key})", author=one.by, at=one.at)
 
-    def forget(self, erasure: Erasure) -> None:
-        self._known = _without(self._known, user_of(erasure.subject))
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases:
+            self._known = _without(self._known, purge.user_id)
 
-    def erase(self, erasure: Erasure) -> Removed:
-        user_id = user_of(erasure.subject)
+    def erase(self, purge: Purge) -> Purged:
+        user_id = user_of(purge.subject)
         if user_id is None:
-            return Removed()
+            return Purged()
         removed = 0
 
         def without(content: bytes | None) -> bytes | None:
@@ -114,8 +114,8 @@ class ChangedBy(PersonalData, Listener):
             with self._one:
                 self._change(without)
         except _NOT_OURS as error:
-            return Removed(left=(f"{self._documents.folder / FILE}: {error}",))
-        return Removed(removed)
+            return Purged(left=(f"{self._documents.folder / FILE}: {error}",))
+        return Purged(removed)
 
     def _change(self, work: Change) -> None:
         self._known = _understood(self._documents.change(FILE, work))
@@ -125,7 +125,7 @@ def _digest(value: Value) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def _without(known: Mapping[str, Changed], user_id: str | None) -> dict[str, Changed]:
+def _without(known: Mapping[str, Changed], user_id: str) -> dict[str, Changed]:
     return {key: one for key, one in known.items() if one.by != user_id}
 
 

@@ -22,8 +22,8 @@ from typing import Generic, TypeVar
 
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, stamp_of
@@ -246,13 +246,13 @@ class Kept(Listener, Generic[V]):
         self._readings.pop(name, None)
 
 
-def remove_named(folder: Documents, names: Collection[str]) -> Removed:
+def remove_named(folder: Documents, names: Collection[str]) -> Purged:
     """Remove what has one of these names, or a name derived from one."""
     try:
         count, left = folder.remove(called(folder, names))
     except OSError as error:
-        return Removed(left=(f"{folder.folder}: {error}",))
-    return Removed(count, tuple(left))
+        return Purged(left=(f"{folder.folder}: {error}",))
+    return Purged(count, tuple(left))
 
 
 def called(folder: Documents, names: Collection[str]) -> list[str]:
@@ -274,7 +274,7 @@ def json_names(folder: Documents) -> list[str]:
     return [name for name in folder.names() if name.endswith(JSON)]
 
 
-class Records(Working, PersonalData, Listener, ABC, Generic[V]):
+class Records(Working, Derived, Listener, ABC, Generic[V]):
     """What people may have edited: files that are `kept`, and show a memory beside what was seen.
 
     RAM is updated first, and a worker writes the files later, after the first change or with the next one if
@@ -392,7 +392,7 @@ class Lines(Generic[V]):
         return different
 
 
-class Behind(Working, PersonalData, ABC, Generic[W]):
+class Behind(Working, Derived, ABC, Generic[W]):
     """What is noted at once and written later, in order, by name of its log. It is a `core.service.Service`.
 
     Nobody waits for it, and a failing disk costs lines at most: of more than `most` that wait, the oldest are
@@ -435,7 +435,7 @@ class Behind(Working, PersonalData, ABC, Generic[W]):
         return sum(map(len, before.values())) - sum(map(len, left.values()))
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from writing a line meanwhile."""
         async with self._alone:
             yield

@@ -26,12 +26,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Entry
-from discoclaw.core.personal import Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.purge import Withdrawal, terms_of
+from discoclaw.core.purge import Derived, Purge, Purged, Readable, terms_of
 from discoclaw.core.purge import Words as Spoken
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
@@ -203,7 +201,7 @@ _BESIDE = """SELECT id,
 _VECTORS = "SELECT id, vector FROM archive_vectors WHERE id IN :ids AND length(vector) = :length ORDER BY id"
 
 
-class Archive(PersonalData):
+class Archive(Derived):
     """The archive of what was said, in an engine."""
 
     name = "archive"
@@ -211,7 +209,7 @@ class Archive(PersonalData):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         columns = "id, session_key, author_id, text, sent_at, by_us, to_id"
         for message, session, author, text, sent_at, by_us, to in self.engine.listed(columns):
             who, whom = ("-", to) if by_us else (author, "")
@@ -335,38 +333,38 @@ class Archive(PersonalData):
         self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Remove everything about a person; all of it counts as one entry."""
-        user_id = user_of(erasure.subject)
+        user_id = user_of(purge.subject)
         try:
-            return Removed(min(1, self.erase_person(user_id))) if user_id is not None else Removed()
+            return Purged(min(1, self.erase_person(user_id))) if user_id is not None else Purged()
         except MemoryFault as fault:
-            return Removed(left=(str(fault),))
+            return Purged(left=(str(fault),))
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        return Withdrawn(archived=await in_thread(self.take_out, withdrawal))
+    async def purge_disk(self, purge: Purge) -> Purged:
+        return Purged(archived=await in_thread(self.take_out, purge))
 
-    def take_out(self, withdrawal: Withdrawal) -> int:
+    def take_out(self, purge: Purge) -> int:
         """Remove what a person took back.
 
         Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
         """
-        if withdrawal.everything:
-            gone = self._remove_person(withdrawal.user_id, withdrawal.at)
+        if purge.everything:
+            gone = self._remove_person(purge.user_id, purge.at)
         else:
-            gone = self.engine.change(lambda sql: self._take_out(sql, withdrawal), 0, sure=True)
-        if not withdrawal.open_only:
+            gone = self.engine.change(lambda sql: self._take_out(sql, purge), 0, sure=True)
+        if not purge.open_only:
             self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
 
-    def _take_out(self, sql: Sql, withdrawal: Withdrawal) -> int:
+    def _take_out(self, sql: Sql, purge: Purge) -> int:
         """Delete the messages that it rested on, and those that have the words."""
-        rested = {number for one in withdrawal.messages if (number := _number_of(one)) is not None}
+        rested = {number for one in purge.messages if (number := _number_of(one)) is not None}
         query = "SELECT id, text FROM archive_entries WHERE id IN :ids"
-        ids = sorted(rested.union(_having(sql, self.engine, withdrawal)))
-        given = {"thread": _THREAD} if withdrawal.open_only else {}
+        ids = sorted(rested.union(_having(sql, self.engine, purge)))
+        given = {"thread": _THREAD} if purge.open_only else {}
         texts = dict(sql.rows(query + (f" AND {_OPEN}" if given else ""), ids=ids, **given))
-        self._delete(sql, list(texts), traces_of(texts.values(), withdrawal))
+        self._delete(sql, list(texts), traces_of(texts.values(), purge))
         return len(texts)
 
     def _people(self) -> Iterator[str]:
@@ -573,16 +571,16 @@ def _cosines(sql: Sql, question: Sequence[float] | None, ids: Sequence[int]) -> 
 # ---------------------------------------------------------------------- what was taken back
 
 
-def _having(sql: Sql, engine: Engine, withdrawal: Withdrawal) -> Iterator[int]:
+def _having(sql: Sql, engine: Engine, purge: Purge) -> Iterator[int]:
     """The ids of what a person wrote, or was answered, until then, and that has the words.
 
     A word that the person uses all the time identifies little: it counts only in a message that has at least
     half of the words. The index names the messages that may have a word; their text decides, since it is
     compared in more forms than the index has.
     """
-    terms, texts = withdrawal.words.terms, withdrawal.words.texts
-    theirs = {"person": withdrawal.user_id, "until": withdrawal.at, "alone": withdrawal.alone}
-    if not withdrawal.user_id:
+    terms, texts = purge.words.terms, purge.words.texts
+    theirs = {"person": purge.user_id, "until": purge.at, "alone": purge.alone}
+    if not purge.user_id:
         return
     if terms:
         found, given = engine.beginning([_stump(term) for term in sorted(terms)])
@@ -610,11 +608,11 @@ def _stump(term: str) -> str:
     return term[: max(_ENDING, len(term) - _ENDING)]
 
 
-def traces_of(texts: Iterable[str], withdrawal: Withdrawal) -> list[bytes]:
+def traces_of(texts: Iterable[str], purge: Purge) -> list[bytes]:
     """Possible traces of deleted texts in a file: the words as they were written, or else a whole text."""
     found = set[str]()
     for text in texts:
-        words = {word for word in text.split() if not terms_of(word).isdisjoint(withdrawal.words.terms)}
+        words = {word for word in text.split() if not terms_of(word).isdisjoint(purge.words.terms)}
         found |= words or {text}
     return [one.encode() for one in found if one]
 

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.store.database import (
     FAULTS,
     Database,
@@ -70,7 +68,7 @@ class Measured:
     floor: float
 
 
-class VectorCache(PersonalData):
+class VectorCache(Derived):
     """Vectors as bytes (float32 in the machine's order) by their text's hash. `path` None: in RAM alone."""
 
     name = "vectors"
@@ -81,7 +79,7 @@ class VectorCache(PersonalData):
         self._database = Database(self._opened, discard=self._rebuild, damaged=_broken)
         self._erasings: dict[str, int] = {}
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         """The texts' hashes: a vector can be turned back into about what it was made from."""
         for owner, digest in rows_of(self._path, "SELECT owner, hash FROM vectors") if self._path else ():
             yield Readable(str(self._path), owner=owner, digest=digest)
@@ -101,25 +99,19 @@ class VectorCache(PersonalData):
         """How often an owner was erased here, or took something back: a token for `put`. Never blocks."""
         return self._erasings.get(owner, 0)
 
-    def forget(self, erasure: Erasure) -> None:
-        """Make later `put` calls for earlier requests fail; `erase` follows."""
-        self._outdate(erasure.subject)
+    def purge_ram(self, purge: Purge) -> None:
+        """Make later `put` calls for earlier requests fail; removing them from disk follows."""
+        self._erasings[purge.subject] = self.erasings(purge.subject) + 1
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Make later `put` calls for earlier requests fail; `withdraw` follows."""
-        self._outdate(withdrawal.subject)
-        return NOTHING_WITHDRAWN
-
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Remove the vectors of texts that a person took back.
 
         What is only private now stays: who may see an item is asked before its vector is used.
         """
-        if not withdrawal.open_only:
-            gone = set(map(hash_of, withdrawal.texts))
-            everything = withdrawal.everything
-            await in_thread(self._remove, withdrawal.subject, lambda key: everything or key in gone)
-        return NOTHING_WITHDRAWN
+        if not purge.open_only:
+            gone = set(map(hash_of, purge.texts))
+            everything = purge.everything
+            await in_thread(self._remove, purge.subject, lambda key: everything or key in gone)
 
     def keep_only(self, owner: str, hashes: Collection[bytes]) -> None:
         """Remove an owner's vectors of all other texts. Raises MemoryFault."""
@@ -169,26 +161,23 @@ class VectorCache(PersonalData):
         """Remove everybody's vectors by a model, to be made again. Raises MemoryFault."""
         self._rows("DELETE FROM vectors WHERE model = ?", model)
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Destroy an owner's vectors, byte for byte.
 
         If that is impossible, the whole cache is destroyed.
         """
         with self._database.lock:
-            self.forget(erasure)
+            self.purge_ram(purge)
             try:
-                return Removed(self._destroy(erasure.subject))
+                return Purged(self._destroy(purge.subject))
             except OSError as error:
-                return Removed(left=(f"{self._path}: {error.strerror or error}",))
+                return Purged(left=(f"{self._path}: {error.strerror or error}",))
 
     def close(self) -> None:
         """Release the file until its next use."""
         self._database.close()
 
     # ------------------------------------------------------------------ inside
-
-    def _outdate(self, owner: str) -> None:
-        self._erasings[owner] = self.erasings(owner) + 1
 
     def _remove(self, owner: str, goes: Callable[[bytes], bool]) -> None:
         """Destroy those of an owner's vectors whose text's hash `goes`. Raises MemoryFault."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.message import Entry, Place, Said
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
 from discoclaw.recall.document import of_entry
@@ -102,18 +102,18 @@ def joined(before: Change, after: Change) -> Change:
     return after
 
 
-def cleaned(waiting: Mapping[str, Change], withdrawal: Withdrawal) -> dict[str, Change]:
+def cleaned(waiting: Mapping[str, Change], purge: Purge) -> dict[str, Change]:
     """The changes that wait, without what a person took back."""
-    return {key: _amended(change, withdrawal) for key, change in waiting.items()}
+    return {key: _amended(change, purge) for key, change in waiting.items()}
 
 
-def _amended(change: Change, withdrawal: Withdrawal) -> Change:
+def _amended(change: Change, purge: Purge) -> Change:
     """A change, or the deletion of its message if a person took back what it would store."""
     if isinstance(change, Put):
         entry = change.entry
-        covered = withdrawal.covers(said_of(entry), in_private=is_private(entry))
+        covered = purge.covers(said_of(entry), in_private=is_private(entry))
         return Drop(entry.id) if covered else change
-    if isinstance(change, Amend) and change.author_id == withdrawal.user_id:
-        covered = withdrawal.everything or withdrawal.words.hold(change.text)
+    if isinstance(change, Amend) and change.author_id == purge.user_id:
+        covered = purge.everything or purge.words.hold(change.text)
         return Drop(change.id) if covered else change
     return change

@@ -17,11 +17,9 @@ from typing import TypeVar
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place, Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
-from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged
 from discoclaw.search.archive import Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archive_rules import (
     Rules,
@@ -60,7 +58,7 @@ _TIDYING = "archive"
 """The lease of the process that removes what is too old."""
 
 
-class Archiving(PersonalData):
+class Archiving(Derived):
     """Receives what is said, and searches it. Nothing is stored before `start`."""
 
     name = "talk that waits for the archive"
@@ -82,8 +80,8 @@ class Archiving(PersonalData):
         self._meaning = meaning
         self._waiting: dict[str, Change] = {}
         self._gone: dict[str, None] = {}
-        self._taken_back: list[Withdrawal] | None = None
-        """Withdrawals during the write under way; None if there is none."""
+        self._taken_back: list[Purge] | None = None
+        """Purges during the write under way; None if there is none."""
         self._asking = 0
         self._swept = False
         self._purged = 0
@@ -143,10 +141,6 @@ class Archiving(PersonalData):
             del self._gone[next(iter(self._gone))]
         self._put(Drop(message_id))  # also where nothing is archived any more: it may have been before
 
-    def forget(self, erasure: Erasure) -> None:
-        if (user_id := user_of(erasure.subject)) is not None:
-            self._drop_waiting(user_id)
-
     def _drop_waiting(self, user_id: str) -> None:
         """Drop everything of a person that is waiting to be written."""
         self._waiting = {
@@ -155,20 +149,24 @@ class Archiving(PersonalData):
             if not (isinstance(change, Put) and user_id in people_of(change.entry))
         }
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+    def purge_ram(self, purge: Purge) -> Purged | None:
+        if purge.erases:
+            if purge.user_id:
+                self._drop_waiting(purge.user_id)
+            return None
         if self._taken_back is not None:
-            self._taken_back.append(withdrawal)
-        kept = cleaned(self._waiting, withdrawal)
+            self._taken_back.append(purge)
+        kept = cleaned(self._waiting, purge)
         gone = sum(kept[key] is not change for key, change in self._waiting.items())
         self._waiting = kept
-        return Withdrawn(archived=gone)
+        return Purged(archived=gone)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> Purged | None:
         """Remove what a write under way may have stored after the archive was cleaned."""
         if self._taken_back is None:
-            return NOTHING_WITHDRAWN
-        gone = await self._in(self._writer, partial(self._archive.take_out, withdrawal))
-        return self.let_go(withdrawal) + Withdrawn(archived=gone)
+            return None
+        gone = await self._in(self._writer, partial(self._archive.take_out, purge))
+        return (self.purge_ram(purge) or NOTHING_PURGED) + Purged(archived=gone)
 
     # ------------------------------------------------------------------ removing
 
@@ -316,8 +314,8 @@ class Archiving(PersonalData):
         try:
             await self._in(self._writer, work)
         except MemoryFault:
-            for withdrawal in taken:
-                batch = cleaned(batch, withdrawal)
+            for purge in taken:
+                batch = cleaned(batch, purge)
             for key, change in self._waiting.items():
                 batch[key] = joined(batch.pop(key), change) if key in batch else change
             self._waiting = batch

@@ -3,7 +3,7 @@
 They leave windows, backlogs and the archive at once (`listen`). The rest is done by a worker, for all that
 came meanwhile in one pass: the ledgers that name one of them are found, what rests on them alone is taken
 back with one commit for each subject and branch (`core/unsaid`), and everything made from their words is
-withdrawn, also where nothing was learned. The bot's answers to deleted messages go whatever they say. After
+purged, also where nothing was learned. The bot's answers to deleted messages go whatever they say. After
 that an edited message is learned from as if it were new.
 
 No ledger says that a message is gone, so the cursor `unsaid` does until the pass is done (`deleted`); if the
@@ -14,30 +14,27 @@ Independent of Discord.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Source
-from discoclaw.core.message import Said, sessions_with
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal, Words, place_of, terms_of
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.purge import Derived, Purge, Words, place_of, terms_of
+from discoclaw.core.subject import user_subject
 from discoclaw.core.unsaid import Unsaid, unsay
-from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.purge import START_S, Purger
 from discoclaw.memory.subjects.ledger import naming
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.withdrawing import START_S, Withdrawals
-from discoclaw.session.gone import Edited, Gone, Theirs, by_author
 from discoclaw.session.listen import Listener as Ears
 from discoclaw.store.files import in_thread
 from discoclaw.work import GRACE_S, Worker
@@ -51,10 +48,36 @@ MOST_WAITING: Final = 10_000
 DELETED, EDITED = "deletion", "edit"
 WHY: Final = {DELETED: "a message was deleted", EDITED: "a message was edited"}
 
+MOST_WORDED: Final = 20
+"""The most messages of one person whose words are searched for. A larger batch goes by the ids alone."""
 _PASS = "pass"
 
 
-class Retractions(PersonalData, Listener):
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message as it is now. `allowed` finds out whether its author may talk to the bot."""
+
+    said: Said
+    place: Place
+    session_key: str
+    allowed: Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """One message that was deleted or edited, and what is known about it.
+
+    `sessions` are the conversations (keys) that it may belong to. `author_id` is "" if nobody knows it; for
+    an answer of the bot it is the person answered. `again`: the edited message as it is now.
+    """
+
+    what: Unsaid
+    sessions: frozenset[str] = frozenset()
+    author_id: str = ""
+    again: Edited | None = None
+
+
+class DeletedMessages(Derived, Listener):
     """Follows deletions and edits in the chat. It is a `core.service.Service`.
 
     `sessions_of` returns the conversations (keys) that a channel id may stand for.
@@ -65,7 +88,7 @@ class Retractions(PersonalData, Listener):
     def __init__(
         self,
         memory: Memory,
-        withdrawals: Withdrawals,
+        purger: Purger,
         answers: Answers,
         listener: Ears,
         cursors: Cursors,
@@ -75,7 +98,7 @@ class Retractions(PersonalData, Listener):
         clock: Clock,
     ) -> None:
         self._memory = memory
-        self._withdrawals = withdrawals
+        self._purger = purger
         self._answers = answers
         self._listener = listener
         self._cursors = cursors
@@ -103,7 +126,7 @@ class Retractions(PersonalData, Listener):
                 async with asyncio.timeout(START_S):
                     await self._worker.settle()
             except TimeoutError:
-                log.warning("deleted messages are still being withdrawn; the talk begins all the same")
+                log.warning("deleted messages are still being purged; the talk begins all the same")
 
     async def settle(self) -> None:
         """Wait until nothing is left to do for now."""
@@ -113,11 +136,10 @@ class Retractions(PersonalData, Listener):
         """Finish what is under way within `grace_s`; the next start does the rest."""
         await self._worker.close(grace_s)
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         """Drop what an erased person wrote. That a message is gone stays known, by its id."""
-        user_id = user_of(erasure.subject)
-        for key, gone in list(self._waiting.items()):
-            if gone.author_id and gone.author_id == user_id:
+        for key, gone in list(self._waiting.items()) if purge.erases else ():
+            if gone.author_id == purge.user_id != "":
                 del self._waiting[key]
                 if gone.what.deleted:
                     self._waiting[key] = Gone(replace(gone.what, before=None), gone.sessions)
@@ -213,11 +235,11 @@ class Retractions(PersonalData, Listener):
                     taken.add(subject)
             except (MemoryFault, OSError) as error:
                 failures.append(error)
-        for author_id, theirs in by_author(batch.values()).items():
+        for author_id in dict.fromkeys(one.author_id for one in batch.values()):
             try:
-                withdrawal = await self._withdrawal(author_id, theirs)
-                if withdrawal.messages or withdrawal.changed:
-                    await self._withdrawals.unsaid(withdrawal, theirs.sessions())
+                purge = await self._purge([one for one in batch.values() if one.author_id == author_id])
+                if purge.messages or purge.changed:
+                    await self._purger.unsaid(purge)
             except (MemoryFault, OSError) as error:
                 failures.append(error)
         if failures:
@@ -234,8 +256,9 @@ class Retractions(PersonalData, Listener):
         count = 0
         for by in (DELETED, EDITED):
             some = {key: one.what for key, one in batch.items() if one.what.deleted == (by == DELETED)}
+            origin = Origin("inferred", Source(), said_at=self._clock(), evidence=WHY[by])
             for name in (await self._memory.branches(subject)).all if some else ():
-                work = partial(_unsaid, messages=some, now=self._clock(), why=WHY[by])
+                work = partial(unsay, messages=some, origin=origin)
                 try:
                     count += await self._memory.change(
                         subject, WHY[by], work, branch=name, begin=False, by=by
@@ -244,34 +267,35 @@ class Retractions(PersonalData, Listener):
                     log.info("%s: nothing is taken back: %s", subject, refusal)
         return count
 
-    async def _withdrawal(self, author_id: str, theirs: Theirs) -> Withdrawal:
-        """The withdrawal of everything that was made from one author's messages. Raises MemoryFault.
+    async def _purge(self, gone: Sequence[Gone]) -> Purge:
+        """The purge of everything that was made from one author's messages. Raises MemoryFault.
 
-        That includes the answers to those that were deleted, whatever these say.
+        That includes the answers to those that were deleted, whatever these say. Words count only if it is
+        known for every message which it no longer says, and nothing else there, or remembered, has them.
         """
-        gone = theirs.places(deleted=True)
-        subject = user_subject(author_id) if author_id else ""
-        words = Words()
-        if author_id and (own := theirs.words()):
-            words = Words(own - await self._words_of_others(subject, theirs))
-        return Withdrawal(
+        sessions = frozenset[str]().union(*(one.sessions for one in gone))
+        deleted = {one.what.message_id: one.what.channel_id for one in gone if one.what.deleted}
+        lost = [(one.what, one.what.lost()) for one in gone]
+        changed = {
+            one.message_id: one.channel_id for one, words in lost if not one.deleted and words != frozenset()
+        }
+        known = [words for _, words in lost if words is not None]
+        own = frozenset[str]().union(*known) if len(known) == len(lost) <= MOST_WORDED else frozenset[str]()
+        subject = user_subject(gone[0].author_id) if gone[0].author_id else ""
+        if subject and own:
+            others = [one.text for key in sessions for one in self._listener.recent(key) if not one.by_us]
+            for name in (await self._memory.branches(subject)).all:
+                others += [item.text for item in (await self._memory.view(subject, name)).active()]
+            own -= frozenset[str]().union(*map(terms_of, others))
+        return Purge(
             subject,
             self._clock(),
-            {**gone, **await self._answers.retract(gone)},
-            words,
+            {**deleted, **await self._answers.drop_answers_to(deleted)},
+            Words(own) if subject else Words(),
             alone=True,
-            changed=theirs.places(deleted=False),
+            changed=changed,
+            sessions=sessions,
         )
-
-    async def _words_of_others(self, subject: str, theirs: Theirs) -> frozenset[str]:
-        """The words that other messages there have, or what is remembered about the person."""
-        texts = []
-        for key in theirs.sessions():
-            texts += [said.text for said in self._listener.recent(key) if not said.by_us]
-        for name in (await self._memory.branches(subject)).all:
-            view: View = await self._memory.view(subject, name)
-            texts += [item.text for item in view.active()]
-        return frozenset[str]().union(*map(terms_of, texts))
 
     async def _hear_again(self, gone: Gone, *, soon: bool) -> None:
         """Let an edited message be learned from, if what it says now may be kept."""
@@ -319,10 +343,6 @@ class Retractions(PersonalData, Listener):
 def _with_threads(message_id: str, sessions: Collection[str]) -> frozenset[str]:
     """The conversations (keys) that a message may be in, if it was said in one of these."""
     return frozenset(key for one in sessions for key in sessions_with(message_id, one))
-
-
-def _unsaid(draft: Draft, *, messages: Mapping[str, Unsaid], now: int, why: str) -> int:
-    return unsay(draft, messages, Origin("inferred", Source(), said_at=now, evidence=why))
 
 
 def _pairs(value: object) -> list[tuple[str, object]]:

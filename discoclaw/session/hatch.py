@@ -23,7 +23,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge
 from discoclaw.core.subject import BOT, HUMAN, user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
@@ -259,7 +259,7 @@ class Hatchery:
         else:
             await reply.fail(interviews.NO_WORDS)
 
-    async def let_go(self, arrival: Arrival) -> str:
+    async def end_if_idle(self, arrival: Arrival) -> str:
         """End an idle interview when its owner writes there again. Returns a sentence about that."""
         one = self._interview
         if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
@@ -362,10 +362,10 @@ class Hatchery:
             self._state = step(self._state, "cancel")
             self._interview = None
 
-    def withdraw(self, withdrawal: Withdrawal) -> None:
+    def purge(self, purge: Purge) -> None:
         """Empty the lines of a person's interview that have what they took back."""
         if self._interview is not None:
-            self._put(self._interview.emptied(withdrawal))
+            self._put(self._interview.emptied(purge))
 
     def _goes_on(self, asked: Interview) -> bool:
         """Whether this interview is still the current one."""

@@ -14,16 +14,14 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discoclaw import __version__
-from discoclaw.core.audit import Readable
 from discoclaw.core.item import Item
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.kept import remove_named
 from discoclaw.memory.off import AnyMemory
@@ -49,7 +47,7 @@ _SUFFIX = ".terms"
 _VERSION = f"1 {__version__}"
 
 
-class KeptTerms(PersonalData):
+class KeptTerms(Derived):
     """The terms of the memories in `cache`, for `documents`, which ranking uses."""
 
     name = "terms"
@@ -143,7 +141,7 @@ class KeptTerms(PersonalData):
 
     # ------------------------------------------------------------------ personal data
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for name in self._folder.names():
             owner, path = name.removesuffix(_SUFFIX), self._folder.folder / name
             if name.endswith(_SUFFIX):
@@ -151,47 +149,39 @@ class KeptTerms(PersonalData):
                     said = f"{text} {names} {' '.join(document.bag)}"
                     yield Readable(str(path), said, dm_of(user_of(owner) or ""), owner)
 
-    def forget(self, erasure: Erasure) -> None:
-        self._let_go()
-
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        self._let_go()
-        return NOTHING_WITHDRAWN
-
-    def _let_go(self) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         self._forgotten += 1
         self._lately.clear()
         self.documents.forget()
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         async with self._files:
             yield
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Remove a subject's file, and what earlier versions kept of anybody."""
-        removed = remove_named(self._folder, {f"{erasure.subject}{_SUFFIX}"})
+        removed = remove_named(self._folder, {f"{purge.subject}{_SUFFIX}"})
         try:
             self._remove_before()
         except OSError as error:
-            removed += Removed(left=(f"{self._before}: {error}",))
+            removed += Purged(left=(f"{self._before}: {error}",))
         return removed
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Keep only what is remembered now. What is only private now stays: nobody else is ever shown it."""
-        subject = withdrawal.subject
-        if withdrawal.open_only or not subject:
-            return NOTHING_WITHDRAWN
+        subject = purge.subject
+        if purge.open_only or not subject:
+            return
         async with self._files:
             await in_thread(self._remove_before)
-            if withdrawal.everything:
+            if purge.everything:
                 left = (await in_thread(remove_named, self._folder, {f"{subject}{_SUFFIX}"})).left
                 if left:
                     raise OSError("; ".join(left))
             else:
                 view = await self._memory.view(subject)
                 await in_thread(_keep_only, self._path(subject), {item.id: item for item in view.active()})
-        return NOTHING_WITHDRAWN
 
 
 # ---------------------------------------------------------------------- in a thread

@@ -59,7 +59,7 @@ class CallLog:
         return [item for item in items if not may_show(item, in_dm=False)]
 
     def _was_taken_back(self, subject: str, content: str, *, private: bool) -> bool:
-        taken = (one for view in self._views(subject) for one in view.withdrawals(subject))
+        taken = (one for view in self._views(subject) for one in view.purges(subject))
         return any(one.words.hold(content) for one in taken if not (one.open_only and private))
 
     def _views(self, subject: str) -> Iterator[View]:

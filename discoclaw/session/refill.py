@@ -17,7 +17,7 @@ from discoclaw.core.subject import person_of
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
-from discoclaw.memory.withdrawing import Withdrawals
+from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.window import Window
@@ -36,7 +36,7 @@ class Refill:
         self,
         history: History,
         consent: Consent,
-        withdrawals: Withdrawals,
+        purger: Purger,
         answers: Answers,
         loops: Loops,
         archive: Archiving,
@@ -44,7 +44,7 @@ class Refill:
         clock: Clock,
     ) -> None:
         self._history = history
-        self._withdrawals = withdrawals
+        self._purger = purger
         self._answers = answers
         self._consent = consent
         self._loops = loops
@@ -156,4 +156,4 @@ class Refill:
             return self._consent.ask(person, one.sent_at).erased
 
         kept = [one for one in said if not erased(one)]
-        return await self._withdrawals.left(kept, session_key, private=private)
+        return await self._purger.left(kept, session_key, private=private)

@@ -16,11 +16,9 @@ from typing import Any
 from discoclaw.core.errors import ChatError, ChatUnavailable, NotNow, Refused
 from discoclaw.core.health import Asked, Counts
 from discoclaw.core.message import Author, Inbound, Place, Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply, Reply
-from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -327,7 +325,7 @@ MOST = 200
 """The most chosen messages; beyond that the oldest is forgotten, since its question was likely given up."""
 
 
-class Chosen(PersonalData):
+class Chosen(Derived):
     """The chosen messages, by the person who chose and the message's id."""
 
     name = "messages chosen to ask about"
@@ -346,16 +344,12 @@ class Chosen(PersonalData):
         """The message that somebody asks about now; None if it is not known any more."""
         return self._kept.pop((user_id, message_id), None)
 
-    def forget(self, erasure: Erasure) -> None:
-        """Drop what an erased person wrote, and what they chose."""
-        user_id = user_of(erasure.subject)
-        for (chooser, message_id), quoted in list(self._kept.items()):
-            if user_id in (chooser, quoted.author_id):
-                del self._kept[chooser, message_id]
+    def purge_ram(self, purge: Purge) -> None:
+        """Drop the messages that somebody took back, or edited: they are read again as they are now.
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Drop the messages that somebody took back, or edited: they are read again as they are now."""
-        for key, said in list(self._kept.items()):
-            if withdrawal.covers(said) or said.id in withdrawal.changed:
-                del self._kept[key]
-        return NOTHING_WITHDRAWN
+        What an erased person chose goes too.
+        """
+        for (chooser, message_id), said in list(self._kept.items()):
+            erased = purge.erases and purge.user_id and purge.user_id in (chooser, said.author_id)
+            if erased or purge.covers(said) or said.id in purge.changed:
+                del self._kept[chooser, message_id]

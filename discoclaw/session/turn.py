@@ -27,7 +27,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.undelivered import Kept
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.memory.withdrawing import Withdrawals
+from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.branching import Branching
@@ -132,7 +132,7 @@ class Record:
         loops: Loops,
         archive: Archiving,
         explained: Explained,
-        withdrawals: Withdrawals,
+        purger: Purger,
         *,
         clock: Clock,
         me: Callable[[], Me],
@@ -141,7 +141,7 @@ class Record:
         self._loops = loops
         self._archive = archive
         self._explained = explained
-        self._withdrawals = withdrawals
+        self._purger = purger
         self._clock = clock
         self._me = me
         self._redactor = redactor
@@ -165,7 +165,7 @@ class Record:
         now, before = arrival.as_edited().message.text, arrival.message.text
         lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
         private = arrival.place.hidden
-        if lost.hold(said.text) or self._withdrawals.has(said, arrival.message.sent_at, private=private):
+        if lost.hold(said.text) or self._purger.has(said, arrival.message.sent_at, private=private):
             return
         window.remember(said)
         self._archive.hear(said, arrival.place, arrival.session_key)
@@ -304,7 +304,7 @@ class Turns:
             await self._refill.fill(arrival)  # the loops learn from messages before a restart too
             await self._hatchery.take(arrival, reply)
             return "interview"
-        over = await self._hatchery.let_go(arrival)
+        over = await self._hatchery.end_if_idle(arrival)
         there = await self._branching.move(arrival, reply)
         # 1 to 3 what is known, what of it matters now, and the prompt
         ready = await self.preparation.of(arrival)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge
 
 log = logging.getLogger(__name__)
 
@@ -162,18 +162,18 @@ class Windows:
         window = self._windows.peek(session_key)
         return window.recent() if window is not None else ()
 
-    def withdraw(self, withdrawal: Withdrawal) -> set[str]:
+    def purge(self, purge: Purge) -> set[str]:
         """Remove the messages that somebody took back. Returns their ids."""
         gone = set[str]()
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
                 private = window.place is not None and window.place.hidden
                 for said in window.recent():
-                    if withdrawal.covers(said, in_private=private):
+                    if purge.covers(said, in_private=private):
                         window.forget(said.id)
                         gone.add(said.id)
-                if withdrawal.everything:
-                    window.names.pop(withdrawal.user_id, None)
+                if purge.everything:
+                    window.names.pop(purge.user_id, None)
         return gone
 
     def with_words_of(self, author_id: str) -> list[str]:

@@ -8,7 +8,7 @@ from discoclaw.core.item import KINDS, Item, Sensitivity, triple_text
 from discoclaw.core.pending import is_proposal, settled_as
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Fold
-from discoclaw.show.taken import TAKEN_BACK, TakenFrom, taken_from
+from discoclaw.show.purge import TAKEN_BACK, TakenFrom, taken_from
 from discoclaw.show.words import PRIVATE, quoted, short, word
 
 SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}

@@ -21,7 +21,7 @@ from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, View
 from discoclaw.show.events import SIGNS, STATUS, Secrets, hidden, marks, text_of
 from discoclaw.show.log import log, made_by, newest
-from discoclaw.show.taken import TAKEN_BACK, TakenFrom, taken_from
+from discoclaw.show.purge import TAKEN_BACK, TakenFrom, taken_from
 from discoclaw.show.words import ACTS, PRIVATE, UTC_TIMES, Times, acts, count, line, quoted, short, when, word
 
 # Items as text: what holds at a point, what differs between two, the outcome of a merge, questions.

@@ -14,7 +14,7 @@ from discoclaw.core import titles
 from discoclaw.core.errors import Refused
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.model import AssistantTurn, SystemBlock, Turn, UserTurn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge
 from discoclaw.core.text import clip, scrub, speaker
 from discoclaw.core.times import valid_ms
 from discoclaw.soul.soul import MAX_PART, MOST_TRAITS
@@ -193,11 +193,11 @@ class Interview:
         kept = tuple(line for line in self.lines if line.ours or line.id != message_id)
         return self if len(kept) == len(self.lines) else replace(self, lines=kept)
 
-    def emptied(self, withdrawal: Withdrawal) -> "Interview":
+    def emptied(self, purge: Purge) -> "Interview":
         """The interview without what its person took back: the lines that have it are empty."""
-        if withdrawal.user_id != self.human or withdrawal.open_only:
+        if purge.user_id != self.human or purge.open_only:
             return self
-        holds, messages = withdrawal.words.hold, withdrawal.messages
+        holds, messages = purge.words.hold, purge.messages
         lines = tuple(
             replace(one, text="") if one.text and (one.id in messages or holds(one.text)) else one
             for one in self.lines

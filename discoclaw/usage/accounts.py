@@ -23,13 +23,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.model import Usage
-from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total
 from discoclaw.memory.kept import faulting
@@ -96,7 +95,7 @@ class Rules:
     names_people: bool = True
 
 
-class Accounts(Working, PersonalData):
+class Accounts(Working, Derived):
     """The accounts of one store.
 
     `lines` None: nothing is written down. `news` is called with each budget that is nearly spent, again with
@@ -238,30 +237,30 @@ class Accounts(Working, PersonalData):
 
     # ------------------------------------------------------------------ personal data
 
-    def forget(self, erasure: Erasure) -> None:
-        if (user_id := user_of(erasure.subject)) is not None:
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases and (user_id := purge.user_id):
             self._book.forget(user_id)
             self._waiting = deque(
                 (replace(one, payer=one.payer.without(user_id)) for one in self._waiting), MOST_WAITING
             )
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Write nothing meanwhile."""
         async with self._alone:
-            self.forget(erasure)
+            self.purge_ram(purge)
             yield
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Take a person's id out of all lines. What was spent stays: it is the admin's."""
-        if self._lines is None or (user_id := user_of(erasure.subject)) is None:
-            return Removed()
+        if self._lines is None or (user_id := user_of(purge.subject)) is None:
+            return Purged()
         try:
-            return Removed(self._lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
+            return Purged(self._lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
         except (OSError, MemoryFault) as error:
-            return Removed(left=(f"usage of models: {error}",))
+            return Purged(left=(f"usage of models: {error}",))
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         if self._lines is not None:
             for one in self._lines.since(0):
                 if one.payer.user is not None:

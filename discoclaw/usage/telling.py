@@ -11,9 +11,8 @@ from typing import Final
 
 from discoclaw.core.budgets import BACK_MS, Spent
 from discoclaw.core.errors import ChatError, ChatUnavailable
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import dollars
 from discoclaw.memory.cursors import Cursors
@@ -29,7 +28,7 @@ Tell = Callable[[str, str], Awaitable[None]]
 """Sends an owner (user id) a text. Raises ChatError."""
 
 
-class Telling(Working, PersonalData):
+class Telling(Working, Derived):
     """Tells `owners` (user ids) with `tell`. It is a `core.service.Service`."""
 
     name = "budget notices"
@@ -54,11 +53,10 @@ class Telling(Working, PersonalData):
         self._news[key] = spent
         self._worker.note(key)
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         """Name somebody who was erased to nobody, also where an owner is still to be told."""
-        user_id = user_of(erasure.subject)
-        for key, spent in list(self._news.items()):
-            if spent.limit.scope == "person" and spent.whose == user_id:
+        for key, spent in list(self._news.items()) if purge.erases else ():
+            if spent.limit.scope == "person" and spent.whose == purge.user_id != "":
                 del self._news[key]
 
     async def _say(self, key: str) -> None:

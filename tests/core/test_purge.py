@@ -11,7 +11,7 @@ from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.item import Facets, Item, Source
 from discoclaw.core.message import Said
 from discoclaw.core.patch import Patch
-from discoclaw.core.purge import Withdrawal, terms_of
+from discoclaw.core.purge import Purge, terms_of
 from discoclaw.core.view import EMPTY, View, fold
 from tests.core.builders import proposed, shown
 
@@ -66,8 +66,8 @@ class Ann:
         draft.mark(self.item(text), level, STATED)  # type: ignore[arg-type]
         self.keep(draft)
 
-    def withdrawal(self) -> Withdrawal:
-        (found,) = self.view.withdrawals("user-1")
+    def purge(self) -> Purge:
+        (found,) = self.view.purges("user-1")
         return found
 
     def says(self, text: str, message: int = 50, at: int | None = None) -> Said:
@@ -83,7 +83,7 @@ class TestWhatCounts:
     def test_a_forgetting_names_the_text_and_the_message_it_came_from(self, ann: Ann) -> None:
         ann.learn("User drinks coffee black.", 7)
         ann.forget("User drinks coffee black.")
-        found = ann.withdrawal()
+        found = ann.purge()
         assert (found.texts, dict(found.messages)) == (("User drinks coffee black.",), {"7": "9"})
         assert found.at == ann.now
 
@@ -92,12 +92,12 @@ class TestWhatCounts:
         draft = ann.draft()
         draft.remove(ann.item("User drinks coffee black."), STATED)
         ann.keep(draft)
-        assert ann.withdrawal().texts == ("User drinks coffee black.",)
+        assert ann.purge().texts == ("User drinks coffee black.",)
 
     def test_a_correction_takes_the_old_text_back_and_not_the_new_one(self, ann: Ann) -> None:
         ann.learn("User lives in Lisbon.", 7)
         ann.edit("User lives in Lisbon.", "User lives in Oslo.")
-        found = ann.withdrawal()
+        found = ann.purge()
         assert found.texts == ("User lives in Lisbon.",)
         assert found.covers(ann.says("Lisbon is lovely"))
         assert not found.covers(ann.says("Oslo is lovely"))
@@ -113,12 +113,12 @@ class TestWhatCounts:
         ann.learn("User drinks coffee black.", 7)
         asked = Origin("inferred", Source("discord", "9", "20"), said_at=ann.now + 5_000, asked=True)
         ann.forget("User drinks coffee black.", asked)
-        assert ann.withdrawal().texts == ("User drinks coffee black.",)
+        assert ann.purge().texts == ("User drinks coffee black.",)
 
     def test_what_is_made_private_is_taken_back_from_the_open_until_it_is_shared(self, ann: Ann) -> None:
         ann.learn("User drinks coffee black.", 7)
         ann.mark("User drinks coffee black.", "private")
-        found, said = ann.withdrawal(), ann.says("my coffee is black")
+        found, said = ann.purge(), ann.says("my coffee is black")
         assert found.open_only
         assert found.covers(said)
         assert not found.covers(said, in_private=True)
@@ -154,14 +154,14 @@ class TestSettling:
     def test_against_the_new_text_takes_that_back_with_its_message(self, ann: Ann) -> None:
         self.disputed(ann)
         self.settle(ann, "keep_old")
-        assert (ann.withdrawal().texts, set(ann.withdrawal().messages)) == (("User lives in Oslo.",), {"8"})
+        assert (ann.purge().texts, set(ann.purge().messages)) == (("User lives in Oslo.",), {"8"})
         assert ann.learn("User has a home in Oslo.", 8, at=1_500) == "ignored"
         assert ann.view.conflicts == ()
 
     def test_against_the_old_text_takes_that_back(self, ann: Ann) -> None:
         self.disputed(ann)
         self.settle(ann, "use_new")
-        assert ann.withdrawal().texts == ("User lives in Rome.",)
+        assert ann.purge().texts == ("User lives in Rome.",)
 
     def test_for_both_takes_nothing_back(self, ann: Ann) -> None:
         self.disputed(ann)
@@ -192,7 +192,7 @@ class TestTheMessagesAnItemRestsOn:
         item = ann.item("User drinks coffee black.")
         assert ann.view.sources[item.id] == ("discord:9/7", "discord:9/8", "discord:9/9")
         ann.forget(item.text)
-        assert set(ann.withdrawal().messages) == {"7", "8", "9"}
+        assert set(ann.purge().messages) == {"7", "8", "9"}
 
     def test_one_that_only_a_model_connects_with_it_is_none(self, ann: Ann) -> None:
         ann.learn("User drinks coffee black.", 7)
@@ -233,8 +233,8 @@ class TestNothingComesBackFromOlderWords:
         ann.learn("User drinks coffee black.", 7)
         ann.learn("User owns a coffee machine.", 8)
         ann.forget("User drinks coffee black.")
-        assert not ann.withdrawal().covers(ann.says("the coffee machine is broken"))
-        assert ann.withdrawal().covers(ann.says("as black as night"))
+        assert not ann.purge().covers(ann.says("the coffee machine is broken"))
+        assert ann.purge().covers(ann.says("as black as night"))
 
 
 class TestTheWords:
@@ -252,27 +252,27 @@ class TestTheWords:
     def test_are_recognised_in_other_forms(self, ann: Ann, taken: str, said: str) -> None:
         ann.learn(taken, 7)
         ann.forget(taken)
-        assert ann.withdrawal().covers(ann.says(said))
+        assert ann.purge().covers(ann.says(said))
 
     @pytest.mark.parametrize("said", ["good morning", "I like people", "User prefers this", ""])
     def test_are_not_those_that_everybody_uses(self, ann: Ann, said: str) -> None:
         ann.learn("User likes good coffee in the morning with people.", 7)
         ann.forget("User likes good coffee in the morning with people.")
-        assert not ann.withdrawal().covers(ann.says(said))
+        assert not ann.purge().covers(ann.says(said))
 
     @pytest.mark.parametrize("short", ["e", "ok", "so what"])
     def test_of_a_short_text_that_says_little_are_only_that_text(self, ann: Ann, short: str) -> None:
         ann.learn(short, 7)
         ann.forget(short)
-        assert ann.withdrawal().covers(ann.says(f"{short}!"))
-        assert not ann.withdrawal().covers(ann.says(f"here we are {short} and there"))
-        assert not ann.withdrawal().words.hold("Everybody ate the cheese, so what else is there?")
+        assert ann.purge().covers(ann.says(f"{short}!"))
+        assert not ann.purge().covers(ann.says(f"here we are {short} and there"))
+        assert not ann.purge().words.hold("Everybody ate the cheese, so what else is there?")
 
     @pytest.mark.parametrize("text", ["User likes zebras.", "User mag Zebras", "J'aime les zebras"])
     def test_are_not_how_memories_are_worded(self, ann: Ann, text: str) -> None:
         ann.learn(text, 7)
         ann.forget(text)
-        words = ann.withdrawal().words
+        words = ann.purge().words
         assert words.hold("a zebra") and not words.hold("Bob likes pizza") and not words.hold("Bob mag Pizza")
         assert not words.hold("j'aime la pizza")
 
@@ -281,21 +281,21 @@ class TestTheWords:
         ann.forget("User drinks coffee black.")
         bob = Said("8", "2", "Bob", "black coffee for me", ann.now)
         answer = Said("9", "5", "Bot", "Your coffee is black.", ann.now, by_us=True, to_id="1")
-        assert not ann.withdrawal().covers(bob)
-        assert ann.withdrawal().covers(answer)
+        assert not ann.purge().covers(bob)
+        assert ann.purge().covers(answer)
 
     def test_said_later_stay_unless_they_answer_an_earlier_question(self, ann: Ann) -> None:
         ann.learn("User drinks coffee black.", 7)
         ann.forget("User drinks coffee black.")
         later = ann.says("black coffee", at=ann.now + 1)
-        assert not ann.withdrawal().covers(later)
-        assert ann.withdrawal().covers(later, asked_at=ann.now)
+        assert not ann.purge().covers(later)
+        assert ann.purge().covers(later, asked_at=ann.now)
 
     @given(st.text(max_size=40))
     def test_terms_of_any_text_are_found_in_it_again(self, text: str) -> None:
         assert terms_of(text) <= terms_of(f"{text}\n{text}") | terms_of(text)
         view = View({"a": Item("a", "fact", text, (), "active", Source(), 1, 1, Facets())})
-        assert view.withdrawals("user-1") == []
+        assert view.purges("user-1") == []
 
 
 class TestATextWithoutAWordOfItsOwn:
@@ -338,7 +338,7 @@ class TestATextWithoutAWordOfItsOwn:
         for number, text in enumerate([taken, *held]):
             ann.learn(text, number + 1)
         ann.forget(taken)
-        words = ann.withdrawal().words
+        words = ann.purge().words
         assert [line for line in gone if not words.hold(line)] == []
         assert [line for line in (*stays, *held) if words.hold(line)] == []
 
@@ -362,7 +362,7 @@ class TestATextWithoutAWordOfItsOwn:
         if len(ann.view.active()) < 2:
             return  # they are the same memory
         ann.forget(first)
-        words = ann.withdrawal().words
+        words = ann.purge().words
         assert not words.hold(f"{second}.") and not words.hold(f"Bob: {second}")
         if f" {first.lower()} " not in f" {second.lower()} " and not {"the", "under", "a", "b"} >= set(
             first.lower().split()
@@ -397,7 +397,7 @@ class TestOverAnyHistory:
                 else:
                     ann.mark(text, "private" if verb == "mark" else "normal")
             open_now = {item.text for item in ann.view.visible(in_dm=False)}
-            for one in ann.view.withdrawals("user-1"):
+            for one in ann.view.purges("user-1"):
                 assert not set(one.texts) & open_now
                 words = {text.split()[-1].rstrip(".") for text in open_now}
                 assert not any(one.words.hold(word) for word in words)

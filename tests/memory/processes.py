@@ -39,7 +39,7 @@ class Process:
 
     async def close(self) -> None:
         await self.memory.erasings.close()
-        await self.storage.withdrawals.close()
+        await self.storage.purger.close()
         await self.storage.processes.close()
         self.storage.close()
 

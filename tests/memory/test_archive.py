@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.message import Entry
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.archive import (
     CANDIDATES,
@@ -479,7 +479,7 @@ class TestFaults:
             write(in_file, Put(said(2, "zebra")))
         with pytest.raises(NewerSchema):
             found(in_file, "zebra")
-        assert in_file.erase(Erasure(f"user-{ANN}", NOW)).left != ()
+        assert in_file.erase(erasing(f"user-{ANN}", NOW)).left != ()
         assert in_file.path.read_bytes() == before
 
     def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
-from discoclaw.core.purge import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.search.archive import Amend, Put, Visible
 from discoclaw.session.archive_rules import Rules, words_of
 from discoclaw.session.archiving import Archiving
@@ -165,7 +165,7 @@ class TestWords:
         write(archive, Amend("3", ANN, "marbles and tea"))
         assert holding(archive, [CANARY]) == ["entries", "terms"]
         words = Words(frozenset(terms_of(CANARY)))
-        archive.take_out(Withdrawal(f"user-{ANN}", at=NOW + 500, words=words, texts=(CANARY,)))
+        archive.take_out(Purge(f"user-{ANN}", at=NOW + 500, words=words, texts=(CANARY,)))
         assert holding(archive, [CANARY]) == []
         archive.erase_person(ANN)
         assert holding(archive, [ANN]) == []

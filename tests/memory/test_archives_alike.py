@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.purge import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.recall.query import parse
 from discoclaw.search.archive import MOST_SCORED, Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archive_search import find
@@ -82,12 +82,12 @@ def alike(pair: Sequence[Archive], queries: Sequence[str], vectors: bool = False
 
 
 def _said(archive: Archive) -> list[tuple[object, ...]]:
-    return [(one.text, one.message, one.session, one.author) for one in archive.readable()]
+    return [(one.text, one.message, one.session, one.author) for one in archive.audit()]
 
 
-def taken_back(text: str, **given: object) -> Withdrawal:
+def taken_back(text: str, **given: object) -> Purge:
     words = Words(frozenset(terms_of(text)))
-    return Withdrawal(f"user-{ANN}", **{"at": NOW + 20, "words": words, "texts": (text,), **given})  # type: ignore[arg-type]
+    return Purge(f"user-{ANN}", **{"at": NOW + 20, "words": words, "texts": (text,), **given})  # type: ignore[arg-type]
 
 
 class TestBoth:

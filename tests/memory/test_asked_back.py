@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.decay import DAY_MS
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
@@ -31,7 +31,7 @@ class Home:
         self.asked = AskedBack(self.memory, self.cursors, choices, clock=self.clock)
 
 
-class Meanwhile(PersonalData):
+class Meanwhile(Derived):
     """Notes a question as an erasing begins, or once its tombstone stands: the note has to wait for it."""
 
     name = "a question in the middle of an erasing"
@@ -46,7 +46,7 @@ class Meanwhile(PersonalData):
             self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
         return ()
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         if self._late:
             self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
 

@@ -21,7 +21,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.patch import Summary
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import ms_of_iso, snowflake_at
 from discoclaw.loops.consolidate import Consolidator
@@ -56,7 +56,7 @@ from tests.session.scene import ScriptedModel, until
 ANN_ID = "910000000000000177"
 
 
-class Part(PersonalData):
+class Part(Derived):
     """One that knows further conversations, or has steps outside for every erasing."""
 
     name = "a part"
@@ -589,11 +589,11 @@ class TestWhoIsTold:
     async def test_before_the_files_go_and_once_the_erasing_stands(self, full: Shelves) -> None:
         told = []
 
-        class Told(PersonalData):
+        class Told(Derived):
             name = "who is told"
 
-            def forget(self, erasure: Erasure) -> None:
-                told.append((erasure.subject, erasure.at, erasure.sessions, full.memory.erased_at(ANN)))
+            def purge_ram(self, purge: Purge) -> None:
+                told.append((purge.subject, purge.at, purge.sessions, full.memory.erased_at(ANN)))
                 assert traces(full.data, CANARY)
 
         full.memory.join(Told())
@@ -601,10 +601,10 @@ class TestWhoIsTold:
         assert told == [(ANN, erased.at, frozenset(erased.sessions), erased.at)]
 
     async def test_a_listener_that_fails_stops_nothing(self, full: Shelves) -> None:
-        class Failing(PersonalData):
+        class Failing(Derived):
             name = "a part with a bug"
 
-            def forget(self, erasure: Erasure) -> None:
+            def purge_ram(self, purge: Purge) -> None:
                 raise ValueError("a bug")
 
         full.memory.join(Failing())

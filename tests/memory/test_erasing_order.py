@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.memory.stores import Store
 from discoclaw.store.port import INTENTS
 from tests.memory.kit import ANN, remember
@@ -24,7 +24,7 @@ def house(tmp_path: Path, store: Store) -> Iterator[Shelves]:
     opened.memory.close()
 
 
-class Witness(PersonalData):
+class Witness(Derived):
     """Notes each stage, with whether the intent and the tombstone are there, and the person's words."""
 
     def __init__(self, house: Shelves, name: str, seen: list[tuple[str, str, str]]) -> None:
@@ -53,20 +53,20 @@ class Witness(PersonalData):
         self._note("steps outside")
         return [f"step of {self.name}"]
 
-    def forget(self, erasure: Erasure) -> None:
-        assert erasure.sessions >= {"discoclaw:first", "discoclaw:last"}
-        assert erasure.outside == {"step of first", "step of last"}
+    def purge_ram(self, purge: Purge) -> None:
+        assert purge.sessions >= {"discoclaw:first", "discoclaw:last"}
+        assert purge.outside == {"step of first", "step of last"}
         self._note("RAM")
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         self._note("alone")
         yield
         self._note("no longer alone")
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         self._note("files")
-        return Removed(1)
+        return Purged(1)
 
 
 async def test_each_stage_is_over_for_all_parts_before_the_next_one_begins(house: Shelves) -> None:

@@ -13,7 +13,7 @@ import pytest
 from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.history import History
-from discoclaw.core.personal import PersonalData
+from discoclaw.core.purge import Derived
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
 from discoclaw.memory.changes import Listener
@@ -99,7 +99,7 @@ async def _serve(process: Process) -> None:
         await asyncio.Event().wait()
 
 
-class Window(PersonalData):
+class Window(Derived):
     """What somebody said in a conversation, in the RAM of one process."""
 
     name = "a window"

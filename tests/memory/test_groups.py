@@ -20,8 +20,8 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Place
 from discoclaw.core.patch import Summary
-from discoclaw.core.personal import Erasure
 from discoclaw.core.profile import key_of
+from discoclaw.core.purge import erasing
 from discoclaw.loops.consolidate import Consolidator
 from discoclaw.loops.heartbeat import Heartbeat
 from discoclaw.loops.summary import SummaryLoop, SummaryRules
@@ -530,12 +530,12 @@ class TestErasingAPerson:
 
     async def test_they_are_no_member_any_more_as_soon_as_it_begins(self, full: Shelves) -> None:
         """Their name is in the file until that is written anew."""
-        groups, erasure = groups_of(full.memory, full.clock), Erasure(ANN, NOW)
+        groups, purge = groups_of(full.memory, full.clock), erasing(ANN, NOW)
         assert ANN_ID in dict((await groups.get("55")).members)
-        groups.forget(erasure)
+        groups.purge_ram(purge)
         assert ANN_ID not in dict((await groups.get("55")).members)
         assert ANN_ID in (content_of(full, "55")[1]).decode()
-        async with groups.exclusive(erasure):
+        async with groups.exclusive(purge):
             assert ANN_ID not in dict((await groups.get("55")).members)
 
     @pytest.mark.every_store

@@ -7,7 +7,7 @@ import pytest
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.memory.people.known import MOST_BYTES, MOST_SHOWN, KnownPeople
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import Disk, Log
@@ -88,12 +88,14 @@ class TestAPerson:
         await remembered(memory, 1, "a")
         people = KnownPeople(memory.disk, lambda user_id: False)
         people.page(1)
-        people.forget(Erasure("user-1", 0))
+        people.purge_ram(erasing("user-1", 0))
         assert "user-1" not in repr(vars(people))
 
     async def test_who_is_erased_while_their_ledger_is_read_leaves_ram_too(self, memory: Memory) -> None:
         await remembered(memory, 1, "a")
-        people = KnownPeople(cast(Disk, Late(memory.disk, lambda: people.forget(Erasure("user-1", 0)))), no)
+        people = KnownPeople(
+            cast(Disk, Late(memory.disk, lambda: people.purge_ram(erasing("user-1", 0)))), no
+        )
         people.page(1)
         assert "user-1" not in repr(vars(people))
 

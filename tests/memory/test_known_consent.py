@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.consent import ALWAYS, NEVER
-from discoclaw.core.personal import Erasure, PersonalData
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, NOW
@@ -43,10 +43,10 @@ async def test_and_with_an_erasing_before_any_other_part_hears_of_it(
 ) -> None:
     permission, seen = consent.ask(ID, NOW), list[bool]()
 
-    class Late(PersonalData):
+    class Late(Derived):
         name = "a part that was registered later"
 
-        def forget(self, erasure: Erasure) -> None:
+        def purge_ram(self, purge: Purge) -> None:
             seen.append(permission.erased)
 
     memory.join(Late())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, Removed
+from discoclaw.core.purge import Purged, erasing
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
 from discoclaw.store.files import in_thread
 from tests.memory.kit import ANN, BOB, NOW, Clock, erased_at
@@ -38,12 +38,12 @@ def again(responses: Responses, clock: Clock, **given: Any) -> Responses:
     return Responses(responses.folder, clock=clock, **{"ttl_ms": TTL, "most": 3, **given})
 
 
-async def erase_from(responses: Responses, subject: str = ANN) -> Removed:
+async def erase_from(responses: Responses, subject: str = ANN) -> Purged:
     """Erase as `memory/erasing` does."""
-    erasure = Erasure(subject, NOW)
-    responses.forget(erasure)
-    async with responses.exclusive(erasure):
-        return await in_thread(responses.erase, erasure)
+    purge = erasing(subject, NOW)
+    responses.purge_ram(purge)
+    async with responses.exclusive(purge):
+        return await in_thread(responses.erase, purge)
 
 
 def keys(responses: Responses, subject: str = ANN) -> list[str]:
@@ -236,7 +236,7 @@ class TestErasing:
         await responses.put(BOB, entry("k"))
         left = responses.folder / f".{ANN}.json.0a1b2c3d.tmp"
         left.write_text("half")
-        assert await erase_from(responses, ANN) == Removed(2)
+        assert await erase_from(responses, ANN) == Purged(2)
         assert await responses.get(ANN, "k", SHA) is None
         assert [path.name for path in responses.folder.iterdir()] == [f"{BOB}.json"]
         assert await responses.get(BOB, "k", SHA) == "answer k"
@@ -248,7 +248,7 @@ class TestErasing:
         assert sorted(path.name for path in responses.folder.iterdir()) == ["user-1-2.json", "user-12.json"]
 
     async def test_where_there_is_nothing_is_nothing(self, responses: Responses) -> None:
-        assert await erase_from(responses, ANN) == Removed()
+        assert await erase_from(responses, ANN) == Purged()
 
     async def test_that_the_disk_refuses_names_what_stays(self, responses: Responses) -> None:
         (responses.folder / f"{ANN}.json" / "x").mkdir(parents=True)

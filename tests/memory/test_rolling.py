@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.files import in_thread, session_name
@@ -140,14 +140,14 @@ class TestErasing:
         for key in (DM, CHANNEL):
             await put(rolling, key, "a talk")
         begun = await rolling.generation(DM)
-        erasure = Erasure("user-12345", NOW, frozenset({DM}))
-        async with rolling.exclusive(erasure):
+        purge = erasing("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(purge):
             assert (folder / session_name(DM)).exists()
             assert await rolling.get(DM) == rolling.in_ram(DM) == NOTHING
             assert (await rolling.get(CHANNEL)).summary == "a talk"
             storing = asyncio.create_task(rolling.put(DM, "a talk, and more", generation=begun))
             (folder / session_name(DM)).unlink()
-            rolling.erase(erasure)
+            rolling.erase(purge)
         assert not await storing
         assert await rolling.get(DM) == NOTHING
         await put(rolling, DM, "later")
@@ -156,18 +156,18 @@ class TestErasing:
     async def test_hides_what_is_being_read_as_it_begins(self, folder: Path, clock: Clock) -> None:
         await put(RollingMemory(folder, clock=clock), DM, "a talk")
         slow = Slow(folder)
-        rolling, erasure = RollingMemory(slow, clock=clock), Erasure("user-12345", NOW, frozenset({DM}))
+        rolling, purge = RollingMemory(slow, clock=clock), erasing("user-12345", NOW, frozenset({DM}))
         reading = asyncio.create_task(rolling.get(DM))
         await in_thread(slow.has_read.wait)
-        async with rolling.exclusive(erasure):
+        async with rolling.exclusive(purge):
             slow.goes_on.set()
             assert await reading == NOTHING
 
     async def test_hides_what_could_not_be_removed(self, rolling: RollingMemory, folder: Path) -> None:
         await put(rolling, DM, "a talk")
-        erasure = Erasure("user-12345", NOW, frozenset({DM}))
-        async with rolling.exclusive(erasure):
-            rolling.erase(erasure)
+        purge = erasing("user-12345", NOW, frozenset({DM}))
+        async with rolling.exclusive(purge):
+            rolling.erase(purge)
         assert (folder / session_name(DM)).exists()
         assert await rolling.get(DM) == NOTHING
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.conversations import clears
@@ -224,7 +224,7 @@ class TestErasing:
         assert contents(memory.disk, BOB) == ["coffee"]
 
     async def test_meets_no_writer(self, house: ToolLog, memory: Memory) -> None:
-        async with house.exclusive(Erasure(ANN, NOW)):
+        async with house.exclusive(erasing(ANN, NOW)):
             note(house, BOB, "his")
             await asyncio.sleep(0.02)
             assert contents(memory.disk, BOB) == []

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, Removed
+from discoclaw.core.purge import Purged, erasing
 from discoclaw.core.query import Cosines
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import cosine
@@ -21,7 +21,7 @@ from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
 from tests.memory.kit import ANN, BOB, NOW, Clock
 
-ANNS = Erasure(ANN, NOW)
+ANNS = erasing(ANN, NOW)
 
 MODEL = "openai/m"
 
@@ -93,7 +93,7 @@ class TestTheCache:
 
     def test_nothing_is_put_by_who_knew_the_owner_before_an_erasing(self, cache: VectorCache) -> None:
         before = cache.erasings(ANN)
-        cache.forget(ANNS)
+        cache.purge_ram(ANNS)
         assert not cache.put(ANN, MODEL, rows("tabs"), erasings=before)
         between = cache.erasings(ANN)
         cache.erase(ANNS)
@@ -105,7 +105,7 @@ class TestTheCache:
         with closing(VectorCache(None)) as cache:
             put(cache, ANN, rows("tabs"))
             assert cache.load(ANN, MODEL) == rows("tabs")
-            assert cache.erase(ANNS) == Removed(1)
+            assert cache.erase(ANNS) == Purged(1)
             assert cache.load(ANN, MODEL) == {}
         assert list(tmp_path.iterdir()) == []
 
@@ -130,7 +130,7 @@ class TestErasing:
         gone = [*rows("text 7", "text 499", dims=32).items()]
         before = bytes_below(path.parent)
         assert all(key in before and vector in before for key, vector in gone)
-        assert cache.erase(ANNS) == Removed(500)
+        assert cache.erase(ANNS) == Purged(500)
         after = bytes_below(path.parent)
         assert not any(key in after or vector in after for key, vector in gone)
         assert ANN.encode() not in after
@@ -143,11 +143,11 @@ class TestErasing:
         other.execute("DELETE FROM vectors")
         other.close()
         with closing(VectorCache(path)) as again:
-            assert again.erase(ANNS) == Removed()
+            assert again.erase(ANNS) == Purged()
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_of_a_cache_that_is_not_there_makes_none(self, cache: VectorCache, path: Path) -> None:
-        assert cache.erase(ANNS) == Removed()
+        assert cache.erase(ANNS) == Purged()
         assert not path.exists()
 
     def test_somebody_who_reads_meanwhile_does_not_keep_it(self, cache: VectorCache, path: Path) -> None:
@@ -157,14 +157,14 @@ class TestErasing:
         reader.execute("SELECT * FROM vectors").fetchall()
         removed = cache.erase(ANNS)
         reader.close()
-        assert removed == Removed(1)
+        assert removed == Purged(1)
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_a_damaged_cache_goes_as_a_whole(self, cache: VectorCache, path: Path) -> None:
         put(cache, ANN, rows("tabs"))
         cache.close()
         path.write_bytes(b"not a database, but " + ANN.encode() + b" is in it" * 100)
-        assert VectorCache(path).erase(ANNS) == Removed(1)
+        assert VectorCache(path).erase(ANNS) == Purged(1)
         assert list(path.parent.iterdir()) == []
 
     def test_says_what_stays_and_why(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.purge import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.search.archive import NEAR, Amend, Archive, Drop, Looked, Put, Visible
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.signatures import Signatures, cosines, quantised
@@ -121,8 +121,8 @@ def crowd(count: int = 60, author: str = BOB) -> list[Put]:
     return [Put(said(number, f"something else number {number}", author)) for number in numbers]
 
 
-def taken_back() -> Withdrawal:
-    return Withdrawal(f"user-{ANN}", at=NOW + 500, words=Words(frozenset(terms_of(TEXT))), texts=(TEXT,))
+def taken_back() -> Purge:
+    return Purge(f"user-{ANN}", at=NOW + 500, words=Words(frozenset(terms_of(TEXT))), texts=(TEXT,))
 
 
 def opted_out() -> Consent:

@@ -12,7 +12,7 @@ from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.item import item_id
-from discoclaw.core.personal import Erasure, PersonalData, Removed
+from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
@@ -46,13 +46,13 @@ CANARY = "Kanarie-Ü🐦-4711"
 STATED = Origin("stated")
 
 
-class Undeletable(PersonalData):
+class Undeletable(Derived):
     """A part whose file cannot be removed."""
 
     name = "an undeletable part"
 
-    def erase(self, erasure: Erasure) -> Removed:
-        return Removed(left=("a file that does not go",))
+    def erase(self, purge: Purge) -> Purged:
+        return Purged(left=("a file that does not go",))
 
 
 async def fill(setup: MirrorSetup) -> None:

@@ -129,10 +129,10 @@ def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session
         storage.open()
         await storage.processes.start()
         storage.load()
-        await storage.withdrawals.start()
+        await storage.purger.start()
         doom.begin()
         await _act(storage, what, ann, session)
-        await storage.withdrawals.settle()
+        await storage.purger.settle()
 
     asyncio.run(live())
     return doom.kinds

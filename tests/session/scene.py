@@ -28,9 +28,9 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch, Summary
-from discoclaw.core.personal import PersonalData
 from discoclaw.core.policy import DEFAULT, AutoSave, Personas, Policy
 from discoclaw.core.ports import Ending, Held, Offer, Shape
+from discoclaw.core.purge import Derived
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.loops.facts import FactsLoop, FactsRules
@@ -49,8 +49,8 @@ from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.memory.purge import Purger
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
@@ -74,7 +74,6 @@ from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
 from discoclaw.session.noted import CallLog
-from discoclaw.session.personal import TalkInRam
 from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
 from discoclaw.session.refill import Refill
 from discoclaw.session.sources import (
@@ -88,6 +87,7 @@ from discoclaw.session.sources import (
 )
 from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
+from discoclaw.session.talk_in_ram import TalkInRam
 from discoclaw.session.tools.base import ToolParts
 from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Asking, Record, Turns
@@ -356,7 +356,7 @@ class House:
     talk: Talk
     tool_log: ToolLog
     last_used: LastUsed
-    personal: PersonalData
+    personal: Derived
     meaning: Any
 
     async def remember(self, author: Author, text: str, kind: str = "fact", **given: Any) -> Item:
@@ -467,10 +467,10 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         consent,
         clock=clock,
     )
-    withdrawals = Withdrawals(use_memory, memory.personal, cursors, consent)
+    purger = Purger(use_memory, memory.personal, cursors, consent)
     answers, stops = Answers(memory.disk), Stops()
     memory.join(answers)
-    refill = Refill(history, consent, withdrawals, answers, loops, archive, clock=clock)
+    refill = Refill(history, consent, purger, answers, loops, archive, clock=clock)
     items = ItemSearch(
         ranker,
         KeptTerms(folder / "cache", use_memory),
@@ -514,7 +514,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
                 items,
                 choices,
                 given.pop("consolidation", None) or Consolidation(given.pop("tidy", no_tidying)),
-                withdrawals,
+                purger,
             ),
             archive,
             CallLog(use_memory, tool_log),
@@ -522,11 +522,11 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             redactor=redactor,
             compacted=given.pop("compacted", lambda subject: None),
         ),
-        record=Record(loops, archive, explained, withdrawals, clock=clock, me=lambda: ME, redactor=redactor),
+        record=Record(loops, archive, explained, purger, clock=clock, me=lambda: ME, redactor=redactor),
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
         delivery=Delivery(
-            Undelivered(cursors, consent, withdrawals),
+            Undelivered(cursors, consent, purger),
             inboxes,
             arrivals,
             answers,
@@ -564,7 +564,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         talk,
         tool_log,
         last_used,
-        TalkInRam(windows, loops, hatchery, explained, ranker),
+        TalkInRam(windows, loops, hatchery, explained, ranker, refill, clock=clock),
         meaning,
     )
 

@@ -144,10 +144,10 @@ class TestWhatHasToGo:
         assert b"zebra" in library.file.read_bytes()
         (gone,) = (item for item in await library.items() if "zebra" in item.text)
         await library.memory.change(ANN, "a test", lambda draft: draft.deprecate(gone, Origin("stated")))
-        (withdrawal,) = (await library.memory.view(ANN)).withdrawals(ANN)
-        library.terms.let_go(withdrawal)
+        (purge,) = (await library.memory.view(ANN)).purges(ANN)
+        library.terms.purge_ram(purge)
         assert library.terms.documents.known(gone) is None
-        await library.terms.withdraw(withdrawal, ())
+        await library.terms.purge_disk(purge)
         assert b"zebra" not in library.file.read_bytes()
         assert await start().ask() == 0
 
@@ -176,6 +176,6 @@ class TestWhatHasToGo:
         library = start()
         await library.learn("Has a zebra.", *some(SOME))
         await library.ask()
-        texts = [one.text for one in library.terms.readable() if one.owner == ANN]
+        texts = [one.text for one in library.terms.audit() if one.owner == ANN]
         assert len(texts) == SOME + 1
         assert any("Has a zebra." in text for text in texts)

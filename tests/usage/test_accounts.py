@@ -14,7 +14,7 @@ import pytest
 from discoclaw.core.budgets import Limit, Wish, limits_of
 from discoclaw.core.consent import Consent
 from discoclaw.core.model import Usage
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.store.plain import FileLog, FilesDisk
@@ -422,15 +422,15 @@ class TestSomebody:
             under_way = await accounts.begin("answer", ANN, [ONE])
             await accounts.settle()
             erased["1"] = NOON + 1
-            erasure = Erasure("user-1", NOON + 1)
-            accounts.forget(erasure)
-            async with accounts.exclusive(erasure):
-                removed = await asyncio.to_thread(accounts.erase, erasure)
+            purge = erasing("user-1", NOON + 1)
+            accounts.purge_ram(purge)
+            async with accounts.exclusive(purge):
+                removed = await asyncio.to_thread(accounts.erase, purge)
             assert (removed.count, removed.left) == (3, ())  # two holds and the end of one call
             accounts.end(ended(under_way, 50))
             await accounts.settle()
             assert [one.payer.user for one in await accounts.calls(0)] == [None, "2", None]
-            assert [one.owner for one in accounts.readable()] == ["user-2"] * 2
+            assert [one.owner for one in accounts.audit()] == ["user-2"] * 2
             assert spent(accounts) == {"all": 250, "person 2": 100}
             assert await call(accounts, 10, BOB)
             assert spent(accounts) == {"all": 260, "person 2": 110}
@@ -450,9 +450,9 @@ class TestSomebody:
         path.write_text('{"id":"a","at":1763985600000,"user":"1","for":"ans')
         accounts = Accounts(UsageLog(FilesDisk(tmp_path)), clock=lambda: NOON)
         await accounts.start()
-        assert accounts.erase(Erasure("user-1", NOON)).count == 1
+        assert accounts.erase(erasing("user-1", NOON)).count == 1
         assert path.read_text() == ""
-        assert accounts.erase(Erasure("user-1", NOON)).count == 0
+        assert accounts.erase(erasing("user-1", NOON)).count == 0
         assert await call(accounts, 5)
         assert [one.nano for one in await accounts.calls(0)] == [5]
         await accounts.close()
@@ -464,10 +464,10 @@ class TestSomebody:
 
         async def erase(accounts: Accounts) -> None:
             erased["1"] = NOON - 1
-            erasure = Erasure("user-1", NOON - 1)
-            accounts.forget(erasure)
-            async with accounts.exclusive(erasure):
-                await asyncio.to_thread(accounts.erase, erasure)
+            purge = erasing("user-1", NOON - 1)
+            accounts.purge_ram(purge)
+            async with accounts.exclusive(purge):
+                await asyncio.to_thread(accounts.erase, purge)
 
         said_before = Payer("1", "10", "100", said_at=NOON - 2)
         async with opened("person 300/day", consent=consent) as accounts:
@@ -500,10 +500,10 @@ class TestSomebody:
             under_way = await accounts.begin("answer", ANN, [ONE])
             await call(accounts, 10, BOB)
             await accounts.settle()
-            erasure = Erasure("user-2", NOON)
-            accounts.forget(erasure)
-            async with accounts.exclusive(erasure):
-                await asyncio.to_thread(accounts.erase, erasure)
+            purge = erasing("user-2", NOON)
+            accounts.purge_ram(purge)
+            async with accounts.exclusive(purge):
+                await asyncio.to_thread(accounts.erase, purge)
             assert not await call(accounts, 1)  # as much as is left is put aside
             accounts.end(ended(under_way, 20))
             assert spent(accounts) == {"person 1": 150}

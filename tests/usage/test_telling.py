@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.core.budgets import Book, Limit, Spent
 from discoclaw.core.errors import ChatForbidden, ChatUnavailable
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.core.usage import DOLLAR, Payer
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.stores import disks
@@ -112,7 +112,7 @@ class TestOwners:
         made = telling(discord)
         made.news(spent(8, Limit("person", "day", 10 * DOLLAR)))
         await made.settle()
-        made.forget(Erasure("user-1", NOON))
+        made.purge_ram(erasing("user-1", NOON))
         made._worker.hurry()
         await made.settle()
         assert discord.sent == []

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure
+from discoclaw.core.purge import erasing
 from discoclaw.settings_types import Listen
 from discoclaw.web.listening import Listener
 from discoclaw.web.page.access import IDLE_S, LONGEST_S, MOST_SESSIONS, TRIES, TRIES_S, Access, TooManyTries
@@ -213,7 +213,7 @@ class TestRecentErrors:
         for user_id in (100_000_001, 100_000_002):
             log.error("user-%d failed after %d s", user_id, user_id % 7)
         assert len(errors.newest()) == 2
-        errors.forget(Erasure("user-100000001", 0))
+        errors.purge_ram(erasing("user-100000001", 0))
         assert [one.text for one in errors.newest()] == ["user-100000002 failed after 4 s"]
 
     async def test_are_bounded(self, errors: RecentErrors, log: logging.Logger) -> None:

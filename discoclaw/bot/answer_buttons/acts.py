@@ -19,7 +19,7 @@ from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, Refused
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.redact import Redactor
-from discoclaw.session.deleted_messages import Retractions
+from discoclaw.session.deleted_messages import DeletedMessages
 from discoclaw.session.talk import NOT_HERE, Talk
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Anew:
         self,
         client: discord.Client,
         talk: Talk,
-        retractions: Retractions,
+        deleted_messages: DeletedMessages,
         voices: Voices,
         hear: Callable[..., Awaitable[Inbound | None]],
         said: Callable[[discord.Message], Said],
@@ -48,7 +48,7 @@ class Anew:
         redactor: Redactor,
     ) -> None:
         self._client = client
-        self._talk, self._retractions, self._voices = talk, retractions, voices
+        self._talk, self._deleted_messages, self._voices = talk, deleted_messages, voices
         self._hear, self._said, self._answer = hear, said, answer
         self._redactor = redactor
         self._pressed: dict[int, None] = {}
@@ -94,7 +94,7 @@ class Anew:
         if (heard := await self._spoken(asked, read)) is None:
             return False
         ids, key = [str(one) for one in answer], wire.place_of(channel).session_key(heard.author.id)
-        forget = partial(self._retractions.deleted, ids, str(channel.id), key)
+        forget = partial(self._deleted_messages.deleted, ids, str(channel.id), key)
         make = partial(self._answer, asked, turn_id=str(press.id))
         if not await self._talk.again(heard, make, ids[0], forget):
             return False

@@ -17,7 +17,7 @@ from discoclaw.bot.texts import memory as texts
 from discoclaw.bot.texts import personas
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
-from discoclaw.core.personal import ON_RELAYS
+from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.words import count, memories

@@ -57,13 +57,13 @@ from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Gr
 from discoclaw.bot.modals import asked_for
 from discoclaw.bot.pages import SILENT, send_pieces
 from discoclaw.bot.presses import GONE, Outcome
+from discoclaw.bot.purge import Telling
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.texts import help as helping
 from discoclaw.bot.texts.history import teller
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
-from discoclaw.bot.withdrawn import Telling
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound

@@ -8,7 +8,7 @@ from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import ModelKeyRejected, ModelNotFound
 from discoclaw.core.health import Seen
 from discoclaw.core.item import Item, Sensitivity
-from discoclaw.core.personal import ON_RELAYS
+from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import yours
 from discoclaw.memory.conversations.rolling import Rolling

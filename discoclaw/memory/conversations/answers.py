@@ -21,9 +21,8 @@ from typing import Final
 
 from discoclaw.core.consent import Permission
 from discoclaw.core.message import Said
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
-from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.purge import Purge
+from discoclaw.core.subject import user_subject
 from discoclaw.core.times import time_of_snowflake
 from discoclaw.memory.kept import Behind, Lines, faulting
 from discoclaw.store.files import in_thread, read_in_thread
@@ -97,19 +96,19 @@ class Answers(Behind[Entry]):
         ]
         lost = {asked for one in told if one.of_gone for asked in one.of}
         if lost:
-            await self.retract(dict.fromkeys(lost, channel_id))
+            await self.drop_answers_to(dict.fromkeys(lost, channel_id))
         lost.update(gone)
         unusable = {one.id for one in held.values() if not one.to}
         return [one for one in told if one.id not in unusable and lost.isdisjoint(one.of)]
 
-    async def retract(self, deleted: Mapping[str, str]) -> Mapping[str, str]:
+    async def drop_answers_to(self, deleted: Mapping[str, str]) -> Mapping[str, str]:
         """Use no answer to these messages any more, which were deleted (their channels, by their ids).
 
         Returns the channels of the answers, by their ids. Raises MemoryFault.
         """
         async with self._alone:
             with faulting("the answers to deleted messages can't be found"):
-                found = await in_thread(self._retract, deleted) if deleted else {}
+                found = await in_thread(self._answers_to, deleted) if deleted else {}
         for name in self._waiting:
             if some := _to(deleted, self._waiting[name]):
                 found.setdefault(name, []).extend(some)
@@ -120,24 +119,15 @@ class Answers(Behind[Entry]):
 
     # ------------------------------------------------------------------ personal data
 
-    def forget(self, erasure: Erasure) -> None:
-        self._unname(user_of(erasure.subject))
+    def purge_ram(self, purge: Purge) -> None:
+        """Name nobody who was erased, or wants no memory."""
+        for name, entries in self._waiting.items() if purge.everything and purge.user_id else ():
+            self._waiting[name] = [Entry(one.id) if one.to == purge.user_id else one for one in entries]
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        if withdrawal.everything:
-            self._unname(withdrawal.user_id)
-        return NOTHING_WITHDRAWN
-
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        """Name nobody who wants no memory."""
-        if withdrawal.everything:
+    async def purge_disk(self, purge: Purge) -> None:
+        if purge.everything:
             async with self._alone:
-                await in_thread(erase, self._disk, withdrawal.user_id)
-        return NOTHING_WITHDRAWN
-
-    def _unname(self, user_id: str | None) -> None:
-        for name, entries in self._waiting.items():
-            self._waiting[name] = [Entry(one.id) if one.to == user_id else one for one in entries]
+                await in_thread(erase, self._disk, purge.user_id)
 
     # ------------------------------------------------------------------ inside
 
@@ -147,7 +137,7 @@ class Answers(Behind[Entry]):
     def _read(self, names: Iterable[str]) -> list[Entry]:
         return [one for name in names for one in _LINES.of(self._disk.log(f"{ANSWERS}/{name}").read())]
 
-    def _retract(self, deleted: Mapping[str, str]) -> dict[str, list[Entry]]:
+    def _answers_to(self, deleted: Mapping[str, str]) -> dict[str, list[Entry]]:
         """The answers to deleted messages, which stand in their channels and the threads below them."""
         channels, oldest = {*deleted, *deleted.values()}, min(map(_period, deleted))
         found: dict[str, list[Entry]] = {}

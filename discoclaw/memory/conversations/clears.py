@@ -20,8 +20,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
@@ -95,7 +95,7 @@ def hidden(cleared: Mapping[str, int], session_key: str, at: int) -> bool:
     return at <= cleared.get(session_key, -1)
 
 
-class Clears(PersonalData, Listener):
+class Clears(Derived, Listener):
     """The clears of a disk: reads them and records new ones."""
 
     name = "clears in RAM"
@@ -151,7 +151,7 @@ class Clears(PersonalData, Listener):
                 self._newest = None
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from recording a clear meanwhile; afterwards they are read from disk again."""
         async with self._alone:
             try:

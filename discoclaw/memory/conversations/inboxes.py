@@ -27,10 +27,9 @@ from typing import Any, Final
 from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
 from discoclaw.core.message import Place
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.shards import EVERY, Shards, shard_of
-from discoclaw.core.subject import dm_of, person_of, user_of
+from discoclaw.core.subject import dm_of, person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors, InTwo, parsed
@@ -58,7 +57,7 @@ _SHARED_RETRY_S: Final = 1.0
 """How soon a failed write is tried again in a database, which is rarely away for long. A disk stays full."""
 
 
-class Inboxes(PersonalData, Listener):
+class Inboxes(Derived, Listener):
     """Which messages were handled, by conversation. It is a `core.service.Service`.
 
     `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
@@ -379,20 +378,12 @@ class Inboxes(PersonalData, Listener):
         """Write at once what could not be written."""
         self._worker.hurry()
 
-    def forget(self, erasure: Erasure) -> None:
-        """Drop the direct messages of a person."""
-        if (user_id := user_of(erasure.subject)) is not None:
-            self._inboxes.pop(dm_of(user_id), None)
-            self._lines.pop(dm_of(user_id), None)
-            self._write_dms()
-
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        if withdrawal.everything:  # they opted out
-            self._write_dms()
-        return NOTHING_WITHDRAWN
-
-    def _write_dms(self) -> None:
-        if (name := self._names.get(self._shard(None))) is not None:
+    def purge_ram(self, purge: Purge) -> None:
+        """Drop the direct messages of a person who is erased; of one who opted out, none stay on disk."""
+        if purge.erases and purge.user_id:
+            self._inboxes.pop(dm_of(purge.user_id), None)
+            self._lines.pop(dm_of(purge.user_id), None)
+        if purge.everything and purge.user_id and (name := self._names.get(self._shard(None))) is not None:
             self._texts[name].anew()
             self._worker.note(name, first=True)
 

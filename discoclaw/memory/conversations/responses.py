@@ -11,19 +11,17 @@ its words. Independent of models, and of what a key is made of.
 
 import json
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
@@ -109,7 +107,7 @@ class _Files(Kept[Entries]):
         return list((self._load(name).value or {}).values())
 
 
-class Responses(PersonalData):
+class Responses(Derived):
     """The answers for all subjects. A subject's are read at its first use, and leave RAM when idle.
 
     Answers to questions from before an erasing, or asked while the person wanted no memory, are neither
@@ -137,10 +135,10 @@ class Responses(PersonalData):
         self._most = most
         self._consent = consent
         self._swept: int | None = None
-        self._taken_back: list[Withdrawal] = []
-        """Withdrawals so recent that an answer from before could still arrive."""
+        self._taken_back: list[Purge] = []
+        """Purges so recent that an answer from before could still arrive."""
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for name in json_names(self._documents):
             for one in self._kept.on_disk(name):
                 owner = name.removesuffix(JSON)
@@ -180,37 +178,35 @@ class Responses(PersonalData):
         except MemoryFault as error:
             log.warning("an answer could not be written: %s", error)
 
-    def forget(self, erasure: Erasure) -> None:
-        self._kept.drop(erasure.subject)
-
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Store nothing meanwhile."""
-        async with self._kept.alone([erasure.subject]):
+        async with self._kept.alone([purge.subject]):
             yield
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Remove everything about a subject, with leftovers of killed writers and editors."""
-        return remove_named(self._documents, {f"{erasure.subject}{JSON}"})
+        return remove_named(self._documents, {f"{purge.subject}{JSON}"})
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
+    def purge_ram(self, purge: Purge) -> None:
         """Neither serve nor store an answer from before that rests on what was taken back."""
+        if purge.erases:
+            self._kept.drop(purge.subject)
         since = self._clock() - self._ttl_ms
-        if not withdrawal.everything:  # the consent knows that
-            lately = [one for one in self._taken_back if one.at > since and one != withdrawal]
-            self._taken_back = [*lately, withdrawal]
-        return NOTHING_WITHDRAWN
+        if not purge.everything:  # the consent knows that
+            lately = [one for one in self._taken_back if one.at > since and one != purge]
+            self._taken_back = [*lately, purge]
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> Purged:
         async with self._kept.alone():
-            return Withdrawn(answers=await in_thread(self._withdraw, withdrawal))
+            return Purged(answers=await in_thread(self._remove, purge))
 
-    def _withdraw(self, withdrawal: Withdrawal) -> int:
+    def _remove(self, purge: Purge) -> int:
         """Remove answers from disk. Returns how many. Raises OSError."""
-        own, gone = f"{withdrawal.subject}{JSON}", 0
+        own, gone = f"{purge.subject}{JSON}", 0
         for name in json_names(self._documents):
             entries = self._kept.on_disk(name)
-            stay = [one for one in entries if name != own and not withdrawal.words.hold(one.response)]
+            stay = [one for one in entries if name != own and not purge.words.hold(one.response)]
             gone += len(entries) - len(stay)
             if not stay and (entries or name == own):
                 drop(self._documents, name)

@@ -13,12 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal, Words
+from discoclaw.core.purge import Derived, Purge, Purged, Readable, Words
 from discoclaw.core.rolling_text import read as read_text
 from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import person_of
@@ -58,7 +56,7 @@ class _Generation:
     number: int
 
 
-class RollingMemory(Kept[Rolling], PersonalData):
+class RollingMemory(Kept[Rolling], Derived):
     """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears."""
 
     name = "summaries in RAM"
@@ -88,7 +86,7 @@ class RollingMemory(Kept[Rolling], PersonalData):
         self._generations: IdleMap[_Generation] = IdleMap(
             lambda key: _Generation(next(self._numbers)), idle_ms=idle_ms
         )
-        self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be withdrawn, by subject
+        self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be purged, by subject
         self._hidden: set[str] = set()  # sessions whose file is erased, or could not be: it must not be read
         self._left: frozenset[str] = frozenset()  # those whose file an erasing could not remove
 
@@ -139,7 +137,7 @@ class RollingMemory(Kept[Rolling], PersonalData):
                 self._anew(key)
 
     def resume(self, subject: str) -> None:
-        """End a pause: the withdrawal is done, and the summaries can be used again or are cleared."""
+        """End a pause: the purge is done, and the summaries can be used again or are cleared."""
         for key in self._paused.pop(subject, ()):
             self._anew(key)  # a summary begun meanwhile did not know of it
 
@@ -219,31 +217,31 @@ class RollingMemory(Kept[Rolling], PersonalData):
         self._hidden -= {key for key in self._hidden if session_name(key) in changed}
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Hide the summaries of the erasing's sessions, and let nobody write while the files are removed.
 
         A summary being made now will not be stored.
         """
-        async with self.alone(erasure.sessions):
+        async with self.alone(purge.sessions):
             hidden = self._hidden
-            self._hidden = hidden | erasure.sessions
+            self._hidden = hidden | purge.sessions
             try:
                 yield
             finally:
                 self._hidden = hidden | self._left
                 self._left = frozenset()
-                for key in erasure.sessions:
+                for key in purge.sessions:
                     self._anew(key)
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Keep summaries hidden whose files still exist; `store_files` removes the files."""
         try:
             there = set(self.documents.names())
         except OSError:
-            self._left = erasure.sessions
+            self._left = purge.sessions
         else:
-            self._left = frozenset(key for key in erasure.sessions if session_name(key) in there)
-        return Removed()
+            self._left = frozenset(key for key in purge.sessions if session_name(key) in there)
+        return Purged()
 
     def _generation(self, session_key: str) -> _Generation:
         now = self._clock()
@@ -259,7 +257,7 @@ class RollingMemory(Kept[Rolling], PersonalData):
 # ---------------------------------------------------------------------- what somebody took back
 
 
-class SummaryWithdrawal(PersonalData):
+class SummaryPurge(Derived):
     """Takes summaries that cover what a person took back out of use in `rolling`; they are written again.
 
     That is so if the message lies between the first and the last one that a summary covers (the cursor
@@ -276,18 +274,19 @@ class SummaryWithdrawal(PersonalData):
         self._rolling = rolling
         self._cursors = cursors
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Use no summary that may rest on it until `withdraw` has read its cursor."""
-        channels = {*withdrawal.messages.values(), *withdrawal.changed.values()}
+    def purge_ram(self, purge: Purge) -> None:
+        """Use no summary that may rest on it until `purge_disk` has read its cursor."""
+        if purge.erases:
+            return  # which hides them itself
+        channels = {*purge.messages.values(), *purge.changed.values()}
 
         def concerns(key: str, summary: str) -> bool:
-            here = key.rpartition(":")[2] in channels or person_of(key) == withdrawal.user_id
-            return bool(summary) and (here or withdrawal.everything or withdrawal.words.hold(summary))
+            here = key.rpartition(":")[2] in channels or person_of(key) == purge.user_id
+            return bool(summary) and (here or purge.everything or purge.words.hold(summary))
 
-        self._rolling.pause(withdrawal.subject, concerns)
-        return NOTHING_WITHDRAWN
+        self._rolling.pause(purge.subject, concerns)
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         """The summaries, and what remains of those that have to be written again.
 
         A summary is dated by the newest message that it covers.
@@ -302,44 +301,44 @@ class SummaryWithdrawal(PersonalData):
                 if isinstance(base, str) and base:
                     yield Readable(f"{folder.folder / name}", base, key)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> Purged:
         gone = set[str]()
-        for key in sorted(sessions):
-            is_open = person_of(key) is None or not withdrawal.open_only
-            if withdrawal.everything:
-                await self._unname(key, withdrawal.user_id)
-            if is_open and await self._rests_on(key, withdrawal, sessions):
-                await self._withdraw(key, withdrawal)
+        for key in sorted(purge.sessions):
+            is_open = person_of(key) is None or not purge.open_only
+            if purge.everything:
+                await self._unname(key, purge.user_id)
+            if is_open and await self._rests_on(key, purge):
+                await self._take_out_of_use(key, purge)
                 gone.add(key)
             elif is_open:
-                await self._strike(key, withdrawal, sessions)
-        return Withdrawn(summaries=frozenset(gone))
+                await self._strike(key, purge)
+        return Purged(summaries=frozenset(gone))
 
-    def withdrawn(self, subject: str) -> None:
+    def purged(self, subject: str) -> None:
         self._rolling.resume(subject)
 
-    async def _rests_on(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
+    async def _rests_on(self, key: str, purge: Purge) -> bool:
         summary = (await self._rolling.held(key)).summary
         if not summary:
             return False
-        said_here = await self._took_in(key, withdrawal, sessions)
-        return withdrawal.everything or said_here or withdrawal.words.hold(summary)
+        said_here = await self._took_in(key, purge)
+        return purge.everything or said_here or purge.words.hold(summary)
 
-    async def _took_in(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> bool:
-        """Whether a conversation's summary took in a message that the withdrawal names."""
+    async def _took_in(self, key: str, purge: Purge) -> bool:
+        """Whether a conversation's summary took in a message that the purge names."""
         cursor = await self._cursors.get(f"summary-{key}")
         first, last = message_in(cursor, "from"), message_in(cursor)
         if not last:
             return False  # most conversations have no summary, and a bulk deletion names thousands of both
         return any(
             first < int(message) <= last
-            for message, channel in (*withdrawal.messages.items(), *withdrawal.changed.items())
-            if message.isdigit() and _is_in(channel, key, sessions)
+            for message, channel in (*purge.messages.items(), *purge.changed.items())
+            if message.isdigit() and _is_in(channel, key, purge.sessions)
         )
 
-    async def _withdraw(self, key: str, withdrawal: Withdrawal) -> None:
+    async def _take_out_of_use(self, key: str, purge: Purge) -> None:
         """Take one summary out of use. Raises MemoryFault."""
-        base = _left_of((await self._rolling.held(key)).summary, withdrawal)
+        base = _left_of((await self._rolling.held(key)).summary, purge)
 
         def again(known: Cursor) -> Cursor:
             times = known.get("again")
@@ -349,13 +348,13 @@ class SummaryWithdrawal(PersonalData):
         await self._change(f"summary-{key}", again, why)
         await self._rolling.clear(key)
 
-    async def _strike(self, key: str, withdrawal: Withdrawal, sessions: Collection[str]) -> None:
-        """Withdraw from the remains of a summary that has yet to be written again. Raises MemoryFault."""
-        known = withdrawal.everything or withdrawal.words
-        if not known and not await self._took_in(key, withdrawal, sessions):
+    async def _strike(self, key: str, purge: Purge) -> None:
+        """Purge the remains of a summary that has yet to be written again. Raises MemoryFault."""
+        known = purge.everything or purge.words
+        if not known and not await self._took_in(key, purge):
             return
         base = (await self._cursors.get(f"summary-{key}")).get("base")
-        if not isinstance(base, str) or (left := _left_of(base, withdrawal)) == base:
+        if not isinstance(base, str) or (left := _left_of(base, purge)) == base:
             return
         why = f"what is left of the summary of {key} could not be changed"
         await self._change(f"summary-{key}", lambda known: {**known, "base": left}, why)
@@ -379,11 +378,11 @@ class SummaryWithdrawal(PersonalData):
             raise MemoryFault(why)
 
 
-def _left_of(text: str, withdrawal: Withdrawal) -> str:
-    """The rest of a summary after a withdrawal of what it rests on."""
-    if withdrawal.everything or not withdrawal.words:
+def _left_of(text: str, purge: Purge) -> str:
+    """The rest of a summary after a purge of what it rests on."""
+    if purge.everything or not purge.words:
         return ""
-    return struck(text, withdrawal.words)
+    return struck(text, purge.words)
 
 
 def struck(text: str, words: Words, but: frozenset[str] = frozenset(), *, half: bool = False) -> str:

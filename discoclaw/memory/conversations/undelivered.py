@@ -5,21 +5,18 @@ written of people who want no memory. What its person takes back is replaced by 
 Knows nothing about how an answer is sent.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.message import Said
-from discoclaw.core.personal import Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Ending, Held
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import user_of
 from discoclaw.memory.cursors import Cursors, read_surely
 from discoclaw.memory.kept import JSON, json_names
-from discoclaw.memory.withdrawing import TakenBack
+from discoclaw.memory.purge import Purger
 from discoclaw.store.files import in_thread
 from discoclaw.work import Worker, Working
 
@@ -61,9 +58,9 @@ class Kept:
         """The answer as a line of the talk, in the place of its question."""
         return Said(self.ids[-1], "", "", self.held.text, self.said_at, by_us=True, to_id=self.user_id)
 
-    def covered_by(self, withdrawal: Withdrawal) -> bool:
+    def covered_by(self, purge: Purge) -> bool:
         """Whether something was taken back that it says or that it answers."""
-        return withdrawal.covers(self.said, in_private=self.private)
+        return purge.covers(self.said, in_private=self.private)
 
     def as_json(self) -> dict[str, Any]:
         """The answer as it is stored."""
@@ -79,7 +76,7 @@ class Kept:
             return None
 
 
-class Undelivered(Working, PersonalData):
+class Undelivered(Working, Derived):
     """The answers that wait. `keeps`: they may be on disk at all."""
 
     name = "undelivered answers"
@@ -88,14 +85,14 @@ class Undelivered(Working, PersonalData):
         self,
         cursors: Cursors,
         consent: Consent,
-        taken_back: TakenBack,
+        purger: Purger,
         *,
         keeps: bool = True,
         redactor: Redactor = PLAIN,
     ) -> None:
         self._cursors = cursors
         self._consent = consent
-        self._taken_back = taken_back
+        self._purger = purger
         self._keeps = keeps
         self._redactor = redactor
         self._kept: dict[str, Kept] = {}
@@ -112,7 +109,7 @@ class Undelivered(Working, PersonalData):
             return
         held, clean, talk, then = kept.held, self._redactor.clean, kept.talk, kept.then
         text, talk = clean(held.text), len(clean(held.text[:talk]))
-        if self._taken_back.has(kept.said, kept.said_at, private=kept.private):
+        if self._purger.has(kept.said, kept.said_at, private=kept.private):
             text, talk, then = TAKEN_BACK, 0, None
         self._kept[kept.name] = replace(kept, held=replace(held, text=text), talk=talk, then=then)
         self._worker.note(kept.name, first=True)
@@ -139,28 +136,26 @@ class Undelivered(Working, PersonalData):
 
     # ------------------------------------------------------------------ personal data and the disk
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for name, one in self._on_disk().items():
             path, asked = self._cursors.documents.folder / f"{name}{JSON}", one.ids[-1]
             yield Readable(str(path), one.held.text, one.inbox, to=one.user_id, message=asked, at=one.said_at)
 
-    def forget(self, erasure: Erasure) -> None:
-        for one in [one for one in self if one.user_id == user_of(erasure.subject)]:
+    def purge_ram(self, purge: Purge) -> Purged:
+        for one in [one for one in self if purge.erases and one.user_id == purge.user_id != ""]:
             del self._kept[one.name]
             self.dropped(one.name)
-
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        gone = [one for one in self if one.covered_by(withdrawal) and not withdrawal.everything]
+        gone = [one for one in self if one.covered_by(purge) and not purge.everything]
         for one in gone:
             self.put(replace(one, held=replace(one.held, text=TAKEN_BACK), talk=0, then=None))
             self.dropped(one.name)
-        return Withdrawn(answers=len(gone))
+        return Purged(answers=len(gone))
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        gone = [one for one in (await in_thread(self._on_disk)).values() if one.covered_by(withdrawal)]
+    async def purge_disk(self, purge: Purge) -> Purged:
+        gone = [one for one in (await in_thread(self._on_disk)).values() if one.covered_by(purge)]
         for one in gone:
             await self._save(one.name)
-        return Withdrawn(answers=len(gone))
+        return Purged(answers=len(gone))
 
     def _on_disk(self) -> dict[str, Kept]:
         """The answers on disk, by the names of the cursors. Blocking. Raises OSError."""

@@ -31,13 +31,15 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Erasure, Registry, Removed
 from discoclaw.core.processes import Processes
+from discoclaw.core.purge import Purge, Purged, erasing
 from discoclaw.core.subject import group_of
 from discoclaw.core.times import valid_ms
+from discoclaw.memory.changes import Registry
 from discoclaw.memory.cursors import Cursors, parsed, read, texts_of
 from discoclaw.memory.erasing.groups import EVERY, newest
 from discoclaw.memory.erasing.tombstones import Tombstones
@@ -88,9 +90,9 @@ class Intent:
     todo: tuple[str, ...] = ()
     stuck: tuple[str, ...] = ()
 
-    def erasure(self, at: int) -> Erasure:
+    def purge(self, at: int) -> Purge:
         """The erasing, in the form that the registered parts take."""
-        return Erasure(self.subject, at, frozenset(self.sessions), frozenset(self.todo))
+        return erasing(self.subject, at, self.sessions, self.todo)
 
     def to_json(self) -> dict[str, object]:
         outside: dict[str, object] = {"subject": self.subject, "todo": list(self.todo)}
@@ -241,7 +243,7 @@ class Eraser:
                 if intent.at is not None:
                     self._tombstones.add(intent.subject, intent.at)
         for intent in intents:
-            if intent.at is not None and not self._finish(intent, intent.erasure(intent.at)).left:
+            if intent.at is not None and not self._finish(intent, intent.purge(intent.at)).left:
                 log.info("%s: the erasing that was interrupted is finished", intent.subject)
         if waiting := [one for one in self.pending.values() if one.at is None]:
             steps = sorted({step for one in waiting for step in one.todo})
@@ -278,7 +280,7 @@ class Eraser:
         known = self._personal.in_ram(subject)
         async with self._cursors.alone():
             intent = await in_thread(self._begin, subject, at, known)
-            self._forget(intent.erasure(at))
+            self._personal.purge_ram(intent.purge(at))
             if not self._processes.shared:
                 return await self._removed(intent, at)
         return await self._go_on(intent, at, newest)
@@ -292,7 +294,7 @@ class Eraser:
         self._intents.take(subject, intent)
         if intent is None or intent.at is None:
             return None
-        self._forget(intent.erasure(intent.at))
+        self._personal.purge_ram(intent.purge(intent.at))
         return await self._go_on(intent, intent.at, newest)
 
     async def _go_on(self, intent: Intent, at: int, newest: Callable[[], int]) -> Erased:
@@ -307,7 +309,7 @@ class Eraser:
                 await in_thread(self._wiped)  # again: it names the texts that are gone until all know it
                 return replace(erased, waiting=not heard)
             intent, at = more, at if more.at is None else more.at
-            self._forget(intent.erasure(at))
+            self._personal.purge_ram(intent.purge(at))
         return Erased(subject, at, 0, intent.sessions, todo=intent.todo, waiting=True)
 
     def _wiped(self) -> None:
@@ -328,9 +330,9 @@ class Eraser:
 
     async def _removed(self, intent: Intent, at: int) -> Erased:
         """Remove the files while no part writes. The caller keeps everybody from writing cursors."""
-        erasure = intent.erasure(at)
-        async with self._personal.exclusive(erasure):
-            return await in_thread(self._finish, intent, erasure)
+        purge = intent.purge(at)
+        async with self._personal.exclusive(purge):
+            return await in_thread(self._finish, intent, purge)
 
     def step_done(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Blocking. Raises MemoryFault if that fails."""
@@ -357,7 +359,7 @@ class Eraser:
             self._intents.take(subject, going)  # so that nobody reads anything of it again
             if unfinished:
                 going = await in_thread(self._add, going, going.at, self._personal.in_ram(subject))
-            await self._drop(going.erasure(going.at or 0))
+            await self._drop(going.purge(going.at or 0))
             if not unfinished:
                 self._followed[subject] = going.at or 0
         self._intents.take(subject, intent)
@@ -376,25 +378,16 @@ class Eraser:
             self._tombstones.note(intent.subject, at)
             return self._intents.widen(intent, known, self._personal.outside(intent.subject))
 
-    async def _drop(self, erasure: Erasure) -> None:
+    async def _drop(self, purge: Purge) -> None:
         """Remove what this process has in RAM, and on a machine of its own. Raises MemoryFault."""
-        local = [part for part in self._personal if part.local]
         async with self._cursors.alone():
-            self._forget(erasure)
-            async with self._personal.exclusive(erasure):
-                left = (await in_thread(lambda: sum((one.erase(erasure) for one in local), Removed()))).left
+            self._personal.purge_ram(purge)
+            async with self._personal.exclusive(purge):
+                left = (await in_thread(partial(self._personal.erase, purge, local=True))).left
         if left:
-            raise MemoryFault(f"{erasure.subject}: this machine still has what was erased: {'; '.join(left)}")
+            raise MemoryFault(f"{purge.subject}: this machine still has what was erased: {'; '.join(left)}")
 
     # ------------------------------------------------------------------ inside
-
-    def _forget(self, erasure: Erasure) -> None:
-        """Remove what all parts have in RAM. Never blocks."""
-        for part in self._personal:
-            try:
-                part.forget(erasure)
-            except Exception:  # deliberately broad: whatever fails in RAM, the files must go
-                log.exception("%s: what %s has in RAM could not be removed", erasure.subject, part.name)
 
     def _widened(self, intent: Intent, newest: Callable[[], int]) -> Intent:
         """The intent with what the others added to it, or recorded before they heard of it."""
@@ -423,9 +416,9 @@ class Eraser:
             raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
         return intent
 
-    def _finish(self, intent: Intent, erasure: Erasure) -> Erased:
+    def _finish(self, intent: Intent, purge: Purge) -> Erased:
         """Remove the files. The complete intent stays if the disk does not let all of them go."""
-        done = sum((part.erase(erasure) for part in self._personal), Removed())
+        done = self._personal.erase(purge)
         for one in done.left:
             log.error(
                 "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
@@ -437,10 +430,10 @@ class Eraser:
                 self._intents.keep(Intent(intent.subject, None, (), intent.todo))
             except OSError as error:
                 log.warning("%s: erased, which could not be noted (%s)", intent.subject, error)
-                done += Removed(left=(f"the note of the erasing: {error}",))
+                done += Purged(left=(f"the note of the erasing: {error}",))
         return Erased(
             intent.subject,
-            erasure.at,
+            purge.at,
             done.count,
             intent.sessions,
             done.left,

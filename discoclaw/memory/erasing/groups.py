@@ -21,8 +21,8 @@ from discoclaw.core.attribution import contributors, without
 from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History
-from discoclaw.core.personal import Erasure, PersonalData, Removed
 from discoclaw.core.profile import Group
+from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import parsed, texts_of
@@ -42,7 +42,7 @@ MANY: Final = 1_000
 _LEDGER, _FILE = re.compile(r"group-[A-Za-z0-9_-]+\.jsonl"), re.compile(r"[A-Za-z0-9_-]+\.json")
 
 
-class GroupRecords(PersonalData):
+class GroupRecords(Derived):
     """Records about people in the groups of one store; `snapshots` lie beside all stores."""
 
     name = "group records"
@@ -55,11 +55,11 @@ class GroupRecords(PersonalData):
         self._cursors = disk.documents(CURSORS)
         self._snapshots = snapshots
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         """Remove a person from all groups. Groups that the disk does not let us change are `stuck`."""
-        user = user_of(erasure.subject)
+        user = user_of(purge.subject)
         if user is None:
-            return Removed()
+            return Purged()
         try:
             done, seen = self._remove_copies(), set[str]()
             while groups := self._index.of(user) - seen:  # a commit may have come meanwhile
@@ -69,22 +69,22 @@ class GroupRecords(PersonalData):
             if not done.stuck:
                 self._index.forget(user)
         except OSError as error:
-            return Removed(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
+            return Purged(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
         return done
 
-    def _purged(self, subject: str, user: str) -> Removed:
+    def _purged(self, subject: str, user: str) -> Purged:
         try:
-            return Removed(1, changed=frozenset({subject})) if self._purge(subject, user) else Removed()
+            return Purged(1, changed=frozenset({subject})) if self._purge(subject, user) else Purged()
         except OSError as error:
-            return Removed(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
+            return Purged(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
 
-    def _remove_copies(self) -> Removed:
+    def _remove_copies(self) -> Purged:
         """Remove copies and leftovers beside the files of groups."""
         ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
         files = [one for one in self._groups.names() if not _FILE.fullmatch(one)]
         removed, left = self._ledgers.remove(ledgers)
         count, stays = self._groups.remove(files)
-        return Removed(removed + count, (*left, *stays))
+        return Purged(removed + count, (*left, *stays))
 
     def _purge(self, subject: str, user: str) -> bool:
         """Remove a person from one group. Returns whether there was anything. Raises OSError."""

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Removed, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations import answers, clears
@@ -35,29 +34,29 @@ _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-class OnDisk(PersonalData):
+class OnDisk(Derived):
     """What lies in one place; `remove` carries out an erasing there. It blocks, and raises OSError."""
 
-    def __init__(self, name: str, remove: Callable[[Erasure], Removed], *, local: bool = False) -> None:
+    def __init__(self, name: str, remove: Callable[[Purge], Purged], *, local: bool = False) -> None:
         self.name = name
         self.local = local
         self._remove = remove
 
-    def erase(self, erasure: Erasure) -> Removed:
+    def erase(self, purge: Purge) -> Purged:
         try:
-            return self._remove(erasure)
+            return self._remove(purge)
         except OSError as error:
-            return Removed(left=(str(error),))
+            return Purged(left=(str(error),))
 
 
-def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[PersonalData]:
+def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[Derived]:
     """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it."""
 
-    def named(name: str, folder: Documents, names: Callable[[Erasure], Collection[str]]) -> OnDisk:
+    def named(name: str, folder: Documents, names: Callable[[Purge], Collection[str]]) -> OnDisk:
         """The texts of a folder that are named after a person."""
-        return OnDisk(name, lambda erasure: remove_named(folder, names(erasure)))
+        return OnDisk(name, lambda purge: remove_named(folder, names(purge)))
 
-    parts: list[PersonalData] = [
+    parts: list[Derived] = [
         GroupRecords(disk, snapshots),
         named("ledgers", disk.documents(LEDGERS), _lines),
         named("tool calls", disk.documents(TOOLS), _lines),
@@ -77,62 +76,62 @@ def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[P
 
 def files_beside(
     snapshots: Documents, listed: Callable[[], Iterable[tuple[Path, Iterable[str]]]], *, shared: bool
-) -> list[PersonalData]:
+) -> list[Derived]:
     """The parts that lie beside the stores: views' snapshots, and what killed writes left (`listed`).
 
     Leftovers may have anybody's words. If a store is `shared`, another process may remove group records.
     """
     return [
         OnDisk("snapshots", partial(_remove_snapshots, snapshots, shared), local=True),
-        OnDisk("leftovers", lambda erasure: Removed(left=tuple(sweep(listed())[1])), local=True),
+        OnDisk("leftovers", lambda purge: Purged(left=tuple(sweep(listed())[1])), local=True),
     ]
 
 
-def _lines(erasure: Erasure) -> set[str]:
-    return {f"{erasure.subject}.jsonl"}
+def _lines(purge: Purge) -> set[str]:
+    return {f"{purge.subject}.jsonl"}
 
 
-def _summaries(erasure: Erasure) -> set[str]:
-    return {session_name(key) for key in erasure.sessions} if user_of(erasure.subject) is not None else set()
+def _summaries(purge: Purge) -> set[str]:
+    return {session_name(key) for key in purge.sessions} if user_of(purge.subject) is not None else set()
 
 
-def _user(erasure: Erasure) -> set[str]:
-    user = user_of(erasure.subject)
+def _user(purge: Purge) -> set[str]:
+    user = user_of(purge.subject)
     return {f"{user}{JSON}"} if user is not None else set()
 
 
-def _group(erasure: Erasure) -> set[str]:
-    group = group_of(erasure.subject)
+def _group(purge: Purge) -> set[str]:
+    group = group_of(purge.subject)
     return {f"{group}{JSON}"} if group is not None else set()
 
 
-def _unname(disk: Disk, erasure: Erasure) -> Removed:
+def _unname(disk: Disk, purge: Purge) -> Purged:
     """Remove a person from clears and answers, and what a killed writer or an editor left beside them."""
-    if (user := user_of(erasure.subject)) is None:
-        return Removed()
+    if (user := user_of(purge.subject)) is None:
+        return Purged()
     clears.erase(disk.log(clears.FILE), user)
     answers.erase(disk, user)
     folder = disk.documents("")
     copies = [name for name in called(folder, {clears.FILE}) if name != clears.FILE]
-    return Removed(left=tuple(folder.remove(copies)[1]))
+    return Purged(left=tuple(folder.remove(copies)[1]))
 
 
-def _wipe(disk: Disk, erasure: Erasure) -> Removed:
+def _wipe(disk: Disk, purge: Purge) -> Purged:
     """Destroy what a database still stores of removed rows."""
     disk.wipe()
-    return Removed()
+    return Purged()
 
 
-def _remove_snapshots(folder: Documents, shared: bool, erasure: Erasure) -> Removed:
+def _remove_snapshots(folder: Documents, shared: bool, purge: Purge) -> Purged:
     """Remove a subject's snapshot, and those of groups that may have the person's words."""
-    done = remove_named(folder, {f"{erasure.subject}{JSON}"})
-    if shared and user_of(erasure.subject) is not None:
+    done = remove_named(folder, {f"{purge.subject}{JSON}"})
+    if shared and user_of(purge.subject) is not None:
         groups = [one for one in folder.names() if group_of(one.lstrip(".#~")) is not None]
-        done += Removed(left=tuple(folder.remove(groups)[1]))
+        done += Purged(left=tuple(folder.remove(groups)[1]))
     return done
 
 
-class CursorFiles(PersonalData):
+class CursorFiles(Derived):
     """The cursors of one store: where people talked, whose words a summary has, what a mirror shows of them.
 
     If the store's texts are all `sound`, those about one person name no other. The cursor `people-<session>`
@@ -166,28 +165,28 @@ class CursorFiles(PersonalData):
         user = user_of(subject)
         return {step for step in OUTSIDE if user in read_surely(self._folder, session_name(step))}
 
-    def erase(self, erasure: Erasure) -> Removed:
-        user = user_of(erasure.subject)
-        names = {erasure.subject} if user is None else {erasure.subject, user}
+    def erase(self, purge: Purge) -> Purged:
+        user = user_of(purge.subject)
+        names = {purge.subject} if user is None else {purge.subject, user}
         own = {session_name(f"summary-{dm_of(name)}") for name in names}
-        gone = own | {session_name(f"people-{key}") for key in erasure.sessions}
-        seen = {session_name(f"summary-{key}") for key in erasure.sessions} - own
-        kept = {session_name(step) for step in erasure.outside}
+        gone = own | {session_name(f"people-{key}") for key in purge.sessions}
+        seen = {session_name(f"summary-{key}") for key in purge.sessions} - own
+        kept = {session_name(step) for step in purge.outside}
         ours = tuple(f"-{name}{JSON}" for name in names)
         try:
             gone |= {name for name in json_names(self._folder) if name.endswith(ours)}
         except OSError as error:
-            return Removed(left=(f"{self._folder.folder}: {error}",))
+            return Purged(left=(f"{self._folder.folder}: {error}",))
         removed, stays = remove_named(self._folder, gone), list[str]()
         try:
             for name in json_names(self._folder):
                 if name in seen:
-                    stays += self._rewrite(name, _advanced, erasure.at)
+                    stays += self._rewrite(name, _advanced, purge.at)
                 elif name not in kept and not (self._sound and _OF_ONE.match(name)):
                     stays += self._rewrite(name, _without, names)
         except OSError as error:
             stays = [f"{self._folder.folder}: {error}"]
-        return removed + Removed(left=tuple(stays))
+        return removed + Purged(left=tuple(stays))
 
     def _rewrite(
         self, name: str, change: Callable[[str, Mapping[str, object], T], Mapping[str, object]], by: T
@@ -228,7 +227,7 @@ def _rest(value: object, theirs: Collection[str]) -> object:
     return value
 
 
-class CopiesAside(PersonalData):
+class CopiesAside(Derived):
     """Damaged summaries and files of groups and profiles that were kept beside the good ones."""
 
     name = "damaged copies"
@@ -236,23 +235,22 @@ class CopiesAside(PersonalData):
     def __init__(self, disk: Disk) -> None:
         self._folders = [disk.documents(name) for name in (ROLLING, GROUPS, PROFILES)]
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Remove the copies that have the words; for somebody who wants no memory, all copies."""
-        if not withdrawal.open_only:
-            await in_thread(self._withdraw, withdrawal)
-        return NOTHING_WITHDRAWN
 
-    def _withdraw(self, withdrawal: Withdrawal) -> None:
-        """Raises OSError."""
-        for folder in self._folders:
-            copies = [name for name in folder.names() if _ASIDE.search(name)]
-            gone = [one for one in copies if withdrawal.everything or _holds(folder.read(one), withdrawal)]
-            if left := folder.remove(gone)[1]:
-                raise OSError("; ".join(left))
+        def remove() -> None:
+            for folder in self._folders:
+                copies = [name for name in folder.names() if _ASIDE.search(name)]
+                gone = [one for one in copies if purge.everything or _holds(folder.read(one), purge)]
+                if left := folder.remove(gone)[1]:
+                    raise OSError("; ".join(left))
+
+        if not purge.open_only:
+            await in_thread(remove)
 
 
-def _holds(content: bytes, withdrawal: Withdrawal) -> bool:
+def _holds(content: bytes, purge: Purge) -> bool:
     """Whether a damaged file has the words, as text or as JSON writes it."""
     text = content.decode("utf-8", "ignore")
     plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
-    return withdrawal.words.hold(text) or withdrawal.words.hold(plain)
+    return purge.words.hold(text) or purge.words.hold(plain)

@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Place
-from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.subject import user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.erasing import tombstones
@@ -130,7 +130,7 @@ class Choices(Listener):
         self._people = {user: chosen for user, chosen in {**self._people, **people}.items() if chosen}
 
 
-class KnownConsent(Consent, PersonalData, Listener):
+class KnownConsent(Consent, Derived, Listener):
     """Everybody's consent, from `choices` and from when (ms) their subjects were erased; every part asks it.
 
     It has to be joined to the memory, so that permissions in use end at once.
@@ -149,9 +149,9 @@ class KnownConsent(Consent, PersonalData, Listener):
         if tombstones.FILE in names:
             self.all_changed()
 
-    def forget(self, erasure: Erasure) -> None:
-        if (user_id := user_of(erasure.subject)) is not None:
-            self.changed(user_id)
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases and purge.user_id:
+            self.changed(purge.user_id)
 
 
 # ---------------------------------------------------------------------- where they lie; blocking

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.attribution import PEOPLE, contributors_by_item
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused
@@ -23,7 +22,6 @@ from discoclaw.core.event import Commit
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Facets, Item, Kind
 from discoclaw.core.message import Place
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import (
     LONGEST_PURPOSE,
@@ -37,7 +35,7 @@ from discoclaw.core.profile import (
     notes_of,
     tidy_name,
 )
-from discoclaw.core.purge import Withdrawal, distinctive
+from discoclaw.core.purge import Derived, Purge, Purged, Readable, distinctive
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
@@ -159,14 +157,14 @@ class Groups(Records[Group]):
         consent: Consent,
         idle_ms: int = HOUR_MS,
         redactor: Redactor = PLAIN,
-        withdrawal: "GroupWithdrawal | None" = None,
+        purge: "GroupPurge | None" = None,
     ) -> None:
         kept = Kept(where, "group", Group.from_json, Group.to_json, clock=clock, idle_ms=idle_ms)
         super().__init__(kept, "group")
         self._memory = memory
         self._clock = clock
         self._consent = consent
-        self._withdrawal = withdrawal or GroupWithdrawal(memory)
+        self._purge = purge or GroupPurge(memory)
         self._index = GroupIndex(memory.disk)
         self._redactor = redactor
         self._channels: IdleMap[_Channel] = IdleMap(lambda group_id: _Channel(), idle_ms=idle_ms)
@@ -174,7 +172,7 @@ class Groups(Records[Group]):
         self._leaving: set[str] = set()
         """The people (user ids) who are being erased and may still be named in files."""
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for group_id, place, group in self._kept.stored():
             channel = f"discord:channel:{group_id}"
             yield from (Readable(place, text, channel) for text in group.themes)
@@ -231,7 +229,7 @@ class Groups(Records[Group]):
 
     def _notes(self, place: Place, view: View) -> str:
         """The notes of a view, cached for as long as the view is the same."""
-        if (left := self._withdrawal.left(view)) is not view:
+        if (left := self._purge.left(view)) is not view:
             return notes_of(left, private=place.hidden)
         entry, of = self._channels.peek(str(place.group_id)), (view.head, view.updated_at, place.hidden)
         if entry is not None and entry.told is not None and entry.told[0] == of:
@@ -253,7 +251,7 @@ class Groups(Records[Group]):
             return None
         erasings = self._erasings
         view = await self._memory.view(group_subject(place.group_id))
-        left = self._withdrawal.left(view)
+        left = self._purge.left(view)
         return Known(
             tuple(item.text for item in items_of(left, "theme", private=place.hidden)),
             tuple(item.text for item in items_of(left, "decision", private=place.hidden)),
@@ -314,32 +312,33 @@ class Groups(Records[Group]):
         if (group_id := group_of(subject)) is not None:
             self._note(group_id)
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
+        if not purge.erases:
+            return
         self._erasings += 1
-        if (group_id := group_of(erasure.subject)) is not None:
+        if (group_id := group_of(purge.subject)) is not None:
             self._channels.drop(group_id)
             self._kept.drop(group_id)
-        elif (user_id := user_of(erasure.subject)) is not None:
+        elif (user_id := user_of(purge.subject)) is not None:
             self._leaving.add(user_id)
             for entry in self._in_ram():
                 entry.members.pop(user_id, None)
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from writing a group's file meanwhile; afterwards the files are read again."""
         async with self._kept.alone():
             try:
                 yield
             finally:
-                self._leaving.discard(user_of(erasure.subject) or "")
+                self._leaving.discard(user_of(purge.subject) or "")
                 for entry in self._in_ram():
                     entry.told = entry.people = None
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Write the files now: a run that was killed may have left one as it was."""
-        for subject in await self._withdrawal.naming(withdrawal):
+        for subject in await self._purge.naming(purge):
             await self._bring(group_of(subject) or "")
-        return NOTHING_WITHDRAWN
 
     def _in_ram(self) -> Iterator[_Channel]:
         return (entry for key in self._channels if (entry := self._channels.peek(key)) is not None)
@@ -403,15 +402,15 @@ def _ids(group: Group | None) -> set[str]:
 # ---------------------------------------------------------------------- what somebody took back
 
 
-class GroupWithdrawal(PersonalData):
+class GroupPurge(Derived):
     """Removes what groups remember from `memory`."""
 
     name = "what channels remember"
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._taken_back: list[Withdrawal] = []
-        """Withdrawals that are not removed yet."""
+        self._taken_back: list[Purge] = []
+        """Purges that are not removed yet."""
 
     def left(self, view: View) -> View:
         """A group's view without what is about to be removed from it."""
@@ -420,49 +419,48 @@ class GroupWithdrawal(PersonalData):
             return view
         return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        """Show nothing that has the words until `withdraw` has found out whose they are."""
-        if not withdrawal.everything and withdrawal not in self._taken_back:
-            self._taken_back.append(withdrawal)
-        return NOTHING_WITHDRAWN
+    def purge_ram(self, purge: Purge) -> None:
+        """Show nothing that has the words until `purge_disk` has found out whose they are."""
+        if not purge.everything and purge not in self._taken_back:
+            self._taken_back.append(purge)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> Purged:
         notes = 0
-        for subject in await self.naming(withdrawal):
-            notes += await self._remove(subject, withdrawal)
-        return Withdrawn(notes=notes)
+        for subject in await self.naming(purge):
+            notes += await self._remove(subject, purge)
+        return Purged(notes=notes)
 
-    def withdrawn(self, subject: str) -> None:
+    def purged(self, subject: str) -> None:
         self._taken_back = [one for one in self._taken_back if one.subject != subject]
 
-    async def naming(self, withdrawal: Withdrawal) -> list[str]:
+    async def naming(self, purge: Purge) -> list[str]:
         """The groups whose ledgers name the person or their messages. Raises OSError.
 
         Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
         """
-        return await read_in_thread(lambda: list(self._naming(withdrawal)))
+        return await read_in_thread(lambda: list(self._naming(purge)))
 
-    def _naming(self, withdrawal: Withdrawal) -> Iterator[str]:
-        disk, named = self._memory.disk, withdrawal.user_id
+    def _naming(self, purge: Purge) -> Iterator[str]:
+        disk, named = self._memory.disk, purge.user_id
         groups = GroupIndex(disk).recorded(named) if named else _groups(self._memory.ledgers)
-        about = [f'"{one}"'.encode() for one in (named, *withdrawal.messages) if one]
+        about = [f'"{one}"'.encode() for one in (named, *purge.messages) if one]
         for subject in sorted(groups):
             content = disk.ledgers.log(subject).read()
             if any(one in content for one in about):
                 yield subject
 
-    async def _remove(self, subject: str, withdrawal: Withdrawal) -> int:
+    async def _remove(self, subject: str, purge: Purge) -> int:
         """Remove items of one group. Returns how many. Raises MemoryFault."""
         view = await self._memory.view(subject)
         if view.head is None or not view.items:
             return 0
-        theirs, said = _theirs((await self._memory.history(subject)).chain(view.head), withdrawal)
+        theirs, said = _theirs((await self._memory.history(subject)).chain(view.head), purge)
 
         def goes(key: str, item: Item) -> bool:
             if key in said:
-                return _goes(item, withdrawal)
+                return _goes(item, purge)
             # Everybody who talked is named; only a note that mostly says the same is likely to be theirs.
-            return key in theirs and _goes(item, withdrawal) and _mostly(item, withdrawal)
+            return key in theirs and _goes(item, purge) and _mostly(item, purge)
 
         def wish(draft: Draft) -> int:
             gone = [item for key, item in draft.items.items() if goes(key, item)]
@@ -477,23 +475,23 @@ def _groups(ledgers: Ledgers) -> Iterable[str]:
     return (subject for subject, _ in ledgers.by_age() if group_of(subject) is not None)
 
 
-def _mostly(item: Item, withdrawal: Withdrawal) -> bool:
+def _mostly(item: Item, purge: Purge) -> bool:
     own = distinctive(item.text)
-    return withdrawal.everything or len(own & withdrawal.words.terms) * 2 >= len(own)
+    return purge.everything or len(own & purge.words.terms) * 2 >= len(own)
 
 
-def _theirs(chain: Iterable[Commit], withdrawal: Withdrawal) -> tuple[set[str], set[str]]:
+def _theirs(chain: Iterable[Commit], purge: Purge) -> tuple[set[str], set[str]]:
     """The ids of the items that may rest on a person's words, and of those that rest on these messages."""
     commits, said = list(chain), set[str]()
-    found = {key for key, people in contributors_by_item(commits).items() if withdrawal.user_id in people}
+    found = {key for key, people in contributors_by_item(commits).items() if purge.user_id in people}
     for commit in commits:
         messages = commit.metadata.get(MESSAGES)
-        if isinstance(messages, list) and not withdrawal.messages.keys().isdisjoint(map(str, messages)):
+        if isinstance(messages, list) and not purge.messages.keys().isdisjoint(map(str, messages)):
             said |= {str(event.ext.get("item", {}).get("id")) for event in commit.events}
     return found, said
 
 
-def _goes(item: Item, withdrawal: Withdrawal) -> bool:
-    if withdrawal.open_only and item.facets.sensitivity != "normal":
+def _goes(item: Item, purge: Purge) -> bool:
+    if purge.open_only and item.facets.sensitivity != "normal":
         return False
-    return withdrawal.everything or withdrawal.words.hold(item.text)
+    return purge.everything or purge.words.hold(item.text)

@@ -13,8 +13,8 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Known, People
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.profile import Profile
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.store.port import PROFILES, Disk
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 2_000_000
 """The largest ledger that is read for its counts: about 5,000 changes, a tenth of a second."""
 
 
-class KnownPeople(PersonalData):
+class KnownPeople(Derived):
     """The people with a memory in a store. `opted_out` says who wants nothing remembered."""
 
     name = "counts of memories"
@@ -56,10 +56,12 @@ class KnownPeople(PersonalData):
         """The names of people, of those whose name is known."""
         return {one: name for one in user_ids if (name := self._called(one))}
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
+        if not purge.erases:
+            return  # what a ledger has is counted again when that has changed
         with self._lock:
             self._forgotten += 1
-            self._kept.pop(erasure.subject, None)
+            self._kept.pop(purge.subject, None)
 
     def _known(self, subject: str, size: int) -> Known:
         user_id = user_of(subject) or ""

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, suppress
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors, read
@@ -30,7 +30,7 @@ _PREFIX = "access-"
 Times = Mapping[str, int]
 
 
-class LastUsed(PersonalData, Listener):
+class LastUsed(Derived, Listener):
     """Times of use (ms) of items, by subject. A commit to `memory` counts as a use of its items.
 
     Times are stored for at most `most_items` items of a subject, the newest ones.
@@ -121,14 +121,15 @@ class LastUsed(PersonalData, Listener):
     async def renewed(self, names: Collection[str]) -> None:
         await self._kept.renewed(names)
 
-    def forget(self, erasure: Erasure) -> None:
-        self._new.pop(erasure.subject, None)
-        self._kept.drop(erasure.subject)
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases:
+            self._new.pop(purge.subject, None)
+            self._kept.drop(purge.subject)
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Write no times meanwhile."""
-        async with self._kept.alone([erasure.subject]):
+        async with self._kept.alone([purge.subject]):
             yield
 
 

@@ -8,19 +8,17 @@ A file that cannot be parsed is kept aside and treated as missing. Independent o
 """
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge, Readable
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.kept import Kept, Records
@@ -70,7 +68,7 @@ class Profiles(Records[Profile]):
         self._consent = consent
         self._seen: IdleMap[_Seen] = IdleMap(lambda user_id: _Seen(), idle_ms=idle_ms)
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         for user_id, place, profile in self._kept.stored():
             owner, dm = user_subject(user_id), dm_of(user_id)
             yield Readable(place, owner=owner, at=profile.first_seen * 1000)
@@ -108,25 +106,24 @@ class Profiles(Records[Profile]):
         if (user_id := user_of(subject)) is not None:
             self._note(user_id)
 
-    def forget(self, erasure: Erasure) -> None:
-        if (user_id := user_of(erasure.subject)) is not None:
-            self._seen.drop(user_id)
-            self._kept.drop(user_id)
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases and purge.user_id:
+            self._seen.drop(purge.user_id)
+            self._kept.drop(purge.user_id)
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from writing profiles while one is removed."""
-        if (user_id := user_of(erasure.subject)) is None:
+        if (user_id := user_of(purge.subject)) is None:
             yield
             return
         async with self._kept.alone([user_id]):
             yield
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
+    async def purge_disk(self, purge: Purge) -> None:
         """Write the file now: a run that was killed may have left it as it was."""
-        if withdrawal.user_id:
-            await self._bring(withdrawal.user_id)
-        return NOTHING_WITHDRAWN
+        if purge.user_id:
+            await self._bring(purge.user_id)
 
     # ------------------------------------------------------------------ inside
 

@@ -15,11 +15,9 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from discoclaw.core.audit import Readable
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import Purge, Purged, Readable
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
@@ -136,7 +134,7 @@ class ToolLog(Behind[_Waiting]):
         self._redactor = redactor
         self._purged: int | None = None
 
-    def readable(self) -> Iterator[Readable]:
+    def audit(self) -> Iterator[Readable]:
         folder = self._disk.documents(TOOLS)
         for name in folder.names():
             if (subject := subject_of(name)) is not None:
@@ -195,26 +193,26 @@ class ToolLog(Behind[_Waiting]):
         return sum(gone.values())
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from writing a line meanwhile, and drop the subject's waiting lines."""
-        async with super().exclusive(erasure):
-            self._waiting.pop(erasure.subject, None)
+        async with super().exclusive(purge):
+            self._waiting.pop(purge.subject, None)
             yield
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        gone = self._keep_waiting(
-            lambda subject, one: subject != withdrawal.subject or _stays(one.call, withdrawal)
-        )
-        return Withdrawn(answers=gone)
+    def purge_ram(self, purge: Purge) -> Purged | None:
+        if purge.erases:
+            return None  # `exclusive` drops what waits, when nothing is being written
+        gone = self._keep_waiting(lambda subject, one: subject != purge.subject or _stays(one.call, purge))
+        return Purged(answers=gone)
 
-    async def withdraw(self, withdrawal: Withdrawal, sessions: Collection[str]) -> Withdrawn:
-        if not withdrawal.subject:
-            return NOTHING_WITHDRAWN
+    async def purge_disk(self, purge: Purge) -> Purged | None:
+        if not purge.subject:
+            return None
         async with self._alone:
-            gone = await in_thread(self._keep, withdrawal.subject, lambda one: _stays(one, withdrawal))
+            gone = await in_thread(self._keep, purge.subject, lambda one: _stays(one, purge))
         if gone:
-            self._changes.written(withdrawal.subject)
-        return Withdrawn(answers=gone)
+            self._changes.written(purge.subject)
+        return Purged(answers=gone)
 
     # ------------------------------------------------------------------ inside
 
@@ -254,8 +252,8 @@ class ToolLog(Behind[_Waiting]):
             raise failed
 
 
-def _stays(call: Call, withdrawal: Withdrawal) -> bool:
+def _stays(call: Call, purge: Purge) -> bool:
     """Whether a call may stay after its person took something back."""
-    if call.at > withdrawal.at or (withdrawal.open_only and call.private):
+    if call.at > purge.at or (purge.open_only and call.private):
         return True
-    return not (withdrawal.everything or withdrawal.words.hold(call.content))
+    return not (purge.everything or purge.words.hold(call.content))

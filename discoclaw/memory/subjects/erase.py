@@ -16,9 +16,9 @@ from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import tidy_tags
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.changes import Changes, Listener
@@ -60,7 +60,7 @@ class Entry:
             self.users -= 1
 
 
-class Entries(PersonalData, Listener):
+class Entries(Derived, Listener):
     """The entries by subject. They leave RAM after `idle_ms`."""
 
     name = "views in RAM"
@@ -99,12 +99,12 @@ class Entries(PersonalData, Listener):
                 entry.stale = True
 
     @asynccontextmanager
-    async def exclusive(self, erasure: Erasure) -> AsyncIterator[None]:
+    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
         """Keep everybody from writing groups' memories while a person is removed; they are then read again.
 
         A group that is not in use needs no lock: whoever opens it later finds the tombstone.
         """
-        if user_of(erasure.subject) is None:
+        if user_of(purge.subject) is None:
             yield
             return
         try:

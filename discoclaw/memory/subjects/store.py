@@ -27,14 +27,14 @@ from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.personal import PersonalData, Registry
 from discoclaw.core.ports import Clock
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.purge import Derived
 from discoclaw.core.subject import BOT, group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.changes import Changes, Listener
+from discoclaw.memory.changes import Changes, Listener, Registry
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
@@ -112,9 +112,9 @@ class Memory:
         )
         self.changes.add(*numbered, self.erasings, self._entries, cursors)
 
-    def join(self, *parts: PersonalData | Listener) -> None:
+    def join(self, *parts: Derived | Listener) -> None:
         """Register parts: an erasing visits those with personal data, and listeners are told of changes."""
-        self.personal.add(*(one for one in parts if isinstance(one, PersonalData)))
+        self.personal.add(*(one for one in parts if isinstance(one, Derived)))
         self.changes.add(*(one for one in parts if isinstance(one, Listener)))
 
     # ------------------------------------------------------------------ the folder

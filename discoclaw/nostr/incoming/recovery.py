@@ -31,8 +31,8 @@ from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.purge import DONE, FOLLOWER
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.withdrawing import FOLLOWER, WITHDRAWN
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
 from discoclaw.nostr.incoming.report import RecoveryReport, served_units, shortfall
@@ -87,7 +87,7 @@ async def recover(
     found = await gathered(relays, codec, names, disk, progress, tombstones)
     elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
-    await apply_withdrawals_anew(disk)  # first, so that a kill in between changes nothing
+    await purge_anew(disk)  # first, so that a kill in between changes nothing
     files = await _put_views(found, to)
     shown = await read_in_thread(_subjects_with_views, disk)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
@@ -201,15 +201,15 @@ async def _mark_applied(found: Gathered, disk: Disk, live: LiveConfig | None, cl
         )
 
 
-async def apply_withdrawals_anew(disk: Disk) -> None:
-    """Forget what was withdrawn already: relays may return a view of before.
+async def purge_anew(disk: Disk) -> None:
+    """Forget what was purged already: relays may return a view of before.
 
     Raises MemoryFault.
     """
 
     def forget() -> None:
         folder = disk.documents(CURSORS)
-        names = [one for one in folder.names() if one.startswith(WITHDRAWN) or one == session_name(FOLLOWER)]
+        names = [one for one in folder.names() if one.startswith(DONE) or one == session_name(FOLLOWER)]
         if left := folder.remove(names)[1]:
             raise OSError("; ".join(left))
 

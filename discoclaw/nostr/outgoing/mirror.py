@@ -24,8 +24,8 @@ from typing import Final
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
-from discoclaw.core.personal import ON_RELAYS, Erasure, PersonalData
 from discoclaw.core.ports import Clock
+from discoclaw.core.purge import ON_RELAYS, Derived, Purge
 from discoclaw.core.subject import dm_of, group_of, group_subject, person_of, user_of, user_subject
 from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
@@ -69,7 +69,7 @@ class Pace:
 USUAL_PACE = Pace()
 
 
-class Mirror(PersonalData, Listener):
+class Mirror(Derived, Listener):
     """Mirrors `memory`: computes its desired state with `views`, signs with `codec`, stores in `outbox`.
 
     `wake` is called when the outbox has something new, `erased` when the tombstones of an erasure are in it.
@@ -195,10 +195,11 @@ class Mirror(PersonalData, Listener):
     def outside(self, subject: str) -> Collection[str]:
         return (STEP,)
 
-    def forget(self, erasure: Erasure) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         """Remember which summaries are erased with a person: their events have to go from relays too."""
-        known = self._sessions.get(erasure.subject, frozenset())
-        self._sessions[erasure.subject] = known | erasure.sessions
+        if purge.erases:
+            known = self._sessions.get(purge.subject, frozenset())
+            self._sessions[purge.subject] = known | purge.sessions
 
     # ------------------------------------------------------------------ one unit
 
@@ -501,7 +502,7 @@ def _shard_sizes(units: Iterable[str], digits: int) -> Iterable[int]:
 # Whether an erasure needs a step on relays although no mirror is running: something was published before.
 
 
-class RelayCopies(PersonalData):
+class RelayCopies(Derived):
     """The copies on relays, according to the outbox at `outbox`.
 
     An erasure needs the step if the outbox has anything of a subject, or of any group: a group's memory

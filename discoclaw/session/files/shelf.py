@@ -1,7 +1,7 @@
 """Contents of attached files, kept for a while so that people can go on talking about them.
 
 In RAM only, and each content once, however often it was sent. What was not used for longest leaves when there
-is too much, or after an hour. What came with a message goes with it: a deletion, a withdrawal, an opt-out or
+is too much, or after an hour. What came with a message goes with it: a deletion, a purge, an opt-out or
 an erasure removes it at once, also while it is being read.
 """
 
@@ -25,10 +25,8 @@ from discoclaw.core.message import (
     digest,
     tokens_of,
 )
-from discoclaw.core.personal import NOTHING_WITHDRAWN, Erasure, PersonalData, Withdrawn
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Withdrawal
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Purge
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +57,9 @@ class Origin:
     said: Said
     private: bool
 
-    def goes(self, withdrawal: Withdrawal) -> bool:
+    def goes(self, purge: Purge) -> bool:
         """Whether somebody took it back."""
-        return withdrawal.covers(self.said, in_private=self.private)
+        return purge.covers(self.said, in_private=self.private)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class _Kept:
     used: int
 
 
-class Shelf(PersonalData):
+class Shelf(Derived):
     """Reads files with `reader`, and keeps up to `most` bytes of them. It is a `core.service.Service`.
 
     A file is read once at a time, however many turns want it.
@@ -176,13 +174,12 @@ class Shelf(PersonalData):
         known = {*self._known, *self._reading}
         self._remove(key for key in known if key[0] == message_id and key[1] not in files)
 
-    def forget(self, erasure: Erasure) -> None:
-        user_id = user_of(erasure.subject)
-        self._remove(key for key, origin in self._origins() if origin.said.author_id == user_id)
+    def purge_ram(self, purge: Purge) -> None:
+        def goes(origin: Origin) -> bool:
+            erased = purge.erases and origin.said.author_id == purge.user_id != ""
+            return erased or origin.goes(purge)
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        self._remove(key for key, origin in self._origins() if origin.goes(withdrawal))
-        return NOTHING_WITHDRAWN
+        self._remove(key for key, origin in self._origins() if goes(origin))
 
     def _origins(self) -> list[tuple[Key, Origin]]:
         known = [(key, one.origin) for key, one in self._known.items()]

@@ -25,12 +25,12 @@ from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
-from discoclaw.memory.withdrawing import Withdrawals
+from discoclaw.memory.purge import Purger
 from discoclaw.session.deadline import in_time
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Question
 from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.show.withdrawn import withdrawn
+from discoclaw.show.purge import purge_report
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class ToolParts:
     search: ItemSearch
     choices: Choices
     consolidation: Consolidation
-    withdrawals: Withdrawals
+    purger: Purger
 
 
 class ToolContext:
@@ -125,7 +125,7 @@ class ToolContext:
         self.items = parts.search
         self.choices = parts.choices
         self.consolidation = parts.consolidation
-        self.withdrawals = parts.withdrawals
+        self.purger = parts.purger
         self.talk = talk
         self.names = names
         self.shown = shown
@@ -287,11 +287,11 @@ def _cached(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
 
 async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
     """Run a tool: its result, and below it from where what the person took back was removed."""
-    with context.withdrawals.watched(context.speaker.subject) as watch:
+    with context.purger.watched(context.speaker.subject) as watch:
         work = tool.run(context, wanted)
         text = await (work if tool.waits else in_time(work))
-        report = await context.withdrawals.report(watch)
-    return f"{text}\n{withdrawn(report)}".rstrip("\n")
+        report = await context.purger.report(watch)
+    return f"{text}\n{purge_report(report)}".rstrip("\n")
 
 
 def _no_object(call: ToolCall) -> str:

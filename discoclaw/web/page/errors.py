@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from discoclaw.core.personal import Erasure, PersonalData
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.text import clip
 
 MOST: Final = 200
@@ -41,7 +40,7 @@ class Trouble:
         return self.level != "WARNING"
 
 
-class RecentErrors(PersonalData):
+class RecentErrors(Derived):
     """The newest `MOST` of them. It is a `core.service.Service`: it listens from its start on."""
 
     name = "recent errors"
@@ -68,8 +67,8 @@ class RecentErrors(PersonalData):
         with self._lock:
             return list(reversed(self._known.values()))
 
-    def forget(self, erasure: Erasure) -> None:
-        if (user_id := user_of(erasure.subject)) is not None:
+    def purge_ram(self, purge: Purge) -> None:
+        if purge.erases and (user_id := purge.user_id):
             with self._lock:
                 for key in [key for key, one in self._known.items() if user_id in one.text]:
                     del self._known[key]

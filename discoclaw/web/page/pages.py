@@ -18,7 +18,6 @@ from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import DiscoClawError, Refused
 from discoclaw.core.health import worst_first
 from discoclaw.core.live import GLOBAL, Scope, parse_scope
-from discoclaw.core.personal import Erasure, PersonalData
 from discoclaw.core.policy import (
     FIELDS,
     Field,
@@ -30,6 +29,7 @@ from discoclaw.core.policy import (
     value_words,
 )
 from discoclaw.core.privacy import may_show
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, this_month
 from discoclaw.memory.live import FILE
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
@@ -62,7 +62,7 @@ WRONG: Final = (
 TOO_MANY: Final = "There were too many wrong tokens. Wait a minute, then try again."
 
 
-class Pages(PersonalData):
+class Pages(Derived):
     """All pages. `access` says who may see them, `cookie` is the name of the session's cookie."""
 
     name = "the admin's page"
@@ -105,8 +105,8 @@ class Pages(PersonalData):
             app.router.add_get(f"/{name}", self.static, name=name)
         return app
 
-    def forget(self, erasure: Erasure) -> None:
-        for one in self._readings:
+    def purge_ram(self, purge: Purge) -> None:
+        for one in self._readings if purge.erases else ():
             if one is not None:
                 one.forget()
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.personal import NOTHING_WITHDRAWN, PersonalData, Withdrawn
-from discoclaw.core.purge import Withdrawal
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged
 from discoclaw.memory.conversations.responses import Response
 from tests.memory.kit import ANN, Clock
 from tests.memory.processes import Process
@@ -14,24 +13,24 @@ ANNS = ANN.removeprefix("user-")
 SESSION = f"discord:dm:{ANNS}"
 
 
-class Window(PersonalData):
+class Window(Derived):
     """Words in the RAM of one process, which notes what it is told to let go of."""
 
     name = "a window"
 
     def __init__(self) -> None:
-        self.gone: list[Withdrawal] = []
+        self.gone: list[Purge] = []
         self.ended: list[str] = []
         self.has: set[str] = set()
 
     def sessions_of(self, subject: str) -> Iterable[str]:
         return (SESSION,) if subject in self.has else ()
 
-    def let_go(self, withdrawal: Withdrawal) -> Withdrawn:
-        self.gone.append(withdrawal)
-        return NOTHING_WITHDRAWN
+    def purge_ram(self, purge: Purge) -> Purged:
+        self.gone.append(purge)
+        return NOTHING_PURGED
 
-    def withdrawn(self, subject: str) -> None:
+    def purged(self, subject: str) -> None:
         self.ended.append(subject)
 
 
@@ -42,9 +41,9 @@ async def forget(process: Process) -> None:
         for item in list(draft.items.values()):
             draft.deprecate(item, Origin("stated"))
 
-    with process.storage.withdrawals.watched(ANN) as watch:
+    with process.storage.purger.watched(ANN) as watch:
         await process.memory.change(ANN, "forgotten", wish)
-        await process.storage.withdrawals.report(watch)
+        await process.storage.purger.report(watch)
 
 
 async def cache(process: Process, clock: Clock, subject: str = ANN) -> None:
@@ -119,9 +118,9 @@ class TestAnOptOut:
         assert not permission.holds
         assert permission.opted_out
         assert any(one.everything for one in window.gone)
-        await here.storage.withdrawals.settle()
+        await here.storage.purger.settle()
         await there.hear()
-        await there.storage.withdrawals.settle()
+        await there.storage.purger.settle()
         assert b"tulips" not in there.on_this_machine()
 
     async def test_and_back_in_again_counts_everywhere(self, two: list[Process], clock: Clock) -> None:

@@ -1,25 +1,59 @@
 """Looks through everything on disk for what should not be there any more, without changing anything.
 
 What people took back, made private or never wanted kept is known from their histories and choices. Each part
-lists what it stores (`PersonalData.readable`). Files that belong to no part are looked at too: copies that
+lists what it stores (`Derived.audit`). Files that belong to no part are looked at too: copies that
 were kept aside, what killed writers left, exports. Blocking.
 """
 
+import hashlib
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from discoclaw.core.audit import Finding, Known, Readable, Why, findings
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.personal import Registry
-from discoclaw.core.purge import terms_of
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.message import Said
+from discoclaw.core.purge import Purge, Readable, terms_of
+from discoclaw.core.subject import person_of, user_of, user_subject
+from discoclaw.memory.changes import Registry
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.kept import JSON
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects.inspect import held, subjects
 from discoclaw.store.port import ANSWERS, CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
+
+Why = Literal["taken back", "private", "opted out", "erased"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Facts about a person: what they took back, whether they opted out, when (ms) they were erased.
+
+    `sessions` are the conversations (keys) with their words. `texts` are what they still have remembered, on
+    any persona, and `terms` are the terms of these.
+    """
+
+    subject: str
+    purges: tuple[Purge, ...] = ()
+    sessions: frozenset[str] = frozenset()
+    opted_out: bool = False
+    erased_at: int = -1
+    texts: frozenset[str] = frozenset()
+    terms: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that should not be readable: in which part, where, about whom, why, and how often."""
+
+    part: str
+    place: str
+    subject: str
+    why: Why
+    count: int = 1
+
 
 BESIDE = "other files"
 """The heading of findings in files that belong to no part."""
@@ -59,7 +93,7 @@ class Audit:
             found = []
             for part in self._registry:
                 name = part.name.removesuffix(" in RAM")  # what it has on disk was asked for
-                found += findings(name, part.readable(), self._known)
+                found += findings(name, part.audit(), self._known)
             return [*found, *self._names(), *self._beside(data)]
         except OSError as error:
             raise MemoryFault(f"not everything could be looked at: {error}") from error
@@ -71,7 +105,7 @@ class Audit:
     def in_text(self, part: str, place: str, text: str) -> Iterator[Finding]:
         """Findings about a text that belongs to nobody and has no time, such as a copy."""
         for person in self._known:
-            for one in person.withdrawals:
+            for one in person.purges:
                 if one.words.hold(text):
                     why: Why = "private" if one.open_only else "taken back"
                     yield Finding(part, place, person.subject, why)
@@ -89,7 +123,7 @@ class Audit:
                 continue
             history = held(self._disk, subject).history
             views = [history.view(branch.head) for branch in history.branches.all.values()]
-            taken = tuple(one for view in views for one in view.withdrawals(subject))
+            taken = tuple(one for view in views for one in view.purges(subject))
             erased_at = self._tombs.erased_at(subject)
             if taken or subject in out or erased_at >= 0:
                 sessions = {one for part in self._registry for one in part.sessions_on_disk(subject)}
@@ -147,3 +181,69 @@ def _texts(path: Path) -> Iterator[str]:
                 yield archive.read(name).decode("utf-8", "replace")
     else:
         yield path.read_bytes().decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------------- what should not be there
+
+
+def findings(part: str, texts: Iterable[Readable], people: Iterable[Known]) -> list[Finding]:
+    """Findings about texts of a part that should not be there, one for each place, person and reason."""
+    counts: dict[tuple[str, str, Why], int] = {}
+    known = list(people)
+    for text in texts:
+        for person in known:
+            if (why := _why(text, person)) is not None:
+                key = (text.place, person.subject, why)
+                counts[key] = counts.get(key, 0) + 1
+    return [Finding(part, place, subject, why, count) for (place, subject, why), count in counts.items()]
+
+
+def _why(text: Readable, person: Known) -> Why | None:
+    theirs = text.owner == person.subject or person.subject in (
+        user_subject(text.author) if text.author else "",
+        user_subject(text.to) if text.to else "",
+    )
+    if theirs and text.at and text.at <= person.erased_at:
+        return "erased"
+    if person.opted_out and theirs and text.author:
+        return "opted out"
+    for one in person.purges:
+        if _covers(one, text, person):
+            return "private" if one.open_only else "taken back"
+    return None
+
+
+def _covers(one: Purge, text: Readable, person: Known) -> bool:
+    """Whether a purge is about a text."""
+    if text.digest:
+        return not one.open_only and text.digest in map(_digest, set(one.texts) - person.texts)
+    in_private = person_of(text.session) is not None
+    if text.author:
+        said = Said(
+            id=text.message,
+            author_id=text.author,
+            name="",
+            text=text.text,
+            sent_at=text.at,
+            by_us=bool(text.to),
+            to_id=text.to,
+        )
+        return one.covers(said, in_private=in_private)
+    if (one.open_only and in_private) or text.at > one.at:
+        return False
+    if text.owner:
+        return text.owner == one.subject and one.words.hold(text.text, person.terms)
+    return _may_have_words(text.session, one, person) and one.words.hold(text.text)
+
+
+def _may_have_words(session: str, one: Purge, person: Known) -> bool:
+    """Whether a conversation has words of a person; one that is not known may have anybody's."""
+    if not session:
+        return True
+    there = session.rpartition(":")[2]
+    user_id = user_of(person.subject)
+    return session in person.sessions or there in one.messages.values() or person_of(session) == user_id
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,6 +1,6 @@
 """Tells a person, below what a command or a button answers, from where what they took back was removed.
 
-Every command and every button goes through `told`, so none of them has to know about withdrawals.
+Every command and every button goes through `told`, so none of them has to know about purges.
 """
 
 from collections.abc import Awaitable
@@ -11,8 +11,8 @@ import discord
 from discoclaw.core.message import Place
 from discoclaw.core.subject import person_of, user_subject
 from discoclaw.core.yours import read_by
-from discoclaw.memory.withdrawing import Withdrawals
-from discoclaw.show.withdrawn import Reader, withdrawn
+from discoclaw.memory.purge import Purger
+from discoclaw.show.purge import Reader, purge_report
 
 T = TypeVar("T")
 Person = discord.User | discord.Member
@@ -21,19 +21,19 @@ Person = discord.User | discord.Member
 class Telling:
     """Tells people what their changes took back."""
 
-    def __init__(self, client: discord.Client, withdrawals: Withdrawals) -> None:
+    def __init__(self, client: discord.Client, purger: Purger) -> None:
         self._client = client
-        self._withdrawals = withdrawals
+        self._purger = purger
 
     async def told(
         self, person: Person, place: Place, work: Awaitable[T], *, in_private: bool
     ) -> tuple[T, str]:
         """Await a change: its result, and the lines to say below it; "" if it took nothing back."""
-        with self._withdrawals.watched(user_subject(str(person.id))) as watch:
+        with self._purger.watched(user_subject(str(person.id))) as watch:
             with read_by(getattr(person, "display_name", "")):
                 answer = await work
-            report = await self._withdrawals.report(watch)
-        return answer, withdrawn(report, self._reader(person, place, in_private=in_private))
+            report = await self._purger.report(watch)
+        return answer, purge_report(report, self._reader(person, place, in_private=in_private))
 
     def _reader(self, person: Person, place: Place, *, in_private: bool) -> Reader:
         """The person, in a place. Other conversations are named only where nobody else reads it."""

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import item_id
 from discoclaw.core.message import Entry, Place
-from discoclaw.core.purge import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.memory.conversations.rolling import SummaryWithdrawal
+from discoclaw.memory.conversations.rolling import SummaryPurge
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.groups import Learned
 from discoclaw.memory.people.tool_log import Call
+from discoclaw.memory.purge import Purger
 from discoclaw.memory.subjects import verbs
-from discoclaw.memory.withdrawing import Withdrawals
 from discoclaw.nostr.incoming import recovery
 from discoclaw.search.archive import Put
 from discoclaw.search.vectors import VectorCache, hash_of
@@ -38,9 +39,9 @@ ANN_ID = ANN.removeprefix("user-")
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
 
 
-def taken_back(text: str, **given: Any) -> Withdrawal:
+def taken_back(text: str, **given: Any) -> Purge:
     words = Words(frozenset(terms_of(text)))
-    return Withdrawal(ANN, **{"at": NOW + 10, "words": words, "texts": (text,), **given})
+    return Purge(ANN, **{"at": NOW + 10, "words": words, "texts": (text,), **given})
 
 
 def storage_in(folder: Path, clock: Clock) -> Storage:
@@ -61,23 +62,23 @@ class TestCachedAnswers:
         self, tmp_path: Path, clock: Clock
     ) -> None:
         responses = await self.stored(tmp_path, clock)
-        gone = await responses.withdraw(taken_back("espresso"), ())
+        gone = await responses.purge_disk(taken_back("espresso"))
         assert gone.answers == 2
         assert not (tmp_path / f"{ANN}.json").exists()
         assert [one["key"] for one in json.loads((tmp_path / f"{BOB}.json").read_bytes())] == ["milk"]
-        assert (await responses.withdraw(taken_back("espresso"), ())).answers == 0
+        assert (await responses.purge_disk(taken_back("espresso"))).answers == 0
 
     async def test_are_not_served_between_the_commit_and_the_disk(self, tmp_path: Path, clock: Clock) -> None:
         responses = await self.stored(tmp_path, clock)
-        responses.let_go(taken_back("espresso"))
+        responses.purge_ram(taken_back("espresso"))
         assert await responses.get(ANN, "tea", "0" * 64) is None
         assert await responses.get(BOB, "Ann drinks espresso", "0" * 64) is None
         assert await responses.get(BOB, "milk", "0" * 64) == "milk"
 
     async def test_that_were_asked_for_before_are_not_stored(self, tmp_path: Path, clock: Clock) -> None:
         responses = await self.stored(tmp_path, clock)
-        responses.let_go(taken_back("espresso"))
-        await responses.withdraw(taken_back("espresso"), ())
+        responses.purge_ram(taken_back("espresso"))
+        await responses.purge_disk(taken_back("espresso"))
         await responses.put(ANN, Response("late", "0" * 64, "m", "whatever", NOW + 5, NOW))
         assert await responses.get(ANN, "late", "0" * 64) is None
         clock.now += 20
@@ -91,9 +92,9 @@ class TestVectors:
         rows = {hash_of(text): bytes(16) for text in ("espresso", "tea", "old")}
         began = cache.erasings(ANN)
         assert cache.put(ANN, "m", rows, erasings=began)
-        cache.let_go(taken_back("espresso"))
+        cache.purge_ram(taken_back("espresso"))
         assert not cache.put(ANN, "m", {hash_of("late"): bytes(16)}, erasings=began)
-        await cache.withdraw(taken_back("espresso"), ())
+        await cache.purge_disk(taken_back("espresso"))
         assert set(cache.load(ANN, "m")) == {hash_of("tea"), hash_of("old")}
         cache.keep_only(ANN, {hash_of("tea")})
         assert set(cache.load(ANN, "m")) == {hash_of("tea")}
@@ -111,8 +112,8 @@ class TestToolCalls:
             log.note(ANN, content=content, session="discord:channel:55", **about)  # type: ignore[arg-type]
         await log.settle()
         log.note(ANN, content="more espresso", session="discord:channel:55", **about)  # type: ignore[arg-type]
-        assert log.let_go(taken_back("espresso")).answers == 1
-        assert (await log.withdraw(taken_back("espresso"), ())).answers == 1
+        assert log.purge_ram(taken_back("espresso")).answers == 1
+        assert (await log.purge_disk(taken_back("espresso"))).answers == 1
         await log.settle()
         content = house.memory.disk.log(f"{TOOLS}/{ANN}.jsonl").read()
         assert b"espresso" not in content
@@ -128,17 +129,17 @@ class TestARecovery:
         await house.memory.change(ANN, "why", remember(text))
         gone = (await house.memory.view(ANN)).items[item_id("fact", text)]
         await house.memory.change(ANN, "why", lambda draft: draft.deprecate(gone, Origin("stated")))
-        await house.withdrawals.settle()
-        await house.withdrawals.close()
+        await house.purger.settle()
+        await house.purger.close()
         disk = house.memory.disk
-        await recovery.apply_withdrawals_anew(disk)
+        await recovery.purge_anew(disk)
         call = Call("0" * 16, NOW, "memory_search", True, text, "55", "discord:channel:55", False)
         tool_log.CALLS.add(tool_log.log_of(disk, ANN), [call])  # a relay returned it
         house.close()
         again = storage_in(tmp_path, clock)
-        await again.withdrawals.start()
+        await again.purger.start()
         assert tool_log.CALLS.read(tool_log.log_of(disk, ANN)) == []
-        await again.withdrawals.close()
+        await again.purger.close()
         again.close()
 
 
@@ -162,8 +163,8 @@ class TestWhatIsLeftOfASummary:
         house = storage_in(tmp_path, Clock())
         rolling = house.conversations.rolling
         await rolling.put(self.KEY, summary, generation=await rolling.generation(self.KEY))
-        gone = Withdrawal(ANN, NOW, words=Words(terms_of("kayak")))
-        await SummaryWithdrawal(rolling, house.cursors).withdraw(gone, [self.KEY])
+        gone = Purge(ANN, NOW, words=Words(terms_of("kayak")))
+        await SummaryPurge(rolling, house.cursors).purge_disk(replace(gone, sessions=frozenset({self.KEY})))
         assert (await house.cursors.get(f"summary-{self.KEY}"))["base"] == left
         house.close()
 
@@ -180,10 +181,10 @@ class TestWhatAChannelRemembers:
             await groups.learn(GENERAL, learned, known, {person: -1} if person else {}, origin)
         place = await groups.notes(GENERAL)
         assert "espresso club" in place
-        part = house.people.group_withdrawal
-        part.let_go(taken_back("espresso club"))
+        part = house.people.group_purge
+        part.purge_ram(taken_back("espresso club"))
         assert "club" not in await groups.notes(GENERAL)  # at once, whoever said it
-        assert (await part.withdraw(taken_back("espresso"), ())).notes >= 1
+        assert (await part.purge_disk(taken_back("espresso"))).notes >= 1
         part._taken_back.clear()
         assert "tea club" in await groups.notes(GENERAL)
         assert "espresso club" not in await groups.notes(GENERAL)
@@ -206,7 +207,7 @@ class TestDamagedCopies:
             folder.write(f"{session_name(name)}", text.encode())
             folder.keep_aside(session_name(name), "corrupt", "20260101T000000Z")
         for part in house.memory.personal:
-            await part.withdraw(taken_back("espresso"), ())
+            await part.purge_disk(taken_back("espresso"))
         copies = [name for name in folder.names() if "corrupt" in name]
         assert [name[0] for name in copies] == ["b"]
         house.close()
@@ -269,7 +270,7 @@ async def _derive(house: Storage, text: str) -> None:
 async def _holding(house: Storage) -> dict[str, set[str]]:
     """Which of the names each derived thing has."""
     said = {
-        "archive": " ".join(one.text for one in house.conversations.archive.readable()),
+        "archive": " ".join(one.text for one in house.conversations.archive.audit()),
         "summary": (await house.conversations.rolling.get("discord:channel:55")).summary,
         "answers": "".join(path.read_text() for path in house.conversations.responses.folder.glob("*.json")),
     }
@@ -287,12 +288,12 @@ def test_after_any_history_only_what_is_remembered_is_derived(
         for verb, number in steps:
             clock.now += 1_000
             await _step(house, verb, NAMES[number])
-            await house.withdrawals.settle()
+            await house.purger.settle()
             active = " ".join(item.text for item in (await house.memory.view(ANN)).active())
             remembered = {name for name in NAMES if name in active}
             for where, names in (await _holding(house)).items():
                 assert names <= remembered, where
-        await house.withdrawals.close()
+        await house.purger.close()
         house.close()
 
     asyncio.run(live())
@@ -307,13 +308,13 @@ class TestAStart:
         ledger = tmp_path / "data" / "memory" / "ledger" / f"{ANN}.jsonl"
         ledger.parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(ledger)  # whoever opens it waits for somebody to write
-        withdrawals = Withdrawals(
+        purger = Purger(
             storage.memory, storage.memory.personal, storage.cursors, storage.consent, start_s=0.1
         )
-        await withdrawals.start()
+        await purger.start()
         assert "the talk begins all the same" in caplog.text
         handle = os.open(ledger, os.O_RDWR | os.O_NONBLOCK)
         ledger.unlink()
         os.close(handle)
-        await withdrawals.close()
+        await purger.close()
         storage.close()

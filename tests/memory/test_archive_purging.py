@@ -3,7 +3,7 @@
 from discoclaw.core.consent import UNLIMITED
 from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
-from discoclaw.core.purge import Withdrawal, Words, terms_of
+from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.search.archive import Archive, Put
 from discoclaw.session.archive_rules import Rules
 from discoclaw.session.archiving import Archiving
@@ -14,9 +14,9 @@ from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, sa
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
 
 
-def taken_back(text: str, **given: object) -> Withdrawal:
+def taken_back(text: str, **given: object) -> Purge:
     words = Words(frozenset(terms_of(text)))
-    return Withdrawal(f"user-{ANN}", **{"at": NOW + 500, "words": words, "texts": (text,), **given})  # type: ignore[arg-type]
+    return Purge(f"user-{ANN}", **{"at": NOW + 500, "words": words, "texts": (text,), **given})  # type: ignore[arg-type]
 
 
 class TestWhatGoes:
@@ -103,7 +103,7 @@ class TestWhatWaits:
         await archiving.start()
         archiving.hear(Said("1", ANN, "Ann", "I love espresso", NOW), GENERAL, "discord:channel:55")
         archiving.hear(Said("2", ANN, "Ann", "I love tea", NOW), GENERAL, "discord:channel:55")
-        assert archiving.let_go(taken_back("espresso")).archived == 1
+        assert archiving.purge_ram(taken_back("espresso")).archived == 1
         await archiving.settle()
         assert texts(archive) == ["I love tea"]
         await archiving.close()

@@ -1,0 +1,427 @@
+"""Purging: what a person took back leaves everything that is derived from it. The purge from top to bottom.
+
+The ledger says what was taken back (`View.taken_back`); that is the record of a purge, and one append carries
+it with its commit. From there:
+
+    1  the commit is on disk   until then nothing has happened
+    2  RAM                     `purge_ram` of every part, before anybody can use it again; never blocks
+    3  disk                    `purge_disk` of every part, before the person is answered if that takes no
+                               longer than REPORT_S, and again until it has worked
+    4  `purged`                what waited for that may be used again: summaries are written anew
+    5  the cursor              `withdrawn-<subject>` has the times (ms) of what is `done`, and whether all was
+                               purged because the person opted `out`
+    6  outside                 threads are renamed, messages renewed, relays told: each part tries again
+
+What always holds:
+
+- A kill between any two steps loses nothing: the cursor lacks the time, and the start does it before anybody
+  is answered (but waits at most START_S). Every step may be repeated.
+- A part that fails keeps no other from purging, and is asked again.
+- What comes from elsewhere (an edit by hand, another replica, a recovery) is purged too, however old it is.
+- People who want no memory at all take back everything they said. No ledger says so, only their choice.
+- Messages that were deleted or edited in the chat are in no ledger either; `session/deleted_messages` has
+  their record, and hands them over (`unsaid`).
+- Erasing somebody is the widest purge. It has a record of its own, because the ledger goes with it, and
+  visits the disk in its own way: see `erasing/erase`.
+
+Where several processes share the store, each of them purges RAM as soon as it hears that a ledger changed,
+and what lies on its own machine (`Derived.local`) by itself. What is in the store is purged by the one that
+has the change, or by the follower; the cursor tells the others when that is done.
+Independent of the parts, and of how a person is told.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from discoclaw.core.consent import ALWAYS, Consent
+from discoclaw.core.errors import DiscoClawError, MemoryFault
+from discoclaw.core.event import Commit
+from discoclaw.core.message import Said
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged, Report
+from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
+from discoclaw.core.text import normalise
+from discoclaw.core.times import ms_of_iso
+from discoclaw.core.view import View
+from discoclaw.memory.changes import Listener, Registry
+from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.follow import Follower
+from discoclaw.store.files import in_thread
+from discoclaw.store.port import CURSORS, subject_of
+
+log = logging.getLogger(__name__)
+
+DONE: Final = "withdrawn-"
+"""The beginning of the names of the cursors that say what is done."""
+FOLLOWER: Final = "follow-withdrawals"
+"""The cursor of the follower."""
+START_S: Final = 20.0
+"""The longest that a start waits for what a killed run left; after that it is done while people talk."""
+REPORT_S: Final = 2.0
+"""The longest that somebody waits to be told what was removed; a disk may hang."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """A watch on one subject while somebody waits to be told: commits, choices, and what was removed."""
+
+    subject: str
+    commits: list[Commit] = field(default_factory=list)
+    removed: Purged = NOTHING_PURGED
+    changed: bool = False
+    chose: bool = False
+
+
+class Purger(Derived, Listener):
+    """Has the parts in `personal` purge what people took back. It is a `core.service.Service`.
+
+    `choosers` returns everybody who ever made a choice. `shared`: other processes use the store.
+    """
+
+    name = "purges under way"
+
+    def __init__(
+        self,
+        memory: AnyMemory,
+        personal: Registry,
+        cursors: Cursors,
+        consent: Consent,
+        *,
+        shared: bool = False,
+        start_s: float = START_S,
+        choosers: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._memory = memory
+        self._consent = consent
+        self._shared = shared
+        self._start_s = start_s
+        self._choosers = choosers
+        self._personal = personal
+        self._cursors = cursors
+        ledgers = memory.ledgers
+        self._follower = Follower("withdrawals", self._bring, ledgers=ledgers, cursors=cursors, awake=True)
+        self.rest = self._follower.rest
+        self._watches: list[Watch] = []
+        self._gone: dict[str, set[int]] = {}
+        """The times (ms) of what is gone from RAM, by subject."""
+        self._here: dict[str, set[int]] = {}
+        """The times (ms) of what is gone from this machine since the start, by subject, in a shared store."""
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    # ------------------------------------------------------------------ the lifecycle
+
+    async def start(self) -> None:
+        """Finish what a killed run left. What takes long is finished while people talk."""
+        await self._follower.catch_up()
+        for subject in map(user_subject, self._choosers()):  # that somebody opted out is in no ledger
+            _, was_out = await self._progress(subject)
+            if was_out != self._consent.opted_out(user_of(subject) or ""):
+                self._follower.touch(subject)
+        try:
+            async with asyncio.timeout(self._start_s):
+                await self._follower.settle()
+        except TimeoutError:
+            log.warning("what people took back is still being removed; the talk begins all the same")
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do for now."""
+        await self._follower.settle()
+
+    async def close(self) -> None:
+        """Stop; the next start finds what is left."""
+        await self._follower.close()
+
+    # ------------------------------------------------------------------ RAM: as soon as something changed
+
+    def committed(self, subject: str, commit: Commit) -> None:
+        """Purge RAM of what a commit took back, before anybody can use it again. Never blocks."""
+        for watch in self._watching(subject):
+            watch.commits.append(commit)
+        self._purge_ram_of(subject, self._memory.view_in_ram(subject, commit.branch))
+
+    def recorded(self, subject: str) -> None:
+        for watch in self._watching(subject):
+            watch.changed = True
+        view = self._memory.view_in_ram(subject)
+        self._purge_ram_of(subject, view)
+        if user_of(subject) is not None and (view is None or view.taken_back):
+            self._follower.touch(subject)
+
+    def chosen(self, user_id: str) -> None:
+        for watch in self._watching(user_subject(user_id)):
+            watch.changed = watch.chose = True
+        if self._consent.opted_out(user_id):
+            self._purge_ram(everything(user_subject(user_id)))
+        self._follower.touch(user_subject(user_id))
+
+    def purge_ram(self, purge: Purge) -> None:
+        """Know nothing more of somebody who is erased."""
+        if purge.erases:
+            self._gone.pop(purge.subject, None)
+            self._here.pop(purge.subject, None)
+
+    def _purge_ram_of(self, subject: str, view: View | None) -> None:
+        """Purge RAM of what a view says was taken back, if that was not done before."""
+        if view is None or user_of(subject) is None:
+            return
+        for one in view.purges(subject, lambda at: at not in self._gone.get(subject, ())):
+            self._purge_ram(one)
+
+    def _purge_ram(self, purge: Purge) -> None:
+        if purge.texts:  # else no ledger has it, and that time may be another purge's
+            self._gone.setdefault(purge.subject, set()).add(purge.at)
+        self._note(purge.subject, self._personal.purge_ram(purge))
+
+    # ------------------------------------------------------------------ disk: until it has worked
+
+    async def _bring(self, subject: str) -> None:
+        """Purge all that a subject took back since the last time. Raises MemoryFault and OSError."""
+        async with self._locks.setdefault(subject, asyncio.Lock()):
+            done, was_out = await self._progress(subject)
+            is_out = self._consent.opted_out(user_of(subject) or "")
+            found, taken = [everything(subject)] if is_out and not was_out else [], set[int]()
+            views = await self._views(subject)
+            for view in views:
+                taken |= {one.at for one in view.taken_back.values()}
+                found += view.purges(subject, lambda at: at not in done)
+            if self._shared:
+                await self._purge_here(subject, views)
+            await self._purge(subject, found, local=False)
+            self._end(subject)
+            if (taken, is_out) != (done, was_out):
+                await self._cursors.put(f"{DONE}{subject}", {"done": sorted(taken), "out": int(is_out)})
+
+    async def unsaid(self, purge: Purge) -> None:
+        """Remove what was made in its sessions from messages that were deleted or edited in the chat.
+
+        That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
+        """
+        async with self._locks.setdefault(purge.subject, asyncio.Lock()):
+            await self._purge(purge.subject, [purge], purge.sessions)
+            if not purge.subject:
+                self._end("")
+        if purge.subject:
+            self._follower.touch(purge.subject)  # which ends it, after what their ledger says
+
+    async def _purge(
+        self,
+        subject: str,
+        found: Sequence[Purge],
+        sessions: Collection[str] | None = None,
+        *,
+        local: bool | None = None,
+    ) -> None:
+        """Have every part purge what was `found`, even if another one fails. Raises MemoryFault and OSError.
+
+        `sessions` are the conversations that may have it; by default, all that have words of the subject.
+        With `local`, only the parts that every process purges by itself, or those that one does for all.
+        """
+        if not found:
+            return
+        parts = [part for part in self._personal if local in (None, part.local and self._shared)]
+        if sessions is None:
+            known = self._personal.in_ram(subject) | await in_thread(self._personal.on_disk, subject)
+            sessions = known | {dm_of(user_of(subject) or "")}
+        failures: list[Exception] = []
+        for purge in (replace(one, sessions=frozenset(sessions)) for one in found):
+            self._purge_ram(purge)
+            for part in parts:
+                try:
+                    self._note(subject, await part.purge_disk(purge) or NOTHING_PURGED)
+                except (MemoryFault, OSError) as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _end(self, subject: str) -> None:
+        """Tell the parts that everything a subject took back so far is gone."""
+        for part in self._personal:
+            part.purged(subject)
+
+    async def _progress(self, subject: str) -> tuple[set[int], bool]:
+        """The times (ms) of what is done, and whether everything was purged because the person opted out."""
+        cursor = await self._cursors.get(f"{DONE}{subject}")
+        done, out = cursor.get("done"), bool(cursor.get("out"))
+        return {one for one in done if isinstance(one, int)} if isinstance(done, list) else set(), out
+
+    async def _views(self, subject: str) -> list[View]:
+        """The views of all branches. Raises MemoryFault."""
+        names = (await self._memory.branches(subject)).all
+        return [await self._memory.view(subject, name) for name in names]
+
+    # ------------------------------------------------------------------ other processes
+
+    async def renewed(self, names: Collection[str]) -> None:
+        """Purge what was taken back in another process. Raises MemoryFault if that cannot be read."""
+        done = {subject for name in names if (subject := _subject_done(name)) is not None}
+        changed = {subject for name in names if (subject := subject_of(name)) is not None}
+        for subject in sorted(done | {one for one in changed if user_of(one) is not None}):
+            in_use = self._consent.in_use(user_of(subject) or "") or self._memory.has_in_ram(subject)
+            if subject in done or in_use or self._personal.in_ram(subject):
+                await self._take_up(subject)
+            if subject in done:
+                self._end(subject)
+
+    async def _take_up(self, subject: str) -> None:
+        try:
+            views = await self._views(subject)
+        except MemoryFault as fault:
+            if isinstance(fault.__cause__, OSError):
+                raise  # until it can be read, nothing of theirs may be used
+            log.info("%s: what was taken back elsewhere is not known: %s", subject, fault)
+            return  # of somebody who is being erased, more is removed
+        for view in views:
+            self._purge_ram_of(subject, view)
+        try:
+            await self._purge_here(subject, views)
+        except (MemoryFault, OSError) as error:
+            log.warning("%s: what was taken back is not removed here yet: %s", subject, error)
+            self._follower.touch(subject)
+
+    async def _purge_here(self, subject: str, views: Sequence[View]) -> None:
+        """Remove from this machine what was taken back since it began. Raises MemoryFault and OSError."""
+        here = self._here.setdefault(subject, set())
+        out = self._consent.opted_out(user_of(subject) or "")
+        if not out:
+            here.discard(ALWAYS)
+        found = [one for view in views for one in view.purges(subject, lambda at: at not in here)]
+        if out and ALWAYS not in here:
+            found.append(everything(subject))
+        await self._purge(subject, found, self._personal.in_ram(subject), local=True)
+        here |= {one.at for one in found}
+
+    # ------------------------------------------------------------------ telling the person
+
+    @contextmanager
+    def watched(self, subject: str) -> Iterator[Watch]:
+        """Note what a change made inside takes back, for `report`."""
+        watch = Watch(subject)
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches = [one for one in self._watches if one is not watch]
+
+    async def report(self, watch: Watch) -> Report:
+        """Report what was taken back since the watch began, after it was removed from everywhere.
+
+        What the disk refuses, or keeps waiting for, is removed later. Never raises for that.
+        """
+        if not watch.changed:
+            return Report()
+        work = asyncio.create_task(self._told(watch))
+        await asyncio.wait([work], timeout=REPORT_S)
+        if not work.done():
+            work.add_done_callback(lambda late: late.cancelled() or late.exception())
+            return Report(watch.removed, waiting=True)
+        return work.result()
+
+    async def _told(self, watch: Watch) -> Report:
+        subject, out = watch.subject, watch.chose and self._consent.opted_out(user_of(watch.subject) or "")
+        try:
+            await self._bring(subject)
+            elsewhere = await self._elsewhere(watch)
+        except (DiscoClawError, OSError) as error:
+            log.warning("%s: what was taken back could not be removed everywhere yet: %s", subject, error)
+            self._follower.touch(subject)
+            return Report(watch.removed, waiting=True, everything=out)
+        back = any(_brings_back(commit) for commit in watch.commits)
+        return Report(watch.removed, everything=out, brought_back=back, elsewhere=elsewhere)
+
+    async def _elsewhere(self, watch: Watch) -> Mapping[str, tuple[str, ...]]:
+        """The items of other personas that say what was taken back in one. Raises MemoryFault."""
+        taken: dict[str, set[str]] = {}
+        for commit in watch.commits:
+            view = await self._memory.view(watch.subject, commit.branch)
+            times = {ms_of_iso(event.timestamp) for event in commit.events}
+            for one in view.purges(watch.subject, times.__contains__):
+                if not one.open_only:
+                    taken.setdefault(commit.branch, set()).update(map(normalise, one.texts))
+        texts = set[str]().union(*taken.values())
+        found = {}
+        for name in sorted((await self._memory.branches(watch.subject)).all.keys() - taken.keys()):
+            items = (await self._memory.view(watch.subject, name)).active() if texts else []
+            if same := tuple(item.id for item in items if normalise(item.text) in texts):
+                found[name] = same
+        return found
+
+    def _watching(self, subject: str) -> Iterator[Watch]:
+        return (watch for watch in self._watches if watch.subject == subject)
+
+    def _note(self, subject: str, removed: Purged) -> None:
+        for watch in self._watching(subject):
+            watch.removed += removed
+
+    # ------------------------------------------------------------------ what of a talk may still be used
+
+    async def of(self, user_ids: Iterable[str]) -> list[Purge]:
+        """Everything that these people took back, so that it can be left out when talk is read again.
+
+        Raises MemoryFault.
+        """
+        subjects = map(user_subject, sorted(set(user_ids)))
+        return [
+            one for subject in subjects for view in await self._views(subject) for one in view.purges(subject)
+        ]
+
+    async def left(self, said: Iterable[Said], session_key: str, *, private: bool) -> list[Said]:
+        """The messages of a conversation that may be used, without what somebody took back.
+
+        Nothing by people who want no memory is used. Raises MemoryFault: if this is unknown, nothing may be
+        used.
+        """
+        messages = list(said)
+        people = {_person_in(one) for one in messages if not one.guest}
+        taken = await self.of({*people, person_of(session_key) or ""} - {""})
+        asked: dict[str, int] = {}
+        """When (ms) each person last said something: an answer to them is about that."""
+        kept = []
+        for one in messages:
+            person = _person_in(one)
+            if not one.by_us:
+                asked[person] = one.sent_at
+            at = asked.get(person)
+            covered = any(back.covers(one, in_private=private, asked_at=at) for back in taken)
+            if not covered and not self._consent.opted_out(person):
+                kept.append(one)
+        return kept
+
+    def has(self, said: Said, asked_at: int, *, private: bool) -> bool:
+        """Whether an answer has what the person took back while it was made.
+
+        `asked_at` (ms) is the time of their question.
+        """
+        subject = user_subject(said.to_id)
+        branches = self._memory.branches_in_ram(subject)
+        views = (self._memory.view_in_ram(subject, name) for name in (branches.all if branches else ()))
+        taken = (one for view in views if view is not None for one in view.purges(subject))
+        return any(one.covers(said, in_private=private, asked_at=asked_at) for one in taken)
+
+
+def everything(subject: str) -> Purge:
+    """The purge of all that somebody said, because they want no memory."""
+    return Purge(subject, ALWAYS, everything=True)
+
+
+def _person_in(said: Said) -> str:
+    """The user id of the person whose talk a message belongs to: its author, or the person it answers."""
+    return said.to_id if said.by_us else said.author_id
+
+
+def _brings_back(commit: Commit) -> bool:
+    """Whether a commit undoes another one so that something is remembered again."""
+    undoes = not {"reverts", "restores"}.isdisjoint(commit.metadata)
+    return undoes and any(
+        event.event_type == "add" or event.ext.get("item", {}).get("status") == "active"
+        for event in commit.events
+    )
+
+
+def _subject_done(name: str) -> str | None:
+    """The subject whose cursor has this path in the store; None if it is something else's."""
+    before, _, rest = name.partition(f"{CURSORS}/{DONE}")
+    return rest.removesuffix(".json") if rest and not before else None
