@@ -16,10 +16,19 @@ from PIL import Image
 
 from discoclaw.app.build import build, now_ms
 from discoclaw.app.models import config_of, is_own
-from discoclaw.checkup.asked import Asked, Exchange, Listening
-from discoclaw.checkup.costs import cost_of
-from discoclaw.checkup.model import QUESTION, address_of, check_key, is_at_vendor, plainly, used_by
+from discoclaw.checkup.model import (
+    QUESTION,
+    Asked,
+    Exchange,
+    Listening,
+    address_of,
+    check_key,
+    is_at_vendor,
+    plainly,
+    used_by,
+)
 from discoclaw.checkup.pasted import vendor_of
+from discoclaw.checkup.store import cost_of
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding, State
@@ -89,29 +98,21 @@ async def take_turn(settings: Settings, model: Listening) -> Turn:
     before = len(model.exchanges)
     with TemporaryDirectory(prefix="discoclaw-doctor-", ignore_cleanup_errors=True) as folder:
         reply = _Reply()
-        app = build(_apart(settings, Path(folder)), model=model, history=_NoHistory(), me=lambda: ME)
+        # All other settings are as they are by default, so that it neither listens nor connects anywhere,
+        # whatever is set beside these.
+        kept: dict[str, Any] = {name: getattr(settings, name) for name in KEPT}
+        apart = Settings.model_construct(
+            **kept, data_dir=Path(folder), summary_every=NEVER, durable_every=NEVER
+        )
+        app = build(apart, model=model, history=_NoHistory(), me=lambda: ME)
         async with app:
-            message = _message()
+            at, key = now_ms(), PLACE.session_key(PERSON.id)
+            message = Inbound(str(snowflake_at(at)), PERSON, PLACE, key, WORDS, at, mentions_us=True)
             await app.talk.receive(message, reply.begun)
             await app.settle()
             view = await app.storage.memory.view(user_subject(PERSON.id))
             remembered = any(WANTED in item.text.lower() for item in view.active())
     return Turn(model.exchanges[before:], reply.text, remembered)
-
-
-def _apart(settings: Settings, folder: Path) -> Settings:
-    """The settings that decide what a turn is; all others are as they are by default, in a folder of its own.
-
-    So it neither listens nor connects anywhere, whatever is set beside these.
-    """
-    kept: dict[str, Any] = {name: getattr(settings, name) for name in KEPT}
-    return Settings.model_construct(**kept, data_dir=folder, summary_every=NEVER, durable_every=NEVER)
-
-
-def _message() -> Inbound:
-    at = now_ms()
-    identity = str(snowflake_at(at))
-    return Inbound(identity, PERSON, PLACE, PLACE.session_key(PERSON.id), WORDS, at, mentions_us=True)
 
 
 class _NoHistory:
@@ -234,17 +235,25 @@ class Examined:
 async def answers(seen: Examined) -> AsyncIterator[Finding]:
     """Findings about what the models can do, without those that only follow from an error."""
     async with seen.lane:
-        seen.answers = False
-        for one in _ending(seen.settings):
-            yield one
+        seen.answers, settings, config = False, seen.settings, seen.config
+        for name, model in (
+            ("DISCOCLAW_MODEL", settings.model),
+            (SUMMARY, settings.summary_model),
+            (DURABLE, settings.durable_model),
+        ):
+            provider, plain = split(model)
+            own = config.of(provider)
+            if own.provider == VENDOR and is_at_vendor(own) and (day := ends(plain)) is not None:
+                text = f"{name}={line(model)}: Anthropic switches this model off on {day}"
+                yield Finding("deprecated", "warning", text, f"set {name} to sonnet, haiku or opus")
         try:
-            check_key(seen.config)
-            models = open_models(seen.config)
+            check_key(config)
+            models = open_models(config)
         except SettingsError as error:
             yield finding("model", error)
             return
         try:
-            async for one in _answers(seen, models, seen.counted(models.chat, seen.settings.model)):
+            async for one in _answers(seen, models, seen.counted(models.chat, settings.model)):
                 yield one
         finally:
             await models.close()
@@ -252,14 +261,24 @@ async def answers(seen: Examined) -> AsyncIterator[Finding]:
 
 async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIterator[Finding]:
     settings, config = seen.settings, seen.config
+    own = config.of(split(config.chat)[0])
     first = await chat.exchange(QUESTION)
     if first.error is not None:
         yield finding("model", plainly(first.error, config))
         return
     seen.answers = True
-    for one in (*_first(first, models, config), *_key(config)):
-        yield one
-    context = await _context(config, models)
+    name = line(shown(config.chat, models.id_of(config.chat)))
+    where = "" if own.provider == "offline" else f" at {address_of(own)}"
+    yield Finding("model", "good", f"{name}{where} answers: first word after {first.first_s:.1f} s")
+    for each in used_by(config):  # whether a vendor's key goes somewhere else
+        provider, whose = PROVIDERS[each.provider], vendor_of(each.key or "")
+        if whose == provider.title and not is_at_vendor(each) and not is_own(each.base_url):
+            text = f"a key of {whose} is sent to {address_of(each)}"
+            way_out = f"take it out of {provider.key}, unless that server passes it on"
+            yield Finding("key", "warning", text, way_out)
+    context, known = None, PROVIDERS[own.provider]
+    if (own.base_url or known.address) is not None and not (known.key and is_at_vendor(own)):
+        context = await models.context_of(config.chat)
     reads = settings.context_tokens or usable(context)
     try:
         async with asyncio.timeout(TURN_S):
@@ -275,10 +294,9 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
                 remembers = "answers and remembers" if one.state == "good" else "answers"
             yield one
         seen.can.append(remembers)
-    if config.of(split(config.chat)[0]).provider == "offline":
-        yield Finding(
-            "model", "warning", "the offline model only repeats what it remembers", "set ANTHROPIC_API_KEY"
-        )
+    if own.provider == "offline":
+        text = "the offline model only repeats what it remembers"
+        yield Finding("model", "warning", text, "set ANTHROPIC_API_KEY")
         return
     forms = [one async for one in _forms(seen, models)]
     for one in forms:
@@ -295,44 +313,6 @@ async def _answers(seen: Examined, models: Models, chat: Listening) -> AsyncIter
             yield one
 
 
-def _first(first: Exchange, models: Models, config: ModelConfig) -> Iterator[Finding]:
-    name, own = shown(config.chat, models.id_of(config.chat)), config.of(split(config.chat)[0])
-    where = "" if own.provider == "offline" else f" at {address_of(own)}"
-    yield Finding("model", "good", f"{line(name)}{where} answers: first word after {first.first_s:.1f} s")
-
-
-def _key(config: ModelConfig) -> Iterator[Finding]:
-    """Whether a vendor's key goes somewhere else."""
-    for own in used_by(config):
-        provider, whose = PROVIDERS[own.provider], vendor_of(own.key or "")
-        if whose == provider.title and not is_at_vendor(own) and not is_own(own.base_url):
-            text = f"a key of {whose} is sent to {address_of(own)}"
-            way_out = f"take it out of {provider.key}, unless that server passes it on"
-            yield Finding("key", "warning", text, way_out)
-
-
-def _ending(settings: Settings) -> Iterator[Finding]:
-    config = config_of(settings)
-    for name, model in (
-        ("DISCOCLAW_MODEL", settings.model),
-        (SUMMARY, settings.summary_model),
-        (DURABLE, settings.durable_model),
-    ):
-        provider, plain = split(model)
-        own = config.of(provider)
-        if own.provider == VENDOR and is_at_vendor(own) and (day := ends(plain)) is not None:
-            text = f"{name}={line(model)}: Anthropic switches this model off on {day}"
-            yield Finding("deprecated", "warning", text, f"set {name} to sonnet, haiku or opus")
-
-
-async def _context(config: ModelConfig, models: Models) -> int | None:
-    own = config.of(split(config.chat)[0])
-    address = own.base_url or PROVIDERS[own.provider].address
-    if address is None or (PROVIDERS[own.provider].key and is_at_vendor(own)):
-        return None
-    return await models.context_of(config.chat)
-
-
 # ---------------------------------------------------------------------- a turn and its tools
 
 
@@ -346,7 +326,9 @@ def _turn(
     if first.error is not None:
         yield Finding("turn", "bad", f"a turn of the bot fails: {first.error}", "use another model")
         return
-    longest = _longest(first, settings)
+    # About the most tokens of a prompt: what is there always, and what may come to it.
+    more = settings.history_budget + settings.inject_max_chars + settings.summary_max_chars
+    longest = first.prompt_tokens + min(more, settings.prompt_budget) // CHARS_A_TOKEN
     used = sum((one.usage for one in turn.exchanges), Usage())
     cost = cost_of(settings, {model: used})
     yield Finding(
@@ -356,51 +338,36 @@ def _turn(
         f"long talk; {used.output_tokens:,} tokens of answer in {count(len(turn.exchanges), 'request')}; "
         f"the first sign after {first.first_s:.1f} s{f'; {cost}' if cost else ''}",
     )
-    yield from _room(longest, settings, context)
-    yield from _rate(turn)
-    yield _tools(turn, settings, refused=tools_refused)
 
-
-def _longest(first: Exchange, settings: Settings) -> int:
-    """About the most tokens of a prompt: what is there always, and what may come to it."""
-    more = settings.history_budget + settings.inject_max_chars + settings.summary_max_chars
-    return first.prompt_tokens + min(more, settings.prompt_budget) // CHARS_A_TOKEN
-
-
-def _room(longest: int, settings: Settings, context: int | None) -> Iterator[Finding]:
-    """Whether what the server reads at once is enough, and what the bot was told about it."""
-    if context is None:
-        return
+    # Whether what the server reads at once is enough, and what the bot was told about it.
     needed = longest + settings.max_tokens
-    if settings.context_tokens is not None and context < settings.context_tokens:
+    if context is not None and settings.context_tokens is not None and context < settings.context_tokens:
         text = f"the server reads {context:,} tokens at once, and DISCOCLAW_CONTEXT_TOKENS says more"
         yield Finding("context", "bad", text, "leave it out, and the bot asks the server")
-    elif context < needed:
+    elif context is not None and context < needed:
         text = (
             f"the server reads {context:,} tokens at once, and a long turn with its answer needs {needed:,}; "
             "the bot leaves out the oldest talk and answers more briefly"
         )
         level: State = "bad" if context < LEAST_CONTEXT else "warning"
         yield Finding("context", level, text, "start the server with a longer context (Ollama: num_ctx)")
-    else:
+    elif context is not None:
         yield Finding("context", "good", f"the server reads {context:,} tokens at once")
 
-
-def _rate(turn: Turn) -> Iterator[Finding]:
-    first = turn.exchanges[0].first_s
-    if first > SLOW_S:
-        text = f"people wait {first:.0f} s until anything happens"
-        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
+    faster = "use a smaller model or faster hardware"
+    if first.first_s > SLOW_S:
+        text = f"people wait {first.first_s:.0f} s until anything happens"
+        yield Finding("speed", "warning", text, faster)
     last = turn.exchanges[-1]
     writing = last.whole_s - last.first_s
-    if last.usage.output_tokens < 20 or last.pieces < 2 or writing <= 0:
-        return  # too little to tell
-    rate = last.usage.output_tokens / writing
-    if rate < SLOW_RATE:
-        text = f"the model writes {rate:.0f} tokens a second, slower than people read"
-        yield Finding("speed", "warning", text, "use a smaller model or faster hardware")
-    else:
-        yield Finding("speed", "good", f"the model writes {rate:,.0f} tokens a second")
+    if last.usage.output_tokens >= 20 and last.pieces >= 2 and writing > 0:  # else it is too little to tell
+        rate = last.usage.output_tokens / writing
+        if rate < SLOW_RATE:
+            text = f"the model writes {rate:.0f} tokens a second, slower than people read"
+            yield Finding("speed", "warning", text, faster)
+        else:
+            yield Finding("speed", "good", f"the model writes {rate:,.0f} tokens a second")
+    yield _tools(turn, settings, refused=tools_refused)
 
 
 def _tools(turn: Turn, settings: Settings, *, refused: bool) -> Finding:

@@ -22,11 +22,10 @@ from discoclaw import __version__
 from discoclaw import settings as settings_module
 from discoclaw.app.models import embedding_config_of, transcriber_of
 from discoclaw.checkup.answers import DURABLE, Examined, answers, learns
-from discoclaw.checkup.costs import costs
 from discoclaw.checkup.folder import folder
 from discoclaw.checkup.model import plainly
 from discoclaw.checkup.on_discord import on_discord
-from discoclaw.checkup.store import database, ledgers
+from discoclaw.checkup.store import costs, database, ledgers
 from discoclaw.checkup.topic import Topic, finding
 from discoclaw.core.errors import (
     DiscoClawError,
@@ -46,7 +45,7 @@ from discoclaw.memory.stores import POSTGRES
 from discoclaw.mirroring import find_keys, nostr_config_with
 from discoclaw.models.providers import open_models
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.relays.connection import Limits, Timing
+from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.recall.floor import NEVER, PROBE, texts
@@ -132,19 +131,17 @@ async def running(settings: Settings, ask: Asks) -> AsyncIterator[Finding]:
         # Without the lock it doesn't run, which is nothing wrong.
         yield Finding("the bot", "unknown" if runs is False else "bad", text, way_out)
         return
-    found = [_finding(one) for one in said["findings"] if isinstance(one, Mapping)]
-    for one in found:
-        yield one
+    found = []
+    for one in said["findings"]:
+        if isinstance(one, Mapping):
+            name, text, way_out = (line(str(one.get(key, ""))) for key in ("name", "text", "wayOut"))
+            state: State = next((each for each in get_args(State) if each == one.get("state")), "unknown")
+            found.append(Finding(name, state, text, way_out))
+            yield found[-1]
     if said.get("ready") is True:
         yield Finding("the bot", "good", "it says that it is ready")
     elif all(one.state != "bad" for one in found):
         yield Finding("the bot", "bad", "it says that it isn't ready", "see its log")
-
-
-def _finding(said: Mapping[str, Any]) -> Finding:
-    name, text, way_out = (line(str(said.get(key, ""))) for key in ("name", "text", "wayOut"))
-    state: State = next((one for one in get_args(State) if one == said.get("state")), "unknown")
-    return Finding(name, state, text, way_out)
 
 
 # ---------------------------------------------------------------------- .env and the variables
@@ -243,16 +240,14 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
     yield seen.good_for()
     for one in wrong:
         more = f"see `discoclaw eval extraction --case {one.id}`"
-        yield Finding(CASES[one.id], "warning", _in_words(_faults(one)[0]), more)
+        fault = _faults(one)[0]
+        meant = next((said for start, said in FAULTS if fault.startswith(start)), line(fault, 200))
+        yield Finding(CASES[one.id], "warning", meant, more)
 
 
 def _faults(verdict: Verdict) -> list[str]:
     """The faults, without things learned in addition, which cost nobody anything."""
     return [one for one in verdict.faults if not one.startswith(NOT_NEEDED)]
-
-
-def _in_words(fault: str) -> str:
-    return next((said for start, said in FAULTS if fault.startswith(start)), line(fault, 200))
 
 
 # ---------------------------------------------------------------------- Python and packages
@@ -264,40 +259,30 @@ EXTRAS = ("postgres", "vectors", "local-vectors")
 
 async def program(settings: Settings | None) -> AsyncIterator[Finding]:
     """Python, and the packages. Without settings, those that every configuration needs."""
-    yield _python()
-    extras = _extras(settings) if settings is not None else frozenset()
     try:
-        wanted = metadata.requires(NAME) or []
+        about = metadata.metadata(NAME)
     except metadata.PackageNotFoundError:
-        yield Finding(
-            "packages",
-            "unknown",
-            "DiscoClaw isn't installed as a package here, so nobody says which packages it needs",
-            "install it with `pip install .`",
-        )
+        about = None
+    version, python = platform.python_version(), (about["Requires-Python"] or "") if about else ""
+    if python and not Requirement(f"python{python}").specifier.contains(version, prereleases=True):
+        text = f"this is Python {version}, and {python} is needed"
+        yield Finding("Python", "bad", text, "install a newer Python")
+    else:
+        yield Finding("Python", "good", f"Python {version} on {platform.system()}")
+    if about is None:
+        text = "DiscoClaw isn't installed as a package here, so nobody says which packages it needs"
+        yield Finding("packages", "unknown", text, "install it with `pip install .`")
         return
-    needed = [one for one in map(Requirement, wanted) if any(_applies(one, name) for name in ("", *extras))]
+    extras = _extras(settings) if settings is not None else frozenset()
+    wanted = map(Requirement, metadata.requires(NAME) or [])
+    needed = [one for one in wanted if any(_applies(one, name) for name in ("", *extras))]
     wrong = list(_wrong(needed))
     for fault in wrong:
         yield fault
     if not wrong:
         more = f", with {', '.join(sorted(extras))}" if extras else ""
-        yield Finding(
-            "packages", "good", f"all {len(needed)} requirements of discoclaw {__version__} are met{more}"
-        )
-
-
-def _python() -> Finding:
-    version = platform.python_version()
-    try:
-        wanted = metadata.metadata(NAME)["Requires-Python"] or ""
-    except metadata.PackageNotFoundError:
-        wanted = ""
-    if wanted and not Requirement(f"python{wanted}").specifier.contains(version, prereleases=True):
-        return Finding(
-            "Python", "bad", f"this is Python {version}, and {wanted} is needed", "install a newer Python"
-        )
-    return Finding("Python", "good", f"Python {version} on {platform.system()}")
+        text = f"all {len(needed)} requirements of discoclaw {__version__} are met{more}"
+        yield Finding("packages", "good", text)
 
 
 def _extras(settings: Settings) -> frozenset[str]:
@@ -386,7 +371,14 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
         return
     began = time.monotonic()
     try:
-        await server.words(_silence(), "silence.wav", "audio/wav", timeout_s=settings.transcribe_timeout_s)
+        written = io.BytesIO()
+        with wave.open(written, "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(SILENCE_HZ)
+            file.writeframes(bytes(2 * SILENCE))
+        sound, within_s = written.getvalue(), settings.transcribe_timeout_s
+        await server.words(sound, "silence.wav", "audio/wav", timeout_s=within_s)
     except TranscriptionRefused as error:
         text = f"the server answers, and refuses a moment of silence ({error})"
         yield Finding("transcription", "warning", text, "send a voice message to try it")
@@ -398,16 +390,6 @@ async def voice(settings: Settings) -> AsyncIterator[Finding]:
         await server.close()
     took = time.monotonic() - began
     yield Finding("transcription", "good", f"the server listened to a moment of silence in {took:.1f} s")
-
-
-def _silence() -> bytes:
-    written = io.BytesIO()
-    with wave.open(written, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(SILENCE_HZ)
-        file.writeframes(bytes(2 * SILENCE))
-    return written.getvalue()
 
 
 # ---------------------------------------------------------------------- relays
@@ -460,15 +442,10 @@ async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
     if not read.complete:
         text = f"connects, and can't be read ({line(read.reason, 200)})"
         return Finding(relay.address, "warning", text, "use another relay")
-    return _policy(relay.address, limits)
-
-
-def _policy(name: str, limits: Limits) -> Finding:
-    """The finding about who may write, as a relay announces it."""
     if limits.paid:
         text = "can be read, and wants a payment before it takes events"
-        return Finding(name, "warning", text, "pay there, or use another relay")
+        return Finding(relay.address, "warning", text, "pay there, or use another relay")
     if limits.restricted:
         text = "can be read, and takes events only from those it knows"
-        return Finding(name, "warning", text, "ask its admin to let the mirror's key write")
-    return Finding(name, "good", "can be read, and says nothing against writing")
+        return Finding(relay.address, "warning", text, "ask its admin to let the mirror's key write")
+    return Finding(relay.address, "good", "can be read, and says nothing against writing")

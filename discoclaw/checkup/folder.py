@@ -35,9 +35,15 @@ async def folder(settings: Settings) -> AsyncIterator[Finding]:
 
 
 def _folder(settings: Settings) -> Iterator[Finding]:
-    data = settings.data_dir
+    data, memory = settings.data_dir, settings.memory_dir
     if not data.exists():
-        yield from _missing(data)
+        above = next(one for one in data.absolute().parents if one.exists())
+        if not _writable(above):
+            text = f"{data} doesn't exist and can't be made: {above} can't be written"
+            yield Finding("folder", "bad", text, "let the bot's user write there, or set DISCOCLAW_DATA_DIR")
+            return
+        yield Finding("folder", "good", f"{data} doesn't exist yet; the bot makes it at its first start")
+        yield _space(above)
         return
     if not data.is_dir():
         yield Finding("folder", "bad", f"{data} is a file", "move it away, or set DISCOCLAW_DATA_DIR")
@@ -45,65 +51,54 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     yield _rights(data)
     yield _space(data)
     yield from _file_system(data)
-    if settings.memory_dir.is_dir():
-        yield _version(settings.memory_dir)
+    if memory.is_dir():
+        try:
+            version = upgrades.check(memory)
+            more = ", as this program writes it"
+            if version < upgrades.VERSION:
+                more = f"; the next start of the bot brings it to {upgrades.VERSION}"
+            yield Finding("data", "good", f"version {version}{more}")
+        except MemoryFault as fault:  # also data of a newer version
+            yield finding("data", fault)
     for text, _, way_out in (one.partition("; ") for one in other_folders(settings)):
         yield Finding("second folder", "warning", text, way_out)
-    yield from _lock(settings.memory_dir)
+    yield from _lock(memory)
     yield from _leftovers(settings)
-    yield Finding(
-        "archive", "good" if settings.auto_save else "off", f"{settings.auto_save} (DISCOCLAW_AUTO_SAVE)"
-    )
-
-
-def _missing(data: Path) -> Iterator[Finding]:
-    above = next(one for one in data.absolute().parents if one.exists())
-    if not _writable(above):
-        text = f"{data} doesn't exist and can't be made: {above} can't be written"
-        yield Finding("folder", "bad", text, "let the bot's user write there, or set DISCOCLAW_DATA_DIR")
-        return
-    yield Finding("folder", "good", f"{data} doesn't exist yet; the bot makes it at its first start")
-    yield _space(above)
+    saved = f"{settings.auto_save} (DISCOCLAW_AUTO_SAVE)"
+    yield Finding("archive", "good" if settings.auto_save else "off", saved)
 
 
 def _rights(data: Path) -> Finding:
     """Whether the folder and those in it can be read and written, and by whom else."""
-    for one in (data, *_tops(data)):
-        if not (os.access(one, os.R_OK | os.X_OK) and _writable(one)):
-            why = f"{one} can't be {'written' if os.access(one, os.R_OK | os.X_OK) else 'read'}"
-            return Finding("folder", "bad", why, f"let this user own it: chown -R {_user()} {data}")
+    try:
+        tops = [one for one in sorted(data.iterdir()) if one.is_dir() and not one.is_symlink()]
+    except OSError:
+        tops = []  # which the folder itself says
+    for one in (data, *tops):
+        readable = os.access(one, os.R_OK | os.X_OK)
+        if not (readable and _writable(one)):
+            user = str(os.getuid()) if hasattr(os, "getuid") else "you"
+            why = f"{one} can't be {'written' if readable else 'read'}"
+            return Finding("folder", "bad", why, f"let this user own it: chown -R {user} {data}")
     mode, memory = data.stat().st_mode, data / "memory"
     inner = memory.stat().st_mode if memory.is_dir() else 0
     if os.name != "nt" and inner & 0o077 and mode & 0o077:
         text = f"other users of this machine can read {memory} (mode {stat.S_IMODE(inner):04o})"
-        return Finding(
-            "folder", "warning", text, f"run: chmod -R go= {memory} (a start of the bot does it too)"
-        )
+        way_out = f"run: chmod -R go= {memory} (a start of the bot does it too)"
+        return Finding("folder", "warning", text, way_out)
     return Finding("folder", "good", f"{data} can be read and written")
-
-
-def _tops(data: Path) -> list[Path]:
-    try:
-        return [one for one in sorted(data.iterdir()) if one.is_dir() and not one.is_symlink()]
-    except OSError:
-        return []  # which the folder itself says
 
 
 def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "you"
-
-
 def _space(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB are free" if free >= 1e9 else f"{free / 1e6:.0f} MB are free"
     if free < FULL:
-        return Finding(
-            "space", "bad", f"the disk is full: {text}", "free some space; nothing can be remembered"
-        )
+        way_out = "free some space; nothing can be remembered"
+        return Finding("space", "bad", f"the disk is full: {text}", way_out)
     if free < TIGHT:
         return Finding("space", "warning", f"the disk is nearly full: {text}", "free some space soon")
     return Finding("space", "good", text)
@@ -142,31 +137,16 @@ def kind_of(folder: Path) -> str:
         return ""
 
 
-def _version(root: Path) -> Finding:
-    """The version of the data against this program's."""
-    try:
-        version = upgrades.check(root)
-    except MemoryFault as fault:  # also data of a newer version
-        return finding("data", fault)
-    if version < upgrades.VERSION:
-        text = f"version {version}; the next start of the bot brings it to {upgrades.VERSION}"
-        return Finding("data", "good", text)
-    return Finding("data", "good", f"version {version}, as this program writes it")
-
-
 def _lock(root: Path) -> Iterator[Finding]:
     """The process that has the folder. That it is in use is good news: the bot runs."""
     holder, held = recorded(root), locked(root)
     if holder is None:
         if held:
-            text = "another process has it, and its record is missing"
-            yield Finding("lock", "good", text)
+            yield Finding("lock", "good", "another process has it, and its record is missing")
         return
-    here = holder.host == socket.gethostname()
-    who = (
-        f"process {holder.pid}{'' if here else ' on ' + line(holder.host)} since {iso_ms(holder.since)[:16]}Z"
-    )
-    living = holder_of(root) is not None
+    here, living = holder.host == socket.gethostname(), holder_of(root) is not None
+    where = "" if here else f" on {line(holder.host)}"
+    who = f"process {holder.pid}{where} since {iso_ms(holder.since)[:16]}Z"
     if not here and not held:
         text = f"it was taken by {who}, on another machine or in another container"
         way_out = "only one may use a folder: make sure that one has ended before you start another"
@@ -175,10 +155,8 @@ def _lock(root: Path) -> Iterator[Finding]:
         yield Finding("lock", "good", f"the bot has it: {who}")
     else:
         ended = "has ended without giving it back" if not living else "doesn't hold it any more"
-        text = f"the record names {who}, which {ended}"
-        yield Finding(
-            "lock", "warning", text, "nothing: the lock is free, and a start of the bot replaces the record"
-        )
+        way_out = "nothing: the lock is free, and a start of the bot replaces the record"
+        yield Finding("lock", "warning", f"the record names {who}, which {ended}", way_out)
 
 
 def _leftovers(settings: Settings) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """Discord: the token, the intents, the clock, where the bot is, what it may there, and who may talk to it."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from discoclaw.bot import looking
 from discoclaw.bot.commands.table import CATALOGUE
@@ -43,59 +43,53 @@ async def on_discord(settings: Settings) -> AsyncIterator[Finding]:
 async def _seen(session: Session, settings: Settings) -> AsyncIterator[Finding]:
     bot = await session.bot()
     yield Finding("token", "good", f"Discord knows the bot as {line(bot.name)} ({bot.id})")
-    yield _intent(bot)
-    if bot.clock_ahead_s is not None:
-        yield _clock(bot.clock_ahead_s)
-    yield _invited(bot)
+    if bot.message_content:
+        spare = [name for name, on in (("server members", bot.members), ("presence", bot.presences)) if on]
+        more = f"; {' and '.join(spare)} would not be needed" if spare else ""
+        yield Finding("intents", "good", f"the message content intent is enabled{more}")
+    else:
+        text = "the message content intent is off, so the bot can't connect"
+        yield Finding("intents", "bad", text, f"enable it at {pasted.PORTAL}, under Bot")
+    ahead_s = bot.clock_ahead_s
+    if ahead_s is not None and abs(ahead_s) <= WRONG_CLOCK_S:
+        yield Finding("clock", "good", "this machine's clock agrees with Discord's")
+    elif ahead_s is not None:
+        way = "ahead of" if ahead_s > 0 else "behind"
+        text = (
+            f"this machine's clock is {abs(ahead_s):,.0f} s {way} Discord's: dates in answers, what expires, "
+            "and relays that check times are wrong by as much"
+        )
+        yield Finding("clock", "warning", text, "turn on time synchronisation (timedatectl set-ntp true)")
+    if bot.guilds:
+        named = [line(one.name) for one in bot.guilds[:MOST_NAMED]]
+        rest = len(bot.guilds) - len(named)
+        others = f" and {'at least ' if bot.more_guilds else ''}{rest} more" if rest else ""
+        yield Finding("servers", "good", f"the bot is on {', '.join(named)}{others}")
+    else:
+        invite = f"invite it: {invite_link(bot.application_id)}"
+        yield Finding("servers", "bad", "the bot is on no server", invite)
+
     servers: list[looking.Server] = []
     for guild in bot.guilds[:MOST_SERVERS]:
         try:
             servers.append(await looking.server(session, guild.id))
         except ChatError as error:
             yield Finding("servers", "unknown", f"{line(guild.name)} can't be looked at ({error})")
-    whole = len(servers) == len(bot.guilds) and not bot.more_guilds
     async for one in _channels(session, settings, servers):
         yield one
-    for lacking in _roles(settings, servers, whole):
-        yield lacking
+    whole = len(servers) == len(bot.guilds) and not bot.more_guilds
+    for role in sorted(settings.allow_roles - {role for server in servers for role in server.roles}):
+        text, variable = f"no server of the bot has the role {role}", "DISCORD_ALLOW_ROLE_IDS"
+        if whole:
+            yield Finding(variable, "bad", text, f"correct {variable}")
+        else:
+            yield Finding(variable, "unknown", f"{text} that was looked at")
     async for one in _people(session, settings, bot):
         yield one
     yield await _commands(session, settings)
 
 
-def _intent(bot: Bot) -> Finding:
-    if not bot.message_content:
-        text = "the message content intent is off, so the bot can't connect"
-        return Finding("intents", "bad", text, f"enable it at {pasted.PORTAL}, under Bot")
-    spare = [name for name, on in (("server members", bot.members), ("presence", bot.presences)) if on]
-    more = f"; {' and '.join(spare)} would not be needed" if spare else ""
-    return Finding("intents", "good", f"the message content intent is enabled{more}")
-
-
-def _clock(ahead_s: float) -> Finding:
-    """The finding about a difference to Discord's clock."""
-    if abs(ahead_s) <= WRONG_CLOCK_S:
-        return Finding("clock", "good", "this machine's clock agrees with Discord's")
-    way = "ahead of" if ahead_s > 0 else "behind"
-    text = (
-        f"this machine's clock is {abs(ahead_s):,.0f} s {way} Discord's: dates in answers, what expires, "
-        "and relays that check times are wrong by as much"
-    )
-    return Finding("clock", "warning", text, "turn on time synchronisation (timedatectl set-ntp true)")
-
-
-def _invited(bot: Bot) -> Finding:
-    if not bot.guilds:
-        return Finding(
-            "servers", "bad", "the bot is on no server", f"invite it: {invite_link(bot.application_id)}"
-        )
-    named = [line(one.name) for one in bot.guilds[:MOST_NAMED]]
-    more = len(bot.guilds) - len(named)
-    others = f" and {'at least ' if bot.more_guilds else ''}{more} more" if more else ""
-    return Finding("servers", "good", f"the bot is on {', '.join(named)}{others}")
-
-
-# ---------------------------------------------------------------------- channels and roles
+# ---------------------------------------------------------------------- channels
 
 
 async def _channels(
@@ -116,24 +110,16 @@ async def _channels(
     elif not settings.channels and servers:
         way_out = "give its role the permissions that README names"
         yield Finding("permissions", "bad", "there is no channel in which the bot may talk", way_out)
-    for name, wanted in _other_channels(settings):
+    others = [("DISCOCLAW_MEMORY_CHANNEL_ID", settings.memory_channel)] if settings.memory_channel else []
+    others += [("DISCOCLAW_CHANNEL_PERSONAS", one) for one in settings.personas.places if one.isdigit()]
+    others += [("NOSTR_GROUPS", one) for one in settings.nostr_groups]
+    for name, wanted in others:
         if wanted in known:
             _, problem = await _channel(session, wanted, known)
             if problem is not None:
                 yield problem
         elif await looking.channel(session, wanted) is None:
             yield Finding(name, "bad", f"there is no channel {wanted}", f"correct {name}")
-
-
-def _other_channels(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The other settings that name channels."""
-    if settings.memory_channel is not None:
-        yield "DISCOCLAW_MEMORY_CHANNEL_ID", settings.memory_channel
-    for place in settings.personas.places:
-        if place.isdigit():
-            yield "DISCOCLAW_CHANNEL_PERSONAS", place
-    for place in settings.nostr_groups:
-        yield "NOSTR_GROUPS", place
 
 
 async def _channel(
@@ -143,10 +129,17 @@ async def _channel(
     found = known.get(wanted)
     if found is None:
         there = await looking.channel(session, wanted)
-        if there is not None and there.parent is not None and there.parent in known:
-            found = known[there.parent]
-        else:
-            return None, _unseen(wanted, there)
+        if there is None:
+            text = f"there is no channel {wanted}"
+            return None, Finding("DISCORD_CHANNEL_IDS", "bad", text, "correct DISCORD_CHANNEL_IDS")
+        found = known.get(there.parent or "")
+        if found is None and there.hidden:
+            text = f"the channel {wanted} exists, but the bot may not see it"
+            way_out = "let its role view that channel, or invite the bot there"
+            return None, Finding("permissions", "bad", text, way_out)
+        if found is None:
+            why = f"the bot is on more than {MOST_SERVERS} servers"
+            return None, Finding("permissions", "unknown", f"the channel {wanted} wasn't looked at: {why}")
     server, one = found
     if not one.lacks:
         return one, None
@@ -155,28 +148,6 @@ async def _channel(
     text = f"#{line(one.name)} on {line(server.name)}: missing {missing}"
     problem = Finding("permissions", "bad", text, "give the bot's role these permissions there")
     return (None if hidden else one), problem
-
-
-def _unseen(wanted: str, there: looking.Elsewhere | None) -> Finding:
-    if there is None:
-        return Finding(
-            "DISCORD_CHANNEL_IDS", "bad", f"there is no channel {wanted}", "correct DISCORD_CHANNEL_IDS"
-        )
-    if there.hidden:
-        text = f"the channel {wanted} exists, but the bot may not see it"
-        return Finding("permissions", "bad", text, "let its role view that channel, or invite the bot there")
-    text = f"the channel {wanted} wasn't looked at: the bot is on more than {MOST_SERVERS} servers"
-    return Finding("permissions", "unknown", text)
-
-
-def _roles(settings: Settings, servers: Sequence[looking.Server], whole: bool) -> Iterator[Finding]:
-    roles = {role for server in servers for role in server.roles}
-    for role in sorted(settings.allow_roles - roles):
-        text = f"no server of the bot has the role {role}"
-        if whole:
-            yield Finding("DISCORD_ALLOW_ROLE_IDS", "bad", text, "correct DISCORD_ALLOW_ROLE_IDS")
-        else:
-            yield Finding("DISCORD_ALLOW_ROLE_IDS", "unknown", f"{text} that was looked at")
 
 
 # ---------------------------------------------------------------------- people and commands

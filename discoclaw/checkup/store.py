@@ -1,18 +1,28 @@
-"""The database if the store is one, and every ledger. They are only read, also while the bot runs."""
+"""The store: its database if it is one, every ledger, and what models cost by its log and the budgets.
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+Everything is only read, also while the bot runs.
+"""
 
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from time import time
+
+from discoclaw.app.models import config_of, prices_of
 from discoclaw.checkup.topic import finding
-from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.core.budgets import SMALL_FROM, Limit, Span, Spent
+from discoclaw.core.errors import MemoryFault, NewerSchema, SettingsError
 from discoclaw.core.health import Finding
-from discoclaw.memory.status import Status, status_of
+from discoclaw.core.model import Usage
+from discoclaw.core.usage import Call, dollars
+from discoclaw.memory.status import status_of
 from discoclaw.memory.stores import POSTGRES, Disks
 from discoclaw.memory.subjects.inspect import held, subjects, unfinished
+from discoclaw.models.providers import open_models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 from discoclaw.storage import disks_of
 from discoclaw.store.files import read_in_thread
+from discoclaw.usage.log import UsageLog
 
 MOST_TOLD = 5
 REPAIR = "stop the bot and run `discoclaw memory verify --repair`, which keeps the original"
@@ -66,36 +76,21 @@ def _processes(settings: Settings) -> list[Finding]:
             status = status_of(stores)
         except MemoryFault as fault:
             return [Finding("processes", "bad", str(fault), "see docs/admins/postgresql.md")]
-    wrong = [Finding("processes", "bad", one, "see `discoclaw status`") for one in status.wrong()]
-    return [*wrong, *_unfinished(status)] or [_living(status)]
-
-
-def _unfinished(status: Status) -> list[Finding]:
-    if not status.erasings:
-        return []
-    text = f"the erasing of {count(len(status.erasings), 'memory')} is unfinished"
-    return [Finding("erasing", "warning", text, "start the bot, which finishes it")]
-
-
-def _living(status: Status) -> Finding:
+    found = [Finding("processes", "bad", one, "see `discoclaw status`") for one in status.wrong()]
+    if status.erasings:
+        text = f"the erasing of {count(len(status.erasings), 'memory')} is unfinished"
+        found.append(Finding("erasing", "warning", text, "start the bot, which finishes it"))
+    if found:
+        return found
     processes = status.together.processes if status.together is not None else ()
     alive = [one for one in processes if one.alive and one.kind == "bot"]
     if not alive:
-        return Finding("processes", "good", "no process of the bot uses it now")
+        return [Finding("processes", "good", "no process of the bot uses it now")]
     hosts = ", ".join(sorted({line(one.host) for one in alive}))
-    return Finding("processes", "good", f"{len(alive)} of the bot use it ({hosts})")
+    return [Finding("processes", "good", f"{len(alive)} of the bot use it ({hosts})")]
 
 
 # ---------------------------------------------------------------------- ledgers
-
-
-@dataclass(slots=True)
-class _Checked:
-    """Counts and faults of all ledgers so far."""
-
-    memories: int = 0
-    commits: int = 0
-    wrong: int = 0
 
 
 async def ledgers(settings: Settings, progress: Callable[[str], None]) -> AsyncIterator[Finding]:
@@ -137,34 +132,99 @@ async def _ledgers(stores: Disks, progress: Callable[[str], None]) -> AsyncItera
     for one in elsewhere:
         text, _, way_out = one.partition("; ")
         yield Finding("other store", "warning", text, way_out)
-    disk, checked = stores.used, _Checked()
+    disk, memories, commits, wrong = stores.used, 0, 0, 0
     names = await read_in_thread(subjects, disk)
     erasing = await read_in_thread(unfinished, disk)
     for number, name in enumerate(names, start=1):
         progress(f"checking ledgers: {number:,} of {len(names):,}")
         if name in erasing:
             continue
-        async for wrong in _ledger(stores, name, checked):
-            yield wrong
-    counted = f"{count(checked.memories, 'memory')} with {count(checked.commits, 'commit')}"
-    if checked.wrong > MOST_TOLD:
-        yield Finding("ledgers", "bad", f"{checked.wrong - MOST_TOLD} more are damaged", REPAIR)
-    elif not checked.wrong:
+        memories += 1
+        try:
+            seen = await read_in_thread(held, disk, name)
+            faults = seen.faults
+            commits += len(seen.commits)
+        except NewerSchema:
+            raise
+        except MemoryFault as fault:
+            faults = (str(fault),)
+        if faults and (wrong := wrong + 1) <= MOST_TOLD:
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            yield Finding("ledgers", "bad", f"{name}: {line(faults[0], 300)}{more}", REPAIR)
+    if wrong > MOST_TOLD:
+        yield Finding("ledgers", "bad", f"{wrong - MOST_TOLD} more are damaged", REPAIR)
+    elif not wrong:
+        counted = f"{count(memories, 'memory')} with {count(commits, 'commit')}"
         yield Finding("ledgers", "good", f"{counted}: every hash is right")
 
 
-async def _ledger(stores: Disks, name: str, checked: _Checked) -> AsyncIterator[Finding]:
+# ---------------------------------------------------------------------- costs
+
+
+def cost_of(settings: Settings, used: Mapping[str, Usage]) -> str:
+    """The cost of what models used, in dollars; "" if that is nothing, or if a price isn't known."""
     try:
-        one = await read_in_thread(held, stores.used, name)
-        faults = one.faults
-        checked.commits += len(one.commits)
-    except NewerSchema:
-        raise
-    except MemoryFault as fault:
-        faults = (str(fault),)
-    checked.memories += 1
-    if faults:
-        checked.wrong += 1
-        if checked.wrong <= MOST_TOLD:
-            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            yield Finding("ledgers", "bad", f"{name}: {line(faults[0], 300)}{more}", REPAIR)
+        table = prices_of(settings)
+    except SettingsError:
+        return ""  # which `costs` says
+    priced = [(table.of(model), usage) for model, usage in used.items()]
+    cost = sum(price.cost(usage) for (price, _), usage in priced)
+    return dollars(cost) if cost and all(known for (_, known), _ in priced) else ""
+
+
+async def costs(settings: Settings) -> AsyncIterator[Finding]:
+    """Prices of the configured models, and each budget with what is spent of it."""
+    table, names = prices_of(settings), list[str]()
+    with suppress(SettingsError):  # models that can't be opened, as another topic says
+        models = open_models(config_of(settings))
+        await models.close()
+        asked = (settings.model, settings.summary_model, settings.durable_model)
+        names += dict.fromkeys(map(models.id_of, asked))
+    free = [name for name in names if table.costs_nothing(name)]
+    unknown = [name for name in names if not table.of(name)[1]]
+    known = [name for name in names if name not in free and name not in unknown]
+    if free:
+        offline = settings.model_provider == "offline"
+        where = "the offline model" if offline else "a model on this network"
+        which = f" ({', '.join(map(line, free))})" if len(free) < len(names) else ""
+        yield Finding("prices", "good", f"{where} costs nothing{which}; its tokens are counted")
+    for one in unknown:
+        text = f"no price of {line(one)} is known, so each call counts as if it were the dearest model"
+        yield Finding("prices", "warning", text, "write it into a file, and set DISCOCLAW_PRICES to that")
+    if known and not unknown:
+        yield Finding("prices", "good", f"known for {', '.join(map(line, known))}")
+
+    if not settings.budget:
+        if not names or len(free) < len(names):
+            text = "there is none, so nothing bounds what models cost"
+            yield Finding("budget", "off", text, "set DISCOCLAW_BUDGET, for example 5/day")
+        return
+    spent: Mapping[Limit, Spent] = {}
+    if not in_database(settings) or await has_tables(settings):
+        with suppress(OSError, MemoryFault):  # the store's own topic says that
+            spent = await read_in_thread(lambda: dict(_sums(settings)))
+    for limit in settings.budget:
+        whose = "everything" if limit.scope == "all" else f"each {limit.scope}"
+        text, used = f"{dollars(limit.nano)} a {limit.period} for {whose}", spent.get(limit)
+        if used is not None:
+            text += f": {dollars(used.nano)} spent ({used.percent} %)"
+        if used is None or used.percent < SMALL_FROM:
+            yield Finding("budget", "good", text)
+            continue
+        all_spent = f"memory alone answers until the {limit.period} is over"
+        text += f"; {all_spent if used.percent >= 100 else 'the small model answers'}"
+        yield Finding("budget", "warning", text, "raise DISCOCLAW_BUDGET, or wait")
+
+
+def _sums(settings: Settings) -> Iterator[tuple[Limit, Spent]]:
+    """How much is spent of each budget of everything. Blocking."""
+    now = int(time() * 1000)
+    with disks_of(settings) as stores:
+        if not stores.used.remembers:
+            return
+        for limit in settings.budget:
+            if limit.scope == "all":
+                span = Span.at(now, limit.period, settings.zone)
+                records = UsageLog(stores.used).load(now, span.begin)
+                nano = sum(one.nano for one in records if isinstance(one, Call) and one.at >= span.begin)
+                yield limit, Spent(limit, "", nano, span)

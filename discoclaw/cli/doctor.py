@@ -56,9 +56,9 @@ def doctor(
     Example: discoclaw doctor --only discord --only model --json
     """
     from discoclaw.checkup.answers import Examined
-    from discoclaw.checkup.asked import Asked
-    from discoclaw.checkup.costs import cost_of
     from discoclaw.checkup.everything import NAMES, topics, without_settings
+    from discoclaw.checkup.model import Asked
+    from discoclaw.checkup.store import cost_of
     from discoclaw.checkup.topic import Looked, examine
 
     if wrong := [one for one in only or () if one not in NAMES]:

@@ -7,10 +7,8 @@ import asyncio
 from dataclasses import replace
 
 from discoclaw.checkup import pasted
-from discoclaw.checkup.asked import Exchange
-from discoclaw.checkup.listing import found_at, models_at, small_for
+from discoclaw.checkup.model import Exchange, check_key, found_at, models_at, small_for
 from discoclaw.checkup.model import ask as ask_model_there
-from discoclaw.checkup.model import check_key
 from discoclaw.cli.asking import Setup, Terminal, clean, right
 from discoclaw.cli.common import say
 from discoclaw.core.errors import ModelBadRequest, ModelKeyRejected, ModelNotFound, SettingsError
