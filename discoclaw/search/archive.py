@@ -5,8 +5,8 @@ It lies in one of two engines, which find the same entries in the same order:
     archive_file     one SQLite file, beside a store of one process
     archive_tables   tables of the database that several processes share
 
-An engine runs transactions, keeps an index of the terms, chooses by it, and removes the bytes of what is
-deleted. Everything else is here, once: the statements, the changes, the ranking, and what a person took back.
+An engine runs transactions, keeps an index of the terms, chooses and ranks by it, and removes the bytes of
+what is deleted. Everything else is here, once: the statements, the changes, and what a person took back.
 
 - The place of an entry says who may find it: a channel with its open threads ("@g55"), a private thread, or
   the direct messages of one person ("@d7"). Every query filters by places, so nothing else leaves a database.
@@ -18,7 +18,6 @@ Failures become `MemoryFault`. Independent of how talk is ranked for an answer, 
 archived.
 """
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -65,9 +64,6 @@ OFTEN = 20
 _LARGEST = 2**63 - 1
 _ENDING = 3
 """How much longer than the other a term may be: the stems of two languages end differently."""
-_K1, _B = 1.2, 0.75
-_LEAST = 1e-6
-"""The weight of a term that most entries have."""
 
 
 # ---------------------------------------------------------------------- values
@@ -424,8 +420,8 @@ class Archive(Derived):
         known = self.engine.frequencies(sql, terms)
         others = [other for term in terms if term not in known for other in others_for(term)]
         known |= self.engine.frequencies(sql, others)
-        entries, length, tokens = self.engine.totals(sql)
-        found = self._candidates(sql, known, places, entries, tokens)
+        entries, length = self.engine.totals(sql)
+        found = self._candidates(sql, known, places)
         best = found[:WITH_NEIGHBOURS]
         usual = dict[int, float]()
         if asked is not None:
@@ -452,9 +448,7 @@ class Archive(Derived):
             math.fsum(usual.values()) / len(usual) if usual else 0.0,
         )
 
-    def _candidates(
-        self, sql: Sql, known: Mapping[str, int], places: Sequence[str], entries: int, tokens: float
-    ) -> list[int]:
+    def _candidates(self, sql: Sql, known: Mapping[str, int], places: Sequence[str]) -> list[int]:
         """Ids, best first: matches of rare terms by BM25, then the newest of common ones."""
         rare: list[str] = []
         common: list[str] = []
@@ -464,11 +458,7 @@ class Archive(Derived):
             (rare if left >= 0 else common).append(term)
         found: list[int] = []
         if rare:
-            matches, seq = self.engine.matches(sql, rare, places), self.engine.seq
-            best = ranked(matches, {term: known[term] for term in rare}, entries, tokens)
-            query = f"SELECT {seq}, id FROM archive_entries WHERE {seq} IN :seqs"
-            ids = dict(sql.rows(query, seqs=best))
-            found = [ids[one] for one in best if one in ids]
+            found = self.engine.best(sql, rare, places, CANDIDATES)
         if common and len(found) < CANDIDATES:
             newest = self.engine.newest(sql, common, places, CANDIDATES)
             found = list(dict.fromkeys([*found, *newest]))
@@ -519,29 +509,7 @@ def _people_after(column: str, after: str, sql: Sql) -> list[str]:
     return [person for (person,) in rows]
 
 
-# ---------------------------------------------------------------------- ranking
-
-
-def ranked(
-    found: Mapping[int, tuple[int, Mapping[str, int]]], known: Mapping[str, int], entries: int, average: float
-) -> list[int]:
-    """The best `CANDIDATES` by BM25, best first; ties by what was stored later.
-
-    `found` has tokens and counts of terms for each, `known` says how many of all `entries` have a term, and
-    `average` is their mean number of tokens. Scores are those of FTS5, which counts the place as a token.
-    """
-    scores, weights = list[tuple[float, int]](), dict[str, float]()
-    for term, count in known.items():
-        count = min(count, entries)  # another process may have removed some in between
-        weights[term] = max(_LEAST, math.log((entries - count + 0.5) / (count + 0.5)))
-    for seq, (tokens, times) in found.items():
-        damping = _K1 * (1 - _B + _B * (tokens + 1) / average)
-        score = 0.0
-        # In the order of the query, as FTS5 adds them.
-        for term in times if len(times) == 1 else filter(times.__contains__, weights):
-            score += weights[term] * ((times[term] * (_K1 + 1.0)) / (times[term] + damping))
-        scores.append((score, seq))
-    return [seq for _, seq in heapq.nlargest(CANDIDATES, scores)]
+# ---------------------------------------------------------------------- what is near to what was found
 
 
 def _beside(sql: Sql, ids: Collection[int]) -> list[tuple[int, int]]:

@@ -124,8 +124,6 @@ class ArchiveFile:
     Methods with an `Sql` run within a transaction, or within one read; they raise what the driver raises.
     """
 
-    seq = "rowid"
-    """The column that numbers entries in the order of storing."""
     about = "vectors_of"
     """The table with one row about vectors: their model and dims, and how many texts were sent on a day."""
     most = sys.maxsize
@@ -325,13 +323,10 @@ class ArchiveFile:
             WHERE words MATCH :pattern"""
         return query, {"pattern": f"terms : ({pattern})"}
 
-    def totals(self, sql: Sql) -> tuple[int, int, float]:
-        """How many entries there are, their lengths together, and the mean tokens of one in the index."""
-        (found,) = sql.rows("SELECT entries, terms FROM totals")
-        block = sql.one("SELECT block FROM words_data WHERE id = 1")
-        numbers = list(_numbers_in(block[0])) if block is not None else []
-        tokens = sum(numbers[1:]) / numbers[0] if numbers and numbers[0] else 1.0
-        return found[0], found[1], tokens
+    def totals(self, sql: Sql) -> tuple[int, int]:
+        """How many entries there are, and their lengths together."""
+        ((entries, length),) = sql.rows("SELECT entries, terms FROM totals")
+        return entries, length
 
     def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
         """How many entries have each of the terms, in their order; without those that none has."""
@@ -339,21 +334,14 @@ class ArchiveFile:
         found = {term: sql.one(query, term=term) for term in terms}
         return {term: row[0] for term, row in found.items() if row is not None and row[0]}
 
-    def matches(
-        self, sql: Sql, terms: Sequence[str], places: Sequence[str]
-    ) -> dict[int, tuple[int, dict[str, int]]]:
-        """All entries at these places with any of the terms, by `seq`: tokens, and how often each is in."""
+    def best(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        """The ids of the entries at these places with any of the terms, best first by BM25; ties by age."""
         # The place is asked of the rows, which costs less than in the pattern.
-        query = """SELECT words.rowid, entries.terms FROM words JOIN entries ON entries.rowid = words.rowid
-            WHERE words MATCH :pattern AND +entries.place IN :places"""
-        rows = sql.rows(query, pattern=f"terms : ({_any_of(terms)})", places=places)
-        found = {}
-        for seq, column in rows:  # mostly one of the terms is there, and to look for it in a text is fast
-            times = {
-                term: count for term in terms if term in column and (count := column.split(" ").count(term))
-            }
-            found[seq] = column.count(" ") + 1, times
-        return found
+        query = """SELECT entries.id FROM words JOIN entries ON entries.rowid = words.rowid
+            WHERE words MATCH :pattern AND +entries.place IN :places
+            ORDER BY bm25(words), words.rowid DESC LIMIT :most"""
+        pattern = f"terms : ({_any_of(terms)})"
+        return [number for (number,) in sql.rows(query, pattern=pattern, places=places, most=most)]
 
     def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
         """The ids of the entries at these places with any of the terms, those first that were stored last."""
@@ -451,14 +439,6 @@ def _number_at(page: bytes, at: int) -> tuple[int, int]:
         at += 1
         value = value << 7 | page[at] & 0x7F
     return value, at + 1
-
-
-def _numbers_in(block: bytes) -> Iterator[int]:
-    """The numbers of the statistics of an index: of rows, and of the tokens of each column."""
-    at = 0
-    while at < len(block):
-        value, at = _number_at(block, at)
-        yield value
 
 
 def _terms_in(page: bytes) -> Iterator[str]:

@@ -13,6 +13,8 @@ are in `store/postgres/archive`.
 """
 
 import hashlib
+import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +37,9 @@ FEW_PLACES = 32
 """Up to so many places are each asked for their newest entries; of more, all that match are sorted."""
 LONGEST_TERM = 400
 """The most bytes of a term in the index, which cannot take longer ones; of these their hash is there."""
+_K1, _B = 1.2, 0.75
+_LEAST = 1e-6
+"""The weight of a term that most entries have."""
 
 _LOCK = "SELECT dims FROM archive_state FOR UPDATE"
 _KEY = f"""CASE WHEN octet_length(word) <= {LONGEST_TERM} THEN word
@@ -89,7 +94,7 @@ _NEWEST = """SELECT e.id FROM (SELECT DISTINCT seq FROM {0} ORDER BY seq DESC LI
 class ArchiveTables:
     """The engine for the tables of a store's database, with the methods of `ArchiveFile`."""
 
-    seq, about, most, few = "seq", "archive_state", AT_ONCE, FEW_PLACES
+    about, most, few = "archive_state", AT_ONCE, FEW_PLACES
 
     def __init__(self, tables: "Tables") -> None:
         self.tables = tables
@@ -166,10 +171,10 @@ class ArchiveTables:
             WHERE EXISTS (SELECT FROM EACH :stumps::text[] WHERE strpos(' ' || terms, ' ' || value) > 0)"""
         return query, {"stumps": stumps}
 
-    def totals(self, sql: Sql) -> tuple[int, int, float]:
-        (found,) = sql.rows("SELECT entries, length, tokens, dims FROM archive_state")
-        self.dims = found[3] or None
-        return found[0], found[1], found[2] / found[0] if found[0] else 1.0
+    def totals(self, sql: Sql) -> tuple[int, int]:
+        ((entries, length, dims),) = sql.rows("SELECT entries, length, dims FROM archive_state")
+        self.dims = dims or None
+        return entries, length
 
     def frequencies(self, sql: Sql, terms: Iterable[str]) -> dict[str, int]:
         keys = {term: key_of(term) for term in terms}
@@ -177,17 +182,30 @@ class ArchiveTables:
         found = dict(sql.rows(query, keys=list(keys.values()))) if keys else {}
         return {term: found[key] for term, key in keys.items() if key in found}
 
-    def matches(
-        self, sql: Sql, terms: Sequence[str], places: Sequence[str]
-    ) -> dict[int, tuple[int, dict[str, int]]]:
-        keys = {key_of(term): term for term in terms}
-        query = "SELECT id, term FROM archive_terms WHERE term IN :keys"
-        names = {number: keys[key] for number, key in sql.rows(query, keys=list(keys))}
+    def best(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        # Scores are those of FTS5, which counts the place as a token.
+        query = """SELECT term, id, t.entries, s.entries, s.tokens FROM archive_terms AS t, archive_state AS s
+            WHERE term IN :keys"""
+        there = {key: row for key, *row in sql.rows(query, keys=list(map(key_of, terms)))}
+        weights, average = dict[int, float](), 1.0
+        for number, count, entries, tokens in (there[key] for key in map(key_of, terms) if key in there):
+            weights[number] = max(_LEAST, math.log((entries - count + 0.5) / (count + 0.5)))
+            average = tokens / entries
         query = "SELECT seq, term, times, tokens FROM archive_words WHERE term IN :terms AND place IN :places"
-        found: dict[int, tuple[int, dict[str, int]]] = {}
-        for seq, number, times, tokens in sql.rows(query, terms=list(names), places=self.places(places)):
-            found.setdefault(seq, (tokens, {}))[1][names[number]] = times
-        return found
+        found: dict[int, tuple[int, dict[int, int]]] = {}
+        for seq, number, times, tokens in sql.rows(query, terms=list(weights), places=self.places(places)):
+            found.setdefault(seq, (tokens, {}))[1][number] = times
+        scores = list[tuple[float, int]]()
+        for seq, (tokens, counts) in found.items():
+            damping = _K1 * (1 - _B + _B * (tokens + 1) / average)
+            score = 0.0
+            # In the order of the query, as FTS5 adds them.
+            for number in counts if len(counts) == 1 else filter(counts.__contains__, weights):
+                score += weights[number] * ((counts[number] * (_K1 + 1.0)) / (counts[number] + damping))
+            scores.append((score, seq))
+        best = [seq for _, seq in heapq.nlargest(most, scores)]
+        ids = dict(sql.rows("SELECT seq, id FROM archive_entries WHERE seq IN :seqs", seqs=best))
+        return [ids[seq] for seq in best if seq in ids]
 
     def newest(self, sql: Sql, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
         query = _NEWEST.format(_OF_FEW if len(places) <= FEW_PLACES else _OF_MANY)
