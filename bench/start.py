@@ -17,7 +17,7 @@ from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.subjects import durable_file
-from discoclaw.memory.subjects.changed import Numbered
+from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.settings import Settings
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, Disk

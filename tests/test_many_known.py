@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from discoclaw.loops.heartbeat import Heartbeat
-from discoclaw.memory.subjects import changed
+from discoclaw.memory.subjects import follow
 from discoclaw.models.offline.model import OfflineModel
 from tests.contract.published import mirrored
 from tests.contract.world import Start, World, starting
@@ -64,7 +64,7 @@ async def test_a_start_lists_everybody_once_and_opens_nothing_of_theirs(start: S
 async def test_a_commit_and_an_hour_with_nothing_to_do_cost_the_same(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed, "MOST_RECENT", 8)  # as many as are written again with each change
+    monkeypatch.setattr(follow, "MOST_RECENT", 8)  # as many as are written again with each change
     found = dict[str, list[Counts]](commit=[], hour=[])
     for count in (FEW, MANY):
         async with start() as world:

@@ -18,7 +18,7 @@ from discoclaw.bot.deliver import in_dm
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatGone, ChatUnavailable
 from discoclaw.core.message import Inbound
-from discoclaw.memory.conversations.undelivered import Kept
+from discoclaw.memory.conversations.undelivered import Unsent
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class LateAnswers:
     def __init__(self, client: DiscoClaw) -> None:
         self._client = client
 
-    async def deliver(self, kept: Kept, *, late: bool, shown: Shown) -> tuple[Inbound, str] | None:
+    async def deliver(self, kept: Unsent, *, late: bool, shown: Shown) -> tuple[Inbound, str] | None:
         """Show an answer where it was asked for, or in a DM. Returns the question and the answer's first id.
 
         None if the talk doesn't have the answer: its question is gone, or it was shown in a DM. Raises
@@ -59,7 +59,7 @@ class LateAnswers:
             log.warning("an answer could not be delivered: %s", error)
         return None
 
-    async def _where_asked(self, kept: Kept, shown: Shown, *, late: bool) -> tuple[Inbound, str] | None:
+    async def _where_asked(self, kept: Unsent, shown: Shown, *, late: bool) -> tuple[Inbound, str] | None:
         client, held, text = self._client, kept.held, kept.held.text
         channel = asked_in = await channel_of(client, held.asked_in)
         with discord_errors():
@@ -95,7 +95,7 @@ class LateAnswers:
         message = replace(heard, id=kept.ids[-1], place=place, session_key=key, sent_at=kept.said_at)
         return message, answer_id
 
-    async def _there(self, kept: Kept, channel: "wire.Channel", asked: discord.Message) -> list[str]:
+    async def _there(self, kept: Unsent, channel: "wire.Channel", asked: discord.Message) -> list[str]:
         """The ids of the messages that Discord has of an answer, oldest first. Raises ChatError."""
         apart, found = channel.id != asked.channel.id, set(map(int, kept.held.shown))
         history = channel.history(limit=MOST_LOOKED_AT, after=asked, oldest_first=True)
@@ -108,7 +108,7 @@ class LateAnswers:
                 found.add(one.id)
         return [str(one) for one in sorted(found)]
 
-    async def _in_dm(self, kept: Kept, shown: Shown) -> None:
+    async def _in_dm(self, kept: Unsent, shown: Shown) -> None:
         """Send an answer to its person. Raises ChatError."""
         user_id, where = int(kept.user_id), kept.held.asked_in
         with discord_errors():

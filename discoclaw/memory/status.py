@@ -12,7 +12,7 @@ from discoclaw.memory import cursors
 from discoclaw.memory.cursors import texts_of
 from discoclaw.memory.folder import Holder, holder_of
 from discoclaw.memory.stores import Disks, shared
-from discoclaw.memory.subjects.changed import Numbered
+from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.inspect import unfinished
 from discoclaw.store.port import CURSORS, Disk
 from discoclaw.store.sharing import Together

@@ -9,7 +9,7 @@ written after all.
 Nothing lies in RAM: an erasing in one process would have to reach the RAM of all others. So signs of vectors
 are compared in the database, which costs 24 ms for 100,000 messages that may be seen, and 1 ms for those of
 one channel. A vector leaves with its message by the foreign keys. Failures become `MemoryFault`. The tables
-are in `store/postgres/archive`.
+are in `store/postgres/schema`.
 """
 
 import hashlib

@@ -20,7 +20,7 @@ from discoclaw.core.ports import Clock, Ending, Reply
 from discoclaw.core.shards import Shards
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
-from discoclaw.memory.conversations.undelivered import Kept, Undelivered
+from discoclaw.memory.conversations.undelivered import Undelivered, Unsent
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.work import Worker
 
@@ -39,7 +39,7 @@ class Deliverer(Protocol):
     """Shows answers behind their turn."""
 
     async def deliver(
-        self, kept: Kept, *, late: bool, shown: Callable[[str, str], None]
+        self, kept: Unsent, *, late: bool, shown: Callable[[str, str], None]
     ) -> tuple[Inbound, str] | None:
         """Show an answer, of which a part may be there; `late`: in a direct message, if it can be.
 
@@ -114,13 +114,13 @@ class Delivery:
         below: str = "",
         talk: int = 0,
         then: Callable[[str], None] | None = None,
-    ) -> Kept:
+    ) -> Unsent:
         """An answer as it is to be kept, with a sentence `below` what was pushed."""
         held, one, place = reply.held, arrival.message, arrival.place
         held = replace(held, text=f"{held.text}\n\n{below}".strip()) if below else held
         inbox = arrival.session_key if held.asked_id in ids else ""
         who, guild = one.author.id, place.guild_id
-        return Kept(held, ids, inbox, who, guild, place.hidden, one.sent_at, ending, talk, then)
+        return Unsent(held, ids, inbox, who, guild, place.hidden, one.sent_at, ending, talk, then)
 
     def drop(self, message_id: str) -> None:
         """Give up the answer to a message that was deleted. Never blocks."""
@@ -128,12 +128,12 @@ class Delivery:
             if message_id in one.ids:
                 self._undelivered.remove(one.name)
 
-    def keep(self, kept: Kept, after_s: float = RETRY_S) -> None:
+    def keep(self, kept: Unsent, after_s: float = RETRY_S) -> None:
         """Deliver an answer later, in `after_s`. Never blocks."""
         self._undelivered.put(kept)
         self._worker.note(kept.held.channel_id, after_s)
 
-    async def finish(self, reply: Reply, now: Callable[[], Kept]) -> str | None:
+    async def finish(self, reply: Reply, now: Callable[[], Unsent]) -> str | None:
         """Send what is left of an answer. Returns its first message's id, None if nothing was said.
 
         What isn't sent within `SOON_S` is kept, as it is `now`. Raises ChatError, which is ChatUnavailable if
@@ -197,7 +197,7 @@ class Delivery:
                 self._undelivered.remove(one.name)
                 self._inboxes.end(one.inbox, one.ids, True)
 
-    def _deliver_one(self, kept: Kept) -> Coroutine[Any, Any, tuple[Inbound, str] | None]:
+    def _deliver_one(self, kept: Unsent) -> Coroutine[Any, Any, tuple[Inbound, str] | None]:
         """Sends an answer, and notes for whom each of its messages was."""
         permission = self._consent.ask(kept.user_id, kept.said_at)
 
@@ -206,13 +206,13 @@ class Delivery:
 
         return self._deliverer.deliver(kept, late=self._late(kept), shown=shown)
 
-    def _in(self, channel_id: str) -> list[Kept]:
+    def _in(self, channel_id: str) -> list[Unsent]:
         return [one for one in self._undelivered if one.held.channel_id == channel_id]
 
-    def _late(self, kept: Kept, after_ms: int = LATE_MS) -> bool:
+    def _late(self, kept: Unsent, after_ms: int = LATE_MS) -> bool:
         return self._clock() - kept.said_at > after_ms
 
-    async def _sent(self, kept: Kept, sending: Coroutine[Any, Any, T]) -> T:
+    async def _sent(self, kept: Unsent, sending: Coroutine[Any, Any, T]) -> T:
         """Await the sending of an answer. Raises ChatUnavailable if it is dropped meanwhile."""
         showing: asyncio.Task[T] = asyncio.create_task(sending)
         self._showing[kept.name] = showing
@@ -229,7 +229,7 @@ class Delivery:
         if (showing := self._showing.get(name)) is not None:
             showing.cancel()
 
-    async def _delivered(self, kept: Kept, message: Inbound, answer_id: str) -> None:
+    async def _delivered(self, kept: Unsent, message: Inbound, answer_id: str) -> None:
         """An answer is there. It enters the talk, unless it was taken back meanwhile."""
         arrival = await self._arrivals.of(message)
         if kept.talk and self._undelivered.has(kept) and not arrival.permission.erased:

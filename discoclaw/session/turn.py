@@ -24,7 +24,7 @@ from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory.conversations.undelivered import Kept
+from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.purge import Purger
@@ -281,7 +281,7 @@ class Turns:
                 ended(done)
 
     async def _tell(
-        self, kept: Callable[..., Kept], reply: Reply, text: str, key: str, ending: Ending
+        self, kept: Callable[..., Unsent], reply: Reply, text: str, key: str, ending: Ending
     ) -> bool:
         """Tell a person why there is no answer; later if the chat can't take it yet, which returns False."""
         if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
@@ -291,7 +291,7 @@ class Turns:
         return False
 
     async def _answer(
-        self, arrival: Arrival, reply: Reply, turn: Stoppable, kept: Callable[..., Kept]
+        self, arrival: Arrival, reply: Reply, turn: Stoppable, kept: Callable[..., Unsent]
     ) -> Ended | None:
         """Answer, and return how that ended; None if the model said nothing.
 

@@ -18,10 +18,10 @@ import random
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
@@ -281,34 +281,6 @@ class Disk(ABC):
         Files have no such moment: of them it is the store itself. `beside` is a folder for a temporary copy.
         """
         return nullcontext(self)
-
-
-class Fillable(Disk):
-    """A database, which takes many texts at once."""
-
-    @abstractmethod
-    def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
-        """Write logs (`.jsonl`) and other texts by their names in the store, all of them or none.
-
-        Raises Refused if processes share it and one uses it, or if it has ledgers; and OSError.
-        """
-
-
-class Tabled(Fillable):
-    """A database that has tables beside the texts, which only a database of its kind can take."""
-
-    @property
-    @abstractmethod
-    def tables_beside(self) -> Mapping[str, str]:
-        """The tables, by names of files for them, which say which version they have."""
-
-    @abstractmethod
-    def copy_out(self, table: str, file: BinaryIO) -> None:
-        """Write a table to a file. Raises OSError."""
-
-    @abstractmethod
-    def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
-        """Write texts as `Fillable.fill`, and `tables`, the files of all tables by the names of these."""
 
 
 def is_log(name: str) -> bool:

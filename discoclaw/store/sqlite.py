@@ -35,7 +35,6 @@ from discoclaw.store.port import (
     NO_LOG,
     Disk,
     Documents,
-    Fillable,
     Head,
     Ledgers,
     Log,
@@ -84,7 +83,7 @@ _NAMES = """
 """
 
 
-class SqliteDisk(Fillable):
+class SqliteDisk(Disk):
     """The file below `root` (`data/memory`). The first write creates it, or `open` does."""
 
     name = "sqlite"
@@ -180,6 +179,7 @@ class SqliteDisk(Fillable):
             yield frozen
 
     def fill(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        """Write logs and other texts by their names in the store, all of them or none. Raises OSError."""
         with self.writing() as db:
             for name, content in texts:
                 if is_log(name):

@@ -22,8 +22,8 @@ from discoclaw.core.item import Source
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.durable_file import render
+from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import Log

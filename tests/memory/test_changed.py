@@ -8,7 +8,7 @@ import pytest
 
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.status import status_of
-from discoclaw.memory.subjects import changed
+from discoclaw.memory.subjects import follow
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import CURSORS, Mark
@@ -72,7 +72,7 @@ class TestTheIndex:
     async def test_is_continued_with_the_changes_alone(
         self, restart: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(changed, "MOST_RECENT", 3)
+        monkeypatch.setattr(follow, "MOST_RECENT", 3)
         memory = restart()
         marks = [(await everything(memory))[1]]
         for number in range(10):
@@ -128,7 +128,7 @@ class TestTheIndex:
     async def test_is_asked_for_a_part_at_a_time_even_if_a_whole_part_fails(
         self, restart: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(changed, "MOST_AT_ONCE", 3)
+        monkeypatch.setattr(follow, "MOST_AT_ONCE", 3)
         memory = restart()
         for number in range(10):
             await memory.change(f"user-{number}", "why", remember("likes tea"))

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.store.files import session_name
-from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Fillable, Log, drop
+from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
+from discoclaw.store.postgres.disk import PostgresDisk
+from discoclaw.store.sqlite import SqliteDisk
 from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 
@@ -212,12 +214,12 @@ class TestFilling:
     """Of databases; plain files are put in place as a folder."""
 
     @pytest.fixture
-    def whole(self, disk: Disk) -> Fillable:
-        if not isinstance(disk, Fillable):
+    def whole(self, disk: Disk) -> SqliteDisk | PostgresDisk:
+        if not isinstance(disk, SqliteDisk | PostgresDisk):
             pytest.skip("plain files are put in place as a folder")
         return disk
 
-    def test_puts_all_in_place_or_nothing(self, whole: Fillable, again: Disk) -> None:
+    def test_puts_all_in_place_or_nothing(self, whole: SqliteDisk | PostgresDisk, again: Disk) -> None:
         def texts() -> Iterator[tuple[str, bytes]]:
             yield from (("cursors/a.json", b"{}"), ("ledger/user-123.jsonl", b"one\ntwo\n"))
             if fails:

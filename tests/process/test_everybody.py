@@ -8,7 +8,7 @@ import pytest
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.conversations import inboxes
-from discoclaw.memory.subjects import changed
+from discoclaw.memory.subjects import follow
 from tests.contract.world import GUILD_ID, Start, World, starting
 from tests.counting import Counts, counted, grown, least
 
@@ -91,7 +91,7 @@ async def costs(world: World, ways: dict[str, Callable[[], Awaitable[object]]]) 
 async def test_nothing_that_people_do_costs_more_when_twenty_times_as_many_are_known(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed, "MOST_RECENT", 8)  # as many as are written again with each change
+    monkeypatch.setattr(follow, "MOST_RECENT", 8)  # as many as are written again with each change
     monkeypatch.setattr(inboxes, "MOST", MANY)
     roles = frozenset(map(str, SERVERS))
     changes = {"respond_mode": "mention", "extraction_enabled": False, "context_history": 4}

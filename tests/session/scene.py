@@ -39,7 +39,7 @@ from discoclaw.loops.summary import SummaryLoop, SummaryRules
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.conversations.undelivered import Kept, Undelivered
+from discoclaw.memory.conversations.undelivered import Undelivered, Unsent
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.off import NoGroups
@@ -396,7 +396,7 @@ class House:
 class OutOfReach:
     """A chat that takes no late answer."""
 
-    async def deliver(self, kept: Kept, *, late: bool, shown: Callable[[str, str], None]) -> None:
+    async def deliver(self, kept: Unsent, *, late: bool, shown: Callable[[str, str], None]) -> None:
         raise ChatUnavailable("503")
 
 

@@ -74,7 +74,7 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import paid_by
 from discoclaw.core.yours import yours
 from discoclaw.core.zones import names_like
-from discoclaw.memory.conversations.undelivered import Kept
+from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.recall.named_items import holds
 from discoclaw.session.deadline import in_time
 from discoclaw.show.words import day, line
@@ -337,7 +337,7 @@ class Commands:
             held = Held(text, f"dm-{call.user_id}", "", channel if place.guild_id else "")
         inbox, guild = call.session_key if held.asked_id else "", place.guild_id
         private, at = call.in_private, call.asked_at
-        kept = Kept(held, (source,), inbox, call.user_id, guild, private, at, "other", 0)
+        kept = Unsent(held, (source,), inbox, call.user_id, guild, private, at, "other", 0)
         self._client.delivery.keep(kept)
 
     async def _elsewhere(self, call: Call, answer: Answer, error: ChatError) -> None:

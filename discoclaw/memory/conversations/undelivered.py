@@ -28,7 +28,7 @@ _PREFIX: Final = "undelivered-"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Unsent:
     """An answer that is to be delivered.
 
     `ids` are the messages that it answers, oldest first; they are open in the conversation `inbox` (a session
@@ -95,7 +95,7 @@ class Undelivered(Working, Derived):
         self._purger = purger
         self._keeps = keeps
         self._redactor = redactor
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, Unsent] = {}
         self.dropped: Callable[[str], None] = lambda name: None
         """Is called when the answer of that name may no longer be sent as it is."""
         self._worker = Worker("undelivered answers on disk", self._save)
@@ -103,7 +103,7 @@ class Undelivered(Working, Derived):
     async def start(self) -> None:
         """Does nothing: what is written belongs to the answer."""
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: Unsent) -> None:
         """Keep an answer, without its secrets. Never blocks."""
         if kept.said_at <= self._consent.erased_at(kept.user_id):
             return
@@ -114,7 +114,7 @@ class Undelivered(Working, Derived):
         self._kept[kept.name] = replace(kept, held=replace(held, text=text), talk=talk, then=then)
         self._worker.note(kept.name, first=True)
 
-    def has(self, kept: Kept) -> bool:
+    def has(self, kept: Unsent) -> bool:
         """Whether an answer still waits as it was."""
         return self._kept.get(kept.name) is kept
 
@@ -123,11 +123,11 @@ class Undelivered(Working, Derived):
         if self._kept.pop(name, None) is not None:
             self._worker.note(name, first=True)
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[Unsent]:
         """All that wait, by the age of their questions."""
         return iter(sorted(self._kept.values(), key=lambda one: int(one.ids[-1])))
 
-    async def load(self, ours: Callable[[str | None], bool]) -> list[Kept]:
+    async def load(self, ours: Callable[[str | None], bool]) -> list[Unsent]:
         """Take over what was left for the servers (ids) that are `ours`, and return it. Raises OSError."""
         found = [one for name, one in (await in_thread(self._on_disk)).items() if name not in self._kept]
         found = [one for one in found if ours(one.guild_id)]
@@ -157,11 +157,11 @@ class Undelivered(Working, Derived):
             await self._save(one.name)
         return Purged(answers=len(gone))
 
-    def _on_disk(self) -> dict[str, Kept]:
+    def _on_disk(self) -> dict[str, Unsent]:
         """The answers on disk, by the names of the cursors. Blocking. Raises OSError."""
         folder = self._cursors.documents
         files = [file for file in json_names(folder) if file.startswith(_PREFIX)]
-        found = [Kept.of_json(read_surely(folder, file)) for file in files]
+        found = [Unsent.of_json(read_surely(folder, file)) for file in files]
         return {one.name: one for one in found if one is not None}
 
     async def _save(self, name: str) -> None:

@@ -38,6 +38,7 @@ from discoclaw.memory import upgrades
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.exchange.files import BROKEN_TAR, Entry, tar_entries
 from discoclaw.memory.people import choices
+from discoclaw.memory.stores import shared
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import unfinished
 from discoclaw.store import database
@@ -66,7 +67,6 @@ from discoclaw.store.port import (
     TOOLS,
     USAGE,
     Disk,
-    Tabled,
     is_log,
     subject_of,
 )
@@ -429,11 +429,11 @@ class _Writing:
             if path.exists():
                 with as_ours(path), database.copied(path, self._copies) as copy, open(copy, "rb") as file:
                     self._add(name, file, os.fstat(file.fileno()).st_size)
-        if beside and isinstance(disk, Tabled):
-            for name, table in disk.tables_beside.items():
+        if beside and (tables := shared(disk)) is not None:
+            for name, table in tables.tables_beside.items():
                 # By way of a file: its length has to be known first.
                 with tempfile.TemporaryFile(dir=self._copies) as rows:
-                    disk.copy_out(table, rows)
+                    tables.copy_out(table, rows)
                     size = rows.tell()
                     rows.seek(0)
                     self._add(f"{MEMORY}{TABLES}/{name}", rows, size)

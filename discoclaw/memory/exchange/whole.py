@@ -66,7 +66,7 @@ from discoclaw.memory.exchange.histories import (
 from discoclaw.memory.exchange.load import load_bytes, read_summary
 from discoclaw.memory.people import choices
 from discoclaw.memory.stores import Disks, bring_decisions, shared
-from discoclaw.memory.subjects import changed, ledger
+from discoclaw.memory.subjects import follow, ledger
 from discoclaw.memory.subjects.inspect import unfinished
 from discoclaw.store.files import (
     free_bytes,
@@ -90,9 +90,7 @@ from discoclaw.store.port import (
     TOOLS,
     USAGE,
     Disk,
-    Fillable,
     Log,
-    Tabled,
     drop,
     is_log,
     joined,
@@ -106,7 +104,7 @@ from discoclaw.store.sqlite import SqliteDisk
 KEPT, WHY = "old", "before-restore"
 """The name of the folder with the old files, before its date; it is a data folder."""
 PROGRESS: Final = (
-    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON, changed.INDEX),
+    *("follow-", "withdrawn-", "heartbeat", "hygiene", INDEX, OF_PERSON, follow.INDEX),
     *("inbox:", "inbox-"),
 )
 """The beginnings of cursors that say what was done with this store, which means nothing in another one.
@@ -309,17 +307,14 @@ def _fit(contents: Contents, plain: FilesDisk, used: Disk, *, erased: bool) -> t
         drop(plain.documents(""), Path(ARCHIVE).name)
         told.append("the archive, which in PostgreSQL is in tables")
     tables = plain.root / TABLES
-    if tables.is_dir() and (erased or not _takes(used, tables)):
+    database = shared(used)
+    theirs = database.tables_beside.keys() if database is not None else set()
+    if tables.is_dir() and (erased or {one.name for one in tables.iterdir()} != theirs):
         why = "because of those who were erased here since" if erased else "which is tables of a database"
         if any(one.stat().st_size for one in tables.glob("*_entries")):
             told.append(f"the archive, {why}")
         shutil.rmtree(tables)
     return tuple(told)
-
-
-def _takes(used: Disk, tables: Path) -> bool:
-    """Whether a store has exactly these tables, of the same version."""
-    return isinstance(used, Tabled) and {one.name for one in tables.iterdir()} == used.tables_beside.keys()
 
 
 def _texts_below(root: Path, without: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
@@ -335,12 +330,12 @@ def _fill(plain: FilesDisk, used: Disk) -> None:
 
     Raises Refused, MemoryFault and OSError.
     """
-    if used.shared and isinstance(used, Tabled):
-        bring_decisions(plain, used)
+    if (database := shared(used)) is not None:
+        bring_decisions(plain, database)
         folder, tables = plain.root / TABLES, dict[str, Path]()
         if folder.is_dir():
-            tables = {table: folder / name for name, table in used.tables_beside.items()}
-        used.fill(_texts_below(plain.root, _DECIDED), tables)
+            tables = {table: folder / name for name, table in database.tables_beside.items()}
+        database.fill(_texts_below(plain.root, _DECIDED), tables)
 
 
 def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[swap.Move], list[swap.Move]]:
@@ -361,7 +356,7 @@ def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[swap.
         aside += [(one, kept / "memory" / name / one.name) for one in _files_in(folder)]
     new = list[swap.Move]()
     for path in sorted((made / "memory").iterdir()):
-        rows = path.name not in _BESIDE if isinstance(used, Fillable) else False
+        rows = used.name != "files" and path.name not in _BESIDE
         if rows or path.name in _OURS or path.name == TABLES:
             continue
         if path.name in placed:

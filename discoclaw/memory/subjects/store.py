@@ -42,8 +42,8 @@ from discoclaw.memory.erasing.store_files import files_beside, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
-from discoclaw.memory.subjects.changed import Numbered
 from discoclaw.memory.subjects.erase import Entries, Entry, SubjectEraser
+from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.files import in_thread, read_in_thread, to_its_end
 from discoclaw.store.plain import FileDocuments

@@ -18,13 +18,11 @@ from discoclaw.store.port import (
     Ledgers,
     Log,
     Mark,
-    Tabled,
     inside,
     is_log,
     subject_of,
 )
 from discoclaw.store.postgres import processes, schema
-from discoclaw.store.postgres.archive import COUNTED, TABLES
 from discoclaw.store.postgres.connection import Connection, Database, as_ours
 from discoclaw.store.postgres.processes import ProcessRows
 from discoclaw.store.postgres.tables import PostgresDocuments, PostgresLog, Tables
@@ -33,7 +31,7 @@ from discoclaw.store.sharing import Presence, Together
 T = TypeVar("T")
 
 
-class PostgresDisk(Tabled):
+class PostgresDisk(Disk):
     """The tables of one database."""
 
     name = "postgresql"
@@ -123,9 +121,11 @@ class PostgresDisk(Tabled):
     @property
     def tables_beside(self) -> Mapping[str, str]:
         """The tables of the archive, by the names of their files: "1.archive_words", with their version."""
-        return {f"{len(schema.STEPS)}.{table}": table for table in TABLES}
+        return {f"{len(schema.STEPS)}.{table}": table for table in schema.TABLES}
 
     def copy_out(self, table: str, file: BinaryIO) -> None:
+        """Write a table to a file. Raises OSError."""
+
         def copy(db: Connection) -> None:
             with db.cursor().copy(f"COPY {table} TO STDOUT") as rows:
                 for part in rows:
@@ -134,6 +134,11 @@ class PostgresDisk(Tabled):
         self.tables.read(copy)
 
     def fill(self, texts: Iterable[tuple[str, bytes]], tables: Mapping[str, Path] | None = None) -> None:
+        """Write logs and other texts by their names in the store, and the files of all tables by the names of
+        these: all or nothing.
+
+        Raises Refused if a process uses the store or it has ledgers, or an archive of its own; and OSError.
+        """
         self.tables.prepare()
         with pinned(self.database, "BEGIN") as database:
             database.read(_alone)
@@ -229,11 +234,11 @@ def pinned(database: Database, begin: str) -> Iterator[Pinned]:
 
 def _copy_in(db: Connection, files: Mapping[str, Path]) -> None:
     """Replace the rows of all tables by those in files, as COPY wrote them. Raises psycopg.Error."""
-    db.execute(f"TRUNCATE {', '.join(TABLES)}")
-    for table in TABLES:
+    db.execute(f"TRUNCATE {', '.join(schema.TABLES)}")
+    for table in schema.TABLES:
         with files[table].open("rb") as file, db.cursor().copy(f"COPY {table} FROM STDIN") as rows:
             while part := file.read(1 << 20):
                 rows.write(part)
-    for table, column in COUNTED:
+    for table, column in schema.COUNTED:
         newest = f"(SELECT max({column}) FROM {table})"
         db.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {newest})")
