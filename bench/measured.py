@@ -20,9 +20,9 @@ from bench.figure import Figure, median, without_garbage
 from bench.turn import settle_in
 from bench.world import OWNER, EchoModel, fresh_folder, settings_in
 from discoclaw.app import App, build
-from discoclaw.jobs import Jobs
 from discoclaw.settings_types import Listen
 from discoclaw.web.listening import Listener
+from discoclaw.work import Jobs
 
 TURNS, WARM_UP, SCRAPE_EVERY = 1_000, 50, 100
 MOST = 1.02

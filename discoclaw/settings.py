@@ -10,10 +10,11 @@ the variable, the value and what is allowed. Secrets are never shown.
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -59,9 +60,9 @@ from discoclaw.settings_types import (
     Tokens,
     Zone,
     is_address,
+    required,
 )
 from discoclaw.settings_types import ModelProvider as ModelProvider
-from discoclaw.settings_words import required
 
 DEFAULT, SMALL = "sonnet", "haiku"
 """The models of Anthropic's that answer, and that work in the background, unless others are named."""
@@ -591,3 +592,50 @@ def _line(fault: Any) -> str:
     if set(value) & set(":/") or (field is not None and is_address(field)):
         value = without_login(value)
     return f"{variable}={value}: {reason[:1].lower()}{reason[1:]}"
+
+
+# ---------------------------------------------------------------------- texts without their secrets
+
+HIDDEN = "[secret]"
+SHORTEST = 4
+"""A shorter one would be found in ordinary words."""
+
+
+def hiding(settings: Settings, *more: str) -> Callable[[str], str]:
+    """A function that replaces in a text every secret of the settings, and `more` of them.
+
+    Servers repeat what they were sent, and logs repeat that.
+    """
+    found = {one for one in (*_secrets(settings), *more) if len(one) >= SHORTEST}
+    secrets = sorted(found, key=len, reverse=True)
+
+    def hide(text: str) -> str:
+        for one in secrets:
+            text = text.replace(one, HIDDEN)
+        return text
+
+    return hide
+
+
+def _secrets(settings: Settings) -> Iterator[str]:
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name == "store":
+            yield from _password(value.get_secret_value())
+        elif isinstance(value, SecretStr):
+            yield value.get_secret_value().strip()
+        elif isinstance(value, str):
+            yield from _password(value)
+        elif isinstance(value, tuple | Mapping):
+            several = value.values() if isinstance(value, Mapping) else value
+            yield from (found for one in several if isinstance(one, str) for found in _password(one))
+
+
+def _password(address: str) -> Iterator[str]:
+    """The password in an address, as it is written and as it is meant."""
+    try:
+        password = urlsplit(address).password
+    except ValueError:
+        return
+    if password:
+        yield from (password, unquote(password))

@@ -20,8 +20,7 @@ from pydantic.fields import FieldInfo
 from discoclaw import settings
 from discoclaw.core.policy import FIELDS
 from discoclaw.settings import Settings
-from discoclaw.settings_types import Secret
-from discoclaw.settings_words import allowed
+from discoclaw.settings_types import Secret, allowed
 
 INTRODUCTION = """\
 # Settings

@@ -18,7 +18,7 @@ from discoclaw.core.errors import TranscriptionError, TranscriptionRefused, Tran
 from discoclaw.core.health import Seen
 from discoclaw.core.ports import Transcriber
 from discoclaw.http import Client, Failed, within
-from discoclaw.jobs import step
+from discoclaw.work import step
 
 PATH: Final = "/v1/audio/transcriptions"
 MAX_RESPONSE: Final = 1_000_000

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.jobs import MOST_S, Work, at_work, reason_of
-from discoclaw.work import Worker
+from discoclaw.work import MOST_S, Work, Worker, at_work, reason_of
 from tests.test_work import Job, on_a_jumping_clock, passes
 
 MEANS = "memory cannot be read or written (disk full, permission, damage)"

@@ -20,8 +20,8 @@ from discoclaw.app.followers import Relays
 from discoclaw.core.budgets import Spent
 from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Why, healthy
 from discoclaw.core.usage import DOLLAR, Total
-from discoclaw.jobs import Work
 from discoclaw.store.threads import Written
+from discoclaw.work import Work
 
 PREFIX: Final = "discoclaw_"
 STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}

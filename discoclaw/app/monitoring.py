@@ -23,7 +23,6 @@ from discoclaw.core.event import Commit
 from discoclaw.core.health import Check, Counts, Finding, Histogram, Seen
 from discoclaw.core.processes import Processes
 from discoclaw.core.usage import NOBODY
-from discoclaw.jobs import at_work
 from discoclaw.memory.changes import Listener
 from discoclaw.session.desk import Desk
 from discoclaw.session.meaning import Meaning
@@ -33,6 +32,7 @@ from discoclaw.show.words import count
 from discoclaw.store.threads import WRITES, running
 from discoclaw.usage.accounts import Accounts
 from discoclaw.voice import VOICE
+from discoclaw.work import at_work
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -22,17 +22,16 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
-from discoclaw.jobs import Work, at_work
 from discoclaw.memory.people.known import KnownPeople
 from discoclaw.memory.status import status_of
 from discoclaw.session.live_settings import By
-from discoclaw.settings import Settings
-from discoclaw.settings_secrets import hiding
+from discoclaw.settings import Settings, hiding
 from discoclaw.settings_types import Listen
 from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
 from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.sources import Live, Names, Sources
+from discoclaw.work import Work, at_work
 
 if TYPE_CHECKING:
     from discoclaw.nostr.adapter import NostrAdapter

@@ -15,7 +15,7 @@ from discoclaw.bot.voice import notes_behind, shows_words, words_in
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.jobs import step
+from discoclaw.work import step
 
 PAGE: Final = 100
 """Messages read at once, the most that Discord gives."""

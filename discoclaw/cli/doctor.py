@@ -19,7 +19,7 @@ from discoclaw.cli.ready import asked
 from discoclaw.core.errors import Refused, SettingsError
 from discoclaw.core.health import Finding, State, healthy
 from discoclaw.core.redact import redact
-from discoclaw.settings_secrets import hiding
+from discoclaw.settings import hiding
 from discoclaw.show.words import count, line
 
 if TYPE_CHECKING:  # slow imports, as below

@@ -23,12 +23,12 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.subject import BOT, group_of, user_of
 from discoclaw.core.usage import Payer, paid_by
-from discoclaw.jobs import Jobs
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Rounds
+from discoclaw.work import Jobs
 
 log = logging.getLogger(__name__)
 

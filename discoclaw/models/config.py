@@ -21,8 +21,8 @@ from discoclaw.core.health import Check, Seen
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent, split
 from discoclaw.core.ports import Model, Shape
 from discoclaw.core.redact import Redactor
-from discoclaw.jobs import step
 from discoclaw.models.redacting import RedactingModel
+from discoclaw.work import step
 
 
 @dataclass(frozen=True, slots=True)

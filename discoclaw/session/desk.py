@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from discoclaw.core.values import dataclass, field
-from discoclaw.jobs import Jobs
+from discoclaw.work import Jobs
 
 log = logging.getLogger(__name__)
 

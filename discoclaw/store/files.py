@@ -33,8 +33,8 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.text import safe_key
 from discoclaw.core.times import iso_ms
-from discoclaw.jobs import step
 from discoclaw.store.threads import DISK, WRITES
+from discoclaw.work import step
 
 if sys.platform != "win32":
     import fcntl

@@ -20,7 +20,7 @@ from pathlib import PurePath
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from discoclaw.jobs import reason_of
+from discoclaw.work import reason_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
