@@ -10,11 +10,10 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from discoclaw.app import monitoring
-from discoclaw.app.app import App
-from discoclaw.app.disk import OnDisk
+from discoclaw.app.app import App, Sharding
 from discoclaw.app.followers import (
     Relays,
     mirror_of,
@@ -27,10 +26,9 @@ from discoclaw.app.followers import (
 )
 from discoclaw.app.learning import asked_back_of, facts_loop, summary_loop
 from discoclaw.app.models import counted_transcriber, meaning_of, meaning_of_talk, models_of
-from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Measured, Watch
+from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
-from discoclaw.app.services import Part, Sole
-from discoclaw.app.sharding import Sharding
+from discoclaw.app.services import OnDisk, Part, Sole
 from discoclaw.bot.catch_up import Absence
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed
 from discoclaw.bot.commands.context import CommandContext
@@ -87,7 +85,7 @@ from discoclaw.session.files.attaching import Bounds as FileBounds
 from discoclaw.session.files.reading import Limits as FileLimits
 from discoclaw.session.files.reading import Reader
 from discoclaw.session.files.shelf import Shelf
-from discoclaw.session.gather import Always, Gatherer, Source
+from discoclaw.session.gather import Always, Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
 from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.listen import Listener
@@ -104,16 +102,12 @@ from discoclaw.session.tools.consolidation import Consolidation
 from discoclaw.session.turn import Asking, Record, Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
-from discoclaw.storage import Storage
 from discoclaw.storage import build as build_storage
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.accounts import Rules as UsageRules
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.price_table import prices
 from discoclaw.usage.telling import Telling as BudgetNews
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 
@@ -321,13 +315,23 @@ def build(
     offered = toolbox if settings.tools_enabled else tools.NONE
     files_at_once = settings.files_per_message if settings.files_enabled else 0
     learns = extracts and settings.commands_enabled
+    content = Content(settings.content_dir)
     turns = Turns(
         stops=stops,
         hatchery=hatchery,
         refill=refill,
         preparation=Preparation(
             refill,
-            Gatherer(**_sources(settings, storage)),
+            Gatherer(
+                items=sources.ItemSource(storage.used),
+                who=sources.SoulSource(storage.used, content),
+                used=sources.UsedSource(people.last_used) if settings.fade.idle_days > 0 else Always({}),
+                summary=sources.SummarySource(storage.summaries),
+                names=sources.NameSource(storage.cursors),
+                group=sources.GroupSource(people.groups),
+                owners=sources.OwnerSource(sorted(settings.owners), people.profiles),
+                texts=sources.TextSource(content),
+            ),
             items,
             Prompts(
                 Budget(history=settings.history_budget, total=settings.prompt_budget),
@@ -380,6 +384,10 @@ def build(
 
     # The door: commands, buttons, voice messages, what was missed.
     mirror: MirrorControl = nostr or NoMirror()
+    off: list[Need] = []  # the needs of commands that the settings switch off
+    off += [] if storage.remembers else ["memory", "tidying"]
+    off += [] if storage.sums_up else ["summaries"]
+    off += [] if nostr is not None else ["mirror"]
     context = CommandContext(
         storage.used,
         storage.summaries,
@@ -404,7 +412,7 @@ def build(
         mirror=mirror,
         accounts=accounts,
         models_seen=models.seen,
-        off=_off(storage, mirrors=nostr is not None),
+        off=frozenset(off),
     )
     telling = Telling(client, purger)
     commands = Commands(client, context, telling, catalogue)
@@ -458,27 +466,35 @@ def build(
     relays: Callable[[], Relays] = Relays
     if nostr is not None:
         relays = partial(relays_now, nostr, clock)
-    checks: list[Check] = [monitoring.background, monitoring.hanging, lambda: [lag.finding()], disk.health]
-    checks += [lambda: monitoring.of_budgets(accounts)]
-    checks += [lambda: [relays().finding()]] if nostr is not None else []
-    checks += models.health
-    checks += [lambda: [monitoring.of_embeddings(meaning)]] if meaning is not None else []
-    checks += [lambda: [connection(client, client.connected, client.shards_served)]]
-    checks += [lambda: [monitoring.queue(desk)]]
-    if settings.transcribe_url is not None:
-        checks += [lambda: [monitoring.of_ears(ears)]]
+    checks: list[Check] = _there(
+        monitoring.background,
+        monitoring.hanging,
+        lambda: [lag.finding()],
+        disk.health,
+        lambda: monitoring.of_budgets(accounts),
+        (lambda: [relays().finding()]) if nostr is not None else None,
+        *models.health,
+        (lambda: [monitoring.of_embeddings(meaning)]) if meaning is not None else None,
+        lambda: [connection(client, client.connected, client.shards_served)],
+        lambda: [monitoring.queue(desk)],
+        (lambda: [monitoring.of_ears(ears)]) if settings.transcribe_url is not None else None,
+    )
     health = Health(checks)
-    page = None
+    page = metrics = None
     if settings.page is not None:
         page = Page(
             settings, settings.page, client, storage, context, health, absence, nostr, clock, redactor
         )
+    if settings.metrics is not None:
+        from discoclaw.app import measures  # 13 MB with Prometheus, and more with a server
 
-    names = (monitoring.model_names(settings), priced)
-    measured = Measured(
-        health, talk.counts, desk, lag, processes, client, models.seen, accounts, relays, names
-    )
-    metrics = monitoring.server(settings.metrics, measured) if settings.metrics is not None else None
+        small = (settings.summary_model, settings.durable_model, settings.model_provider)
+        named = {settings.model, *small, settings.transcribe_model, settings.embedding_model} - {""}
+        counts, seen = talk.counts, models.seen
+        measured = measures.Measured(
+            health, counts, desk, lag, processes, client, seen, accounts, relays, named, priced
+        )
+        metrics = measures.server(settings.metrics, measured)
 
     # What runs, in the order in which it starts. It settles and closes in reverse: what gives others work
     # comes last. The leases of the shards end when we leave the store, and at that moment our claims do: who
@@ -558,28 +574,3 @@ def build(
 def _there(*parts: T | None) -> list[T]:
     """The parts that are not switched off, in their order."""
     return [one for one in parts if one is not None]
-
-
-def _sources(settings: Settings, storage: Storage) -> dict[str, Source[Any]]:
-    """The sources of what is known for a message, by their field of `Gathered`."""
-    content = Content(settings.content_dir)
-    fades = settings.fade.idle_days > 0
-    return {
-        "items": sources.ItemSource(storage.used),
-        "who": sources.SoulSource(storage.used, content),
-        "used": sources.UsedSource(storage.people.last_used) if fades else Always({}),
-        "summary": sources.SummarySource(storage.summaries),
-        "names": sources.NameSource(storage.cursors),
-        "group": sources.GroupSource(storage.people.groups),
-        "owners": sources.OwnerSource(sorted(settings.owners), storage.people.profiles),
-        "texts": sources.TextSource(content),
-    }
-
-
-def _off(storage: Storage, *, mirrors: bool) -> frozenset[Need]:
-    """The needs of commands that the settings switch off."""
-    off: list[Need] = []
-    off += [] if storage.remembers else ["memory", "tidying"]
-    off += [] if storage.sums_up else ["summaries"]
-    off += [] if mirrors else ["mirror"]
-    return frozenset(off)

@@ -1,27 +1,45 @@
-"""What `/metrics` shows, read from the parts when somebody asks. docs/admins/monitoring.md explains each.
+"""The endpoints for programs that watch the bot, and what `/metrics` shows, read when somebody asks.
 
-Every label comes from a list in the program or in the settings: a name that somebody else chose is "other".
+    /healthz    200: the process lives, and its event loop runs. A blocked one doesn't answer
+    /readyz     200 or 503, and as JSON what works and what doesn't
+    /metrics    everything that is measured, for Prometheus; docs/admins/monitoring.md explains each
+
+Whoever reaches the address may ask, so nothing here names anybody. Every label comes from a list in the
+program or in the settings: a name that somebody else chose is "other". Prometheus takes 13 MB, so this is
+imported only where DISCOCLAW_METRICS is set.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
+from aiohttp import web
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 
 from discoclaw import __version__
 from discoclaw.app.followers import Relays
+from discoclaw.app.monitoring import SLOW_S, Health, LoopLag
+from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import Spent
-from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Why, healthy
+from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Seen, Why, as_json, healthy
+from discoclaw.core.processes import Processes
 from discoclaw.core.usage import DOLLAR, Total
-from discoclaw.store.threads import Written
-from discoclaw.work import Work
+from discoclaw.session.desk import Desk
+from discoclaw.settings_types import Listen
+from discoclaw.store.threads import WRITES, Written, running
+from discoclaw.usage.accounts import Accounts
+from discoclaw.web.listening import Listener
+from discoclaw.work import Work, at_work
 
 PREFIX: Final = "discoclaw_"
 STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}
@@ -29,13 +47,64 @@ STATES: Final = {"good": 0, "off": 0, "unknown": 1, "warning": 2, "bad": 3}
 Rows = Iterable[tuple[Sequence[str], float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
-    """Discord's shards of this process: how many are connected or not; the latency (s), if it is known."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured(Collector):
+    """The parts whose numbers are shown. `names` are the settings' models, `priced` those with a price."""
 
-    connected: int
-    away: int
-    latency_s: float | None
+    health: Health
+    counts: Counts
+    desk: Desk
+    lag: LoopLag
+    processes: Processes
+    client: DiscoClaw
+    seen: Seen
+    accounts: Accounts
+    relays: Callable[[], Relays]
+    names: Collection[str]
+    priced: Collection[str]
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything that is measured, as it is now."""
+        yield from of_health(self.health())
+        yield from of_answers(self.counts, self.desk.waiting, self.desk.oldest_s)
+        yield from of_work(at_work())
+        yield from of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
+        yield from of_store(WRITES.state(), self.processes.in_touch)
+        yield from of_gateway(self.client)
+        yield from of_models(self.seen.last)
+        yield from of_usage(
+            self.accounts.ended, self.accounts.all_spent(), known_model(self.names, self.priced)
+        )
+        yield from of_relays(self.relays())
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, so that registering it measures nothing yet."""
+        return ()
+
+
+def server(at: Listen, measured: Measured) -> Listener:
+    """What answers the three addresses, listening `at` one of this machine's."""
+    registry = CollectorRegistry()  # our own, so that nothing is in it that another library measures
+    registry.register(measured)
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+
+    async def alive(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def ready(_: web.Request) -> web.Response:
+        body = as_json(measured.health())
+        return web.json_response(body, status=200 if body["ready"] else 503)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", alive), web.get("/readyz", ready), web.get("/metrics", metrics)])
+    return Listener(app, at, "DISCOCLAW_METRICS")
+
+
+# ---------------------------------------------------------------------- forms
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
@@ -67,12 +136,9 @@ def counters(name: str, text: str, labels: Sequence[str], rows: Rows) -> Metric:
 def histogram(name: str, text: str, values: Histogram) -> Metric:
     """Times (s), sorted into ranges."""
     family = HistogramMetricFamily(PREFIX + name, text)
-    family.add_metric([], [(_bound(bound), count) for bound, count in values.up_to()], values.sum)
+    counts = [("+Inf" if math.isinf(bound) else f"{bound:g}", count) for bound, count in values.up_to()]
+    family.add_metric([], counts, values.sum)
     return family
-
-
-def _bound(bound: float) -> str:
-    return "+Inf" if bound == float("inf") else f"{bound:g}"
 
 
 # ---------------------------------------------------------------------- what there is to measure
@@ -152,13 +218,14 @@ def of_store(written: Written, in_touch: bool) -> Iterator[Metric]:
     yield gauge("store_in_touch", "0 if a database can't be reached.", in_touch)
 
 
-def of_gateway(gateway: Gateway) -> Iterator[Metric]:
+def of_gateway(client: DiscoClaw) -> Iterator[Metric]:
     """The connection to Discord."""
-    rows = [(["connected"], gateway.connected), (["away"], gateway.away)]
-    yield gauges(
-        "shards", "Discord's shards of this process, by whether they are connected.", ["state"], rows
-    )
-    latency: Rows = [((), gateway.latency_s)] if gateway.latency_s is not None else []
+    away = len(client.connected.away(client.shards_served))
+    rows = [(["connected"], len(client.shards_served.ids) - away), (["away"], away)]
+    text = "Discord's shards of this process, by whether they are connected."
+    yield gauges("shards", text, ["state"], rows)
+    known = not away and math.isfinite(client.latency)
+    latency: Rows = [((), client.latency)] if known else []
     text = "How long Discord took to acknowledge the last heartbeat, if a shard is connected."
     yield gauges("gateway_latency_seconds", text, [], latency)
 

@@ -1,43 +1,35 @@
-"""How the program as a whole is: background work, calls that hang, the event loop; and who may ask about it.
+"""How the program as a whole is: background work, calls that hang, the event loop.
 
-With DISCOCLAW_METRICS it answers /healthz, /readyz and /metrics (`web/monitor`), from the first moment of the
-start on. Without it, the log still says when something becomes bad, and when it is good again.
+The log says when something becomes bad, and when it is good again. With DISCOCLAW_METRICS, `measures` answers
+whoever asks, from the first moment of the start on.
 """
 
 import asyncio
 import logging
-import math
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from discoclaw.app.followers import Relays
-from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import SMALL_FROM
 from discoclaw.core.event import Commit
 from discoclaw.core.health import Check, Counts, Finding, Histogram, Seen
-from discoclaw.core.processes import Processes
 from discoclaw.core.usage import NOBODY
 from discoclaw.memory.changes import Listener
 from discoclaw.session.desk import Desk
 from discoclaw.session.meaning import Meaning
-from discoclaw.settings import Settings
-from discoclaw.settings_types import Listen
 from discoclaw.show.words import count
-from discoclaw.store.threads import WRITES, running
+from discoclaw.store.threads import running
 from discoclaw.usage.accounts import Accounts
 from discoclaw.voice import VOICE
 from discoclaw.work import at_work
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
-    from discoclaw.web.listening import Listener as HttpListener
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -65,17 +57,16 @@ class Health:
 
     def __call__(self) -> list[Finding]:
         """Look at everything. Call it in the event loop; never blocks or raises."""
-        return [one for check in self._checks for one in _looked_at(check)]
-
-
-def _looked_at(check: Check) -> list[Finding]:
-    """What a check found; a check that fails is a finding itself."""
-    try:
-        return list(check())
-    except Exception as error:  # a named edge: one bad check must not hide what the others found
-        log.exception("a check of the health failed")
-        name = getattr(check, "__qualname__", type(check).__qualname__)
-        return [Finding(name, "unknown", f"can't be looked at: {type(error).__name__}", "the log says more")]
+        found = list[Finding]()
+        for check in self._checks:
+            try:
+                found += check()
+            except Exception as error:  # a named edge: one bad check must not hide what the others found
+                log.exception("a check of the health failed")
+                name = getattr(check, "__qualname__", type(check).__qualname__)
+                text = f"can't be looked at: {type(error).__name__}"
+                found.append(Finding(name, "unknown", text, "the log says more"))
+        return found
 
 
 class Watch:
@@ -231,7 +222,10 @@ class LoopLag:
             except RuntimeError:  # the loop is closed
                 return
             if not back.wait(self._blocked_s):
-                _report(ident, self._blocked_s)
+                frame = sys._current_frames().get(ident)
+                where = "".join(traceback.format_stack(frame)[-_FRAMES:]) if frame is not None else ""
+                text = "the event loop has been blocked for %.0f s; it is here:\n%s"
+                log.error(text, self._blocked_s, where.rstrip())
                 while not back.wait(self._every_s) and not self._stop.is_set() and not loop.is_closed():
                     pass
 
@@ -243,61 +237,3 @@ class LoopLag:
         if self.last_s >= self._blocked_s:
             self._worst = (self.last_s, now)
             log.warning("the event loop was blocked for %.1f s", self.last_s)
-
-
-def _report(ident: int, blocked_s: float) -> None:
-    frame = sys._current_frames().get(ident)
-    where = "".join(traceback.format_stack(frame)[-_FRAMES:]) if frame is not None else ""
-    log.error("the event loop has been blocked for %.0f s; it is here:\n%s", blocked_s, where.rstrip())
-
-
-# ---------------------------------------------------------------------- metrics
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The parts whose numbers `/metrics` shows. `tables` are the models of the settings and of the prices."""
-
-    health: Health
-    counts: Counts
-    desk: Desk
-    lag: LoopLag
-    processes: Processes
-    client: DiscoClaw
-    seen: Seen
-    accounts: Accounts
-    relays: Callable[[], Relays]
-    tables: tuple[Collection[str], Collection[str]]
-
-    def __call__(self) -> "Iterator[Metric]":
-        """Everything that is measured, as it is now."""
-        from discoclaw.app import measures
-
-        yield from measures.of_health(self.health())
-        yield from measures.of_answers(self.counts, self.desk.waiting, self.desk.oldest_s)
-        yield from measures.of_work(at_work())
-        yield from measures.of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
-        yield from measures.of_store(WRITES.state(), self.processes.in_touch)
-        client = self.client
-        ours, away = len(client.shards_served.ids), len(client.connected.away(client.shards_served))
-        latency = client.latency if not away and math.isfinite(client.latency) else None
-        yield from measures.of_gateway(measures.Gateway(ours - away, away, latency))
-        yield from measures.of_models(self.seen.last)
-        accounts, label = self.accounts, measures.known_model(*self.tables)
-        yield from measures.of_usage(accounts.ended, accounts.all_spent(), label)
-        yield from measures.of_relays(self.relays())
-
-
-def model_names(settings: Settings) -> frozenset[str]:
-    """The models that the settings name."""
-    chat, small = settings.model, (settings.summary_model, settings.durable_model, settings.model_provider)
-    return frozenset(filter(None, (chat, *small, settings.transcribe_model, settings.embedding_model)))
-
-
-def server(at: Listen, measured: Measured) -> "HttpListener":
-    """What answers /healthz, /readyz and /metrics, at this address."""
-    from discoclaw.web import monitor  # 13 MB with Prometheus, and more with a server
-    from discoclaw.web.listening import Listener as HttpListener
-
-    application = monitor.application(measured.health, monitor.registry_of(measured))
-    return HttpListener(application, at, "DISCOCLAW_METRICS")

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import discord
@@ -21,7 +22,6 @@ from discoclaw.core.message import Place
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
-from discoclaw.core.view import View
 from discoclaw.memory.people.known import KnownPeople
 from discoclaw.memory.status import status_of
 from discoclaw.session.live_settings import By
@@ -31,11 +31,10 @@ from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
 from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.sources import Live, Names, Sources
-from discoclaw.work import Work, at_work
+from discoclaw.work import at_work
 
 if TYPE_CHECKING:
     from discoclaw.nostr.adapter import NostrAdapter
-    from discoclaw.nostr.outgoing.delivery import RelayStatus
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +74,10 @@ class Page:
         hide = hiding(settings, self._token)
         self.errors = RecentErrors(lambda text: redactor.clean(hide(text)))
         people = KnownPeople(storage.memory.disk, storage.consent.opted_out)
+        owner = next(iter(settings.owners)) if len(settings.owners) == 1 else None
+        own = None
+        if owner is not None and storage.remembers:
+            own = partial(storage.memory.view, user_subject(owner))
         sources = Sources(
             bot=lambda: client.user.display_name if client.user is not None else "",
             health=health,
@@ -84,14 +87,18 @@ class Page:
             under_way=lambda: _under_way(nostr, absence),
             accounts=context.accounts,
             people=lambda number: read_in_thread(people.page, number),
-            own=_own(settings, storage),
+            own=own,
             errors=self.errors,
             names=Names(
                 lambda channel_id: _name(client.get_channel(int(channel_id))),
                 lambda server_id: _name(client.get_guild(int(server_id))),
                 lambda ids: read_in_thread(people.names, ids),
             ),
-            live=Live(context.settings, lambda scope: _place(client, scope), _by(settings)),
+            live=Live(
+                context.settings,
+                lambda scope: _place(client, scope),
+                By(owner, "the owner, on the admin's page") if owner is not None else SOMEBODY,
+            ),
         )
         self._templates = Templates(clock, settings.zone)
         access = Access(self._token, time.monotonic)
@@ -104,7 +111,15 @@ class Page:
         """Listen, and say in the log where. Raises SettingsError if the address can't be used."""
         await asyncio.to_thread(self._templates.load)
         await self.listener.start()
-        _say_where(self._settings, self._token, self.listener.port)
+        settings = self._settings
+        # The way in is logged also where the log has warnings only: without a token, nobody gets in.
+        address = f"http://{str(settings.page).rpartition(':')[0]}:{self.listener.port}/enter"
+        if settings.page_token is not None:
+            log.info("the admin's page is at %s; enter it with DISCOCLAW_PAGE_TOKEN", address)
+            return
+        level = max(logging.INFO, logging.getLevelNamesMapping()[settings.log_level])
+        way_in = "the way into the admin's page, until this process ends: %s?token=%s"
+        log.log(level, way_in, address, self._token)
 
     async def settle(self) -> None:
         """There is nothing to wait for."""
@@ -113,36 +128,6 @@ class Page:
         """Listen no more, and give up what is being read."""
         await self.listener.close()
         await self._pages.close()
-
-
-def _say_where(settings: Settings, token: str, port: int) -> None:
-    """Write the way in to the log, also where that has warnings only: without a token, nobody gets in."""
-    assert settings.page is not None
-    address = f"http://{str(settings.page).rpartition(':')[0]}:{port}/enter"
-    if settings.page_token is not None:
-        log.info("the admin's page is at %s; enter it with DISCOCLAW_PAGE_TOKEN", address)
-        return
-    level = max(logging.INFO, logging.getLevelNamesMapping()[settings.log_level])
-    log.log(level, "the way into the admin's page, until this process ends: %s?token=%s", address, token)
-
-
-def _by(settings: Settings) -> By:
-    """Whose name a change has that is made on the page."""
-    owner = _only_owner(settings)
-    return By(owner, "the owner, on the admin's page") if owner is not None else SOMEBODY
-
-
-def _only_owner(settings: Settings) -> str | None:
-    return next(iter(settings.owners)) if len(settings.owners) == 1 else None
-
-
-def _own(settings: Settings, storage: Storage) -> Callable[[], Awaitable[View]] | None:
-    """The memory of the only owner; None if there are more of them, or none."""
-    owner = _only_owner(settings)
-    if owner is None or not storage.remembers:
-        return None
-    subject = user_subject(owner)
-    return lambda: storage.memory.view(subject)
 
 
 def _place(client: DiscoClaw, scope: Scope) -> Place | None:
@@ -163,8 +148,23 @@ def _name(place: object) -> str:
 
 async def _queues(nostr: "NostrAdapter | None") -> list[Queue]:
     """Everything that waits: answers, all background work, and events for relays. Raises MemoryFault."""
-    relays = await nostr.status() if nostr is not None else ()
-    return [*map(_work, at_work()), *map(_relay, relays)]
+    found = []
+    for work in at_work():
+        finding = work.finding()
+        state, trouble = (finding.state, finding.text) if finding is not None else ("good", "")
+        counts = [f"{work.done:,} done"] if work.done else []
+        counts += [f"{work.failed:,} failed"] if work.failed else []
+        about = ", ".join(counts)
+        found.append(Queue(work.name, about, work.waiting, work.running, None, state, trouble))
+    for relay in await nostr.status() if nostr is not None else ():
+        queue, connection = relay.queue, relay.connection
+        refused = sum(count for _, count in queue.parked)
+        troubles = [] if connection.connected_since_ms is not None else ["not connected"]
+        troubles += [f"{refused} refused for good"] if refused else []
+        oldest = queue.since if queue.depth else None
+        about, state = f"events for {connection.name}", "warning" if troubles else "good"
+        found.append(Queue("outbox", about, queue.depth, None, oldest, state, "; ".join(troubles)))
+    return found
 
 
 def _under_way(nostr: "NostrAdapter | None", absence: Absence) -> Sequence[UnderWay]:
@@ -176,22 +176,3 @@ def _under_way(nostr: "NostrAdapter | None", absence: Absence) -> Sequence[Under
     if (reading := absence.under_way()) is not None:
         found.append(reading)
     return found
-
-
-def _relay(one: "RelayStatus") -> Queue:
-    queue, connection = one.queue, one.connection
-    refused = sum(count for _, count in queue.parked)
-    trouble = f"{refused} refused for good" if refused else ""
-    if connection.connected_since_ms is None:
-        trouble = f"not connected{f'; {trouble}' if trouble else ''}"
-    oldest = queue.since if queue.depth else None
-    about = f"events for {connection.name}"
-    return Queue("outbox", about, queue.depth, None, oldest, "warning" if trouble else "good", trouble)
-
-
-def _work(one: Work) -> Queue:
-    finding = one.finding()
-    state, trouble = (finding.state, finding.text) if finding is not None else ("good", "")
-    counts = [f"{one.done:,} done"] if one.done else []
-    counts += [f"{one.failed:,} failed"] if one.failed else []
-    return Queue(one.name, ", ".join(counts), one.waiting, one.running, None, state, trouble)

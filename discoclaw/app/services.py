@@ -1,16 +1,22 @@
-"""The lifecycle of the program: its services in order, and those that one of several processes has."""
+"""The lifecycle of the program: its services in order, its data folder, and what one process alone has."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from discoclaw.core.errors import LeaseLost
+from discoclaw.core.health import Finding
 from discoclaw.core.ports import Service
 from discoclaw.core.processes import Processes
-from discoclaw.store.threads import running
+from discoclaw.core.times import span
+from discoclaw.storage import Storage
+from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.port import CURSORS
+from discoclaw.store.threads import WRITES, running
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +27,12 @@ LAST_S: Final = 0.2
 LOOK_S: Final = 0.1
 AGAIN_S: Final = 30.0
 """The pause after services could not be started, so that another process may try it meanwhile."""
+CLOSE_WAIT_S = 2.0
+"""The longest that closing waits for reads and writes that nobody waits for any more."""
+PROBE_S = 15.0
+"""The pause between two tries to write, after a write has failed."""
+PROBE_HANGS_S = 60.0
+_PROBE = "writable.json"
 LOST_S: Final = 1.0
 """The pause after the lease was lost: who ends gets none any more, and must not ask for it without end."""
 
@@ -115,6 +127,57 @@ def _name_of(service: Service) -> str:
     """A service's name for the log: its class, or the function that closes it."""
     closing = getattr(service, "closing", None)
     return getattr(closing, "__qualname__", type(service).__qualname__).removesuffix(".<locals>.close")
+
+
+# The data folder: opened first, closed last.
+
+
+class OnDisk:
+    """Opens and closes everything in the data folder. `services` are its parts, in order."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        opening = Part(self._open, storage.processes.settle, self._close)
+        pause = PROBE_S
+        self._probe = Worker("the store", self._write, retry_s=pause, longest_s=pause, most_s=PROBE_HANGS_S)
+        self.services = (opening, self._probe, storage.memory.erasings)
+
+    def health(self) -> Iterator[Finding]:
+        """Whether the store can be reached, and was written when that was last tried."""
+        storage, written, name = self._storage, WRITES.state(), "the store"
+        if not storage.processes.in_touch:
+            text = "PostgreSQL has not answered lately; people are answered without their memories"
+            yield Finding(name, "bad", text, "look at the database, and at the network to it")
+        elif written.failing_s is not None:
+            text = f"nothing could be written for {span(round(written.failing_s * 1000))}: {written.reason}"
+            yield Finding(name, "bad", text, "free some space, or look at the permissions; the log says more")
+            self._probe.note("")  # nobody else may try again soon
+        else:
+            yield Finding(name, "good", f"{storage.memory.disk.name}; the last write worked")
+
+    async def _write(self, _: str) -> None:
+        """Try whether the store can be written again. Raises OSError and MemoryFault."""
+        folder = self._storage.memory.disk.documents(CURSORS)
+        await in_thread(folder.write, _PROBE, b"{}\n")
+        await in_thread(folder.remove, [_PROBE])
+
+    async def _open(self) -> None:
+        await read_in_thread(self._storage.open)
+        await self._storage.processes.start()
+        await read_in_thread(self._storage.load)
+
+    async def _close(self) -> None:
+        """Close the files, unless a disk hangs: what it may still write has to be under our lock."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                while running():  # noqa: ASYNC110 - threads ring no bell, and this is the last thing we do
+                    await asyncio.sleep(0.02)
+        calls = running()
+        await self._storage.processes.close()  # what is still written after that, a shared store refuses
+        if calls:
+            log.error("the data folder stays locked until we end, because of %s", "; ".join(calls))
+            return
+        await read_in_thread(self._storage.close)
 
 
 # Services that run in one process at a time: in the one that has their lease.

@@ -11,7 +11,7 @@ from discoclaw.cli.main import ABOUT, whole
 
 LIBRARIES = {"nostr_sdk", "pypdf", "jinja2", "prometheus_client", "PIL", "charset_normalizer", "psycopg"}
 LIBRARIES |= {"python_calamine", "numpy", "onnxruntime", "rich", "anthropic", "httpx2", "simcord"}
-OURS = {"discoclaw.nostr.event", "discoclaw.nostr.adapter", "discoclaw.web.monitor"}
+OURS = {"discoclaw.nostr.event", "discoclaw.nostr.adapter", "discoclaw.app.measures"}
 HEAVY = OURS | LIBRARIES | {"aiohttp.web"}
 
 RUN = """
@@ -84,7 +84,10 @@ def test_a_bot_with_everything_off_loads_no_library_for_it(tmp_path: Path) -> No
     ("settings", "needed"),
     [
         ({"DISCOCLAW_MODEL_PROVIDER": "anthropic", "ANTHROPIC_API_KEY": "x"}, {"anthropic", "httpx2"}),
-        ({"DISCOCLAW_METRICS": "127.0.0.1:0"}, {"prometheus_client", "discoclaw.web.monitor", "aiohttp.web"}),
+        (
+            {"DISCOCLAW_METRICS": "127.0.0.1:0"},
+            {"prometheus_client", "discoclaw.app.measures", "aiohttp.web"},
+        ),
         ({"DISCOCLAW_PAGE": "127.0.0.1:0"}, {"jinja2", "aiohttp.web"}),
         (
             {"NOSTR_RELAYS": "embedded"},
