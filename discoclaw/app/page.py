@@ -29,8 +29,6 @@ from discoclaw.settings import Settings, hiding
 from discoclaw.settings_types import Listen
 from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
-from discoclaw.web.page.errors import RecentErrors
-from discoclaw.web.page.sources import Live, Names, Sources
 from discoclaw.work import at_work
 
 if TYPE_CHECKING:
@@ -64,8 +62,9 @@ class Page:
         redactor: Redactor,
     ) -> None:
         from discoclaw.web.listening import Listener
-        from discoclaw.web.page.access import Access
-        from discoclaw.web.page.pages import Pages
+        from discoclaw.web.page.errors import RecentErrors
+        from discoclaw.web.page.guard import Access
+        from discoclaw.web.page.pages import Live, Names, Pages, Sources
         from discoclaw.web.page.rendering import Templates  # 10 MB with Jinja, only for the page
 
         self._settings = settings

@@ -24,8 +24,7 @@ from simcord.results import to_discord_message
 
 from discoclaw.demo.feed import Feed
 from discoclaw.demo.world import Person, World, id_of
-from discoclaw.web.page.access import same
-from discoclaw.web.page.guard import HEADERS, check_source
+from discoclaw.web.page.guard import HEADERS, check_source, same
 
 log = logging.getLogger(__name__)
 

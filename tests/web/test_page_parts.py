@@ -13,9 +13,18 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import erasing
 from discoclaw.settings_types import Listen
 from discoclaw.web.listening import Listener
-from discoclaw.web.page.access import IDLE_S, LONGEST_S, MOST_SESSIONS, TRIES, TRIES_S, Access, TooManyTries
 from discoclaw.web.page.errors import MOST, MOST_CHARS, RecentErrors
-from discoclaw.web.page.guard import HEADERS, Guard
+from discoclaw.web.page.guard import (
+    HEADERS,
+    IDLE_S,
+    LONGEST_S,
+    MOST_SESSIONS,
+    TRIES,
+    TRIES_S,
+    Access,
+    Guard,
+    TooManyTries,
+)
 from discoclaw.web.page.pages import FRESH_S, HANGS, Read, Reading
 from tests.test_work import on_a_jumping_clock, passes
 

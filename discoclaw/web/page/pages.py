@@ -1,5 +1,7 @@
 """The pages: what is read for each of them, the ways in and out, and the form of the settings.
 
+`Sources` is what the program hands over for them; each may be slow or fail, see `Reading`.
+
 The form shows and changes the live configuration in the same way as `/settings`. What lies on a disk or in a
 database that may hang is read while somebody looks, within a limit of time.
 """
@@ -16,8 +18,9 @@ from yarl import URL
 
 from discoclaw.core.budgets import Spent
 from discoclaw.core.errors import DiscoClawError, Refused
-from discoclaw.core.health import worst_first
+from discoclaw.core.health import Connected, Finding, People, Queue, UnderWay, worst_first
 from discoclaw.core.live import GLOBAL, Scope, parse_scope
+from discoclaw.core.message import Place
 from discoclaw.core.policy import (
     FIELDS,
     Field,
@@ -31,13 +34,15 @@ from discoclaw.core.policy import (
 from discoclaw.core.privacy import may_show
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, this_month
+from discoclaw.core.view import View
 from discoclaw.memory.live import FILE
+from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
+from discoclaw.session.live_settings import By as ChangedBy
 from discoclaw.usage.accounts import Accounts
-from discoclaw.web.page.access import LONGEST_S, Access, Session, TooManyTries
-from discoclaw.web.page.guard import ENTER, MOST_BYTES, Guard, see
+from discoclaw.web.page.errors import RecentErrors
+from discoclaw.web.page.guard import ENTER, LONGEST_S, MOST_BYTES, Access, Guard, Session, TooManyTries, see
 from discoclaw.web.page.rendering import STATIC, Templates
-from discoclaw.web.page.sources import Sources
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +65,55 @@ WRONG: Final = (
     "That token isn't right, or no longer valid: without DISCOCLAW_PAGE_TOKEN, each start makes a new one."
 )
 TOO_MANY: Final = "There were too many wrong tokens. Wait a minute, then try again."
+
+
+# ---------------------------------------------------------------------- what is handed over
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names by ids: of channels and servers, from RAM ("" if unknown); of people whose name is known."""
+
+    channel: Callable[[str], str]
+    server: Callable[[str], str]
+    people: Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The live settings. A change has the name of `by`.
+
+    `place` is the channel of a scope, None if it is not known here.
+    """
+
+    settings: LiveSettings
+    place: Callable[[Scope], Place | None]
+    by: ChangedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of everything on the page.
+
+    `bot` is the bot's name, "" before it has logged in. `connected` and `people` take the number of a page.
+    `own` is the memory of the admin, None if it isn't known who that is.
+    """
+
+    bot: Callable[[], str]
+    health: Callable[[], Sequence[Finding]]
+    connected: Callable[[int], Awaitable[Connected]]
+    store: Callable[[], Awaitable[Status]]
+    queues: Callable[[], Awaitable[Sequence[Queue]]]
+    under_way: Callable[[], Sequence[UnderWay]]
+    accounts: Accounts
+    people: Callable[[int], Awaitable[People]]
+    own: Callable[[], Awaitable[View]] | None
+    errors: RecentErrors
+    names: Names
+    live: Live
+
+
+# ---------------------------------------------------------------------- the pages
 
 
 class Pages(Derived):
@@ -198,7 +252,10 @@ class Pages(Derived):
         try:
             said = await self._configuration.change(form)
         except Refused as refusal:
-            scope = _scope_of(form["scope"])
+            try:
+                scope = parse_scope(form["scope"])
+            except Refused:
+                scope = GLOBAL
             typed = {form["field"]: form["value"]}
             return await self._settings_page(request, scope, trouble=str(refusal), typed=typed, status=422)
         self._here(request).said = said
@@ -294,13 +351,6 @@ def _number(request: web.Request) -> int:
     """The number of the page that is asked for."""
     text = request.query.get("page", "1")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1
-
-
-def _scope_of(text: str) -> Scope:
-    try:
-        return parse_scope(text)
-    except Refused:
-        return GLOBAL
 
 
 # ---------------------------------------------------------------------- the settings
@@ -552,33 +602,27 @@ async def usage_of(accounts: Accounts) -> Usage:
     recent, month = last_days(now, zone), this_month(now, zone)
     calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))
     budgets = accounts.all_spent()
-    return await asyncio.to_thread(lambda: _added(Report.of(calls, zone), recent, month, budgets))
 
+    def add_up() -> Usage:
+        report = Report.of(calls, zone)
+        shown, today = report.within(recent), Days(recent.last, recent.last)
+        # A bar for each day: of what was paid, or of tokens if everything was free.
+        days = shown.by("day", recent)
+        values = [one.total.nano if shown.total.nano else one.total.tokens for one in days]
+        highest = max(*values, 1)
+        bars = [
+            Bar(one.key or "", one.total, round(HEIGHT * value / highest, 1))
+            for one, value in zip(days, values, strict=True)
+        ]
+        kinds: tuple[By, ...] = ("purpose", "model", "person", "channel", "server")
+        groups = [(kind, shown.by(kind)) for kind in kinds]
+        return Usage(
+            report.within(today).total,
+            report.within(month).total,
+            shown.total,
+            bars,
+            [Groups(kind, all_[:MOST_GROUPS], max(0, len(all_) - MOST_GROUPS)) for kind, all_ in groups],
+            budgets,
+        )
 
-def _added(report: Report, recent: Days, month: Days, budgets: Sequence[Spent]) -> Usage:
-    shown = report.within(recent)
-    kinds: tuple[By, ...] = ("purpose", "model", "person", "channel", "server")
-    return Usage(
-        report.within(Days(recent.last, recent.last)).total,
-        report.within(month).total,
-        shown.total,
-        _bars(shown, recent),
-        [_groups(shown, kind) for kind in kinds],
-        budgets,
-    )
-
-
-def _bars(report: Report, days: Days) -> list[Bar]:
-    """A bar for each day: of what was paid, or of tokens if everything was free."""
-    groups = report.by("day", days)
-    values = [one.total.nano if report.total.nano else one.total.tokens for one in groups]
-    highest = max(*values, 1)
-    return [
-        Bar(one.key or "", one.total, round(HEIGHT * value / highest, 1))
-        for one, value in zip(groups, values, strict=True)
-    ]
-
-
-def _groups(report: Report, kind: By) -> Groups:
-    found = report.by(kind)
-    return Groups(kind, found[:MOST_GROUPS], max(0, len(found) - MOST_GROUPS))
+    return await asyncio.to_thread(add_up)
