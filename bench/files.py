@@ -25,7 +25,7 @@ from bench.figure import Figure, median, without_garbage
 from bench.world import OWNER, EchoModel, fresh_folder, settings_in
 from discoclaw.app import App, build
 from discoclaw.core.message import FileRef, Picture
-from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.anthropic import AnthropicProvider
 from discoclaw.session.files.reading import Limits, Reader
 
 TIMES = 5

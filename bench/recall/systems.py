@@ -26,7 +26,7 @@ from discoclaw.core.item import MANUAL, Item, by_newest
 from discoclaw.core.message import Entry
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
 from discoclaw.recall.talk import NOTHING_MEANT

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, evidence, query, rank, score, talk
+from discoclaw.recall import document, evidence, rank, score, talk
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -52,12 +52,11 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "dates": (
         (document, "dates_in", lambda text: frozenset()),
         (document, "date_terms", lambda at_ms: frozenset()),
-        (query, "dates_in", lambda text: frozenset()),
     ),
     "other words": ((score, "others_for", lambda term: ()),),
     "other spellings": ((score.Vocabulary, "near", lambda self, term: ()),),
     "strict endings": ((score, "_endings", _loose),),
-    "sentence by sentence": ((query, "_BREAK", re.compile(r"(?!)")),),
+    "sentence by sentence": ((document, "_BREAK", re.compile(r"(?!)")),),
     "evidence": (
         (evidence.Matches, "_is_evidence", lambda self, has, *, strange: True),
         (evidence, "_undone", lambda evident, found: set(evident)),

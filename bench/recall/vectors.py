@@ -13,8 +13,8 @@ from typing import Any
 
 from discoclaw.core.item import Item
 from discoclaw.embed import local
+from discoclaw.recall.document import in_context
 from discoclaw.recall.floor import texts as sample
-from discoclaw.recall.query import in_context
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.session.floor import floor_from

@@ -17,8 +17,7 @@ from discoclaw.core.ports import Clock, Model, Service, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.usage import Prices
 from discoclaw.embed.providers import EmbeddingConfig, open_embedder
-from discoclaw.loops.embedding import Embedding
-from discoclaw.loops.talk_embedding import TalkEmbedding
+from discoclaw.loops.embedding import Embedding, TalkEmbedding
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened

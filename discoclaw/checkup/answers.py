@@ -38,10 +38,10 @@ from discoclaw.core.ports import AnyOffer, Ending, Held, Model
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
 from discoclaw.core.usage import CHARS_A_TOKEN
-from discoclaw.evals import reading, run
-from discoclaw.evals.chain import Chain
+from discoclaw.evals import casefile, run
+from discoclaw.evals.casefile import Chain
 from discoclaw.evals.judge import Verdict
-from discoclaw.models.anthropic.provider import ends
+from discoclaw.models.anthropic import ends
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.context import usable
 from discoclaw.models.providers import PROVIDERS, open_models
@@ -409,7 +409,7 @@ async def _forms(seen: Examined, models: Models) -> AsyncIterator[Finding]:
     facts = seen.counted(models.facts, settings.durable_model)
     summary = seen.counted(models.summary, settings.summary_model)
     if learns(settings):
-        cases = reading.chosen(reading.cases(), ids=[FORM_CASE])
+        cases = casefile.chosen(casefile.cases(), ids=[FORM_CASE])
         try:
             (verdict,) = await run.extraction(cases, lambda _: facts)
             yield _form(verdict, "learning", DURABLE)

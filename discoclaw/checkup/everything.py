@@ -38,7 +38,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.health import Finding, State
 from discoclaw.embed.providers import open_embedder
-from discoclaw.evals import reading, run
+from discoclaw.evals import casefile, run
 from discoclaw.evals.judge import Verdict
 from discoclaw.memory.folder import locked
 from discoclaw.memory.stores import POSTGRES
@@ -216,7 +216,7 @@ async def learning(seen: Examined, progress: Callable[[str], None]) -> AsyncIter
         if seen.answers is False:
             yield Finding("learning", "unknown", "not tried, because the model doesn't answer")
             return
-        models, cases = open_models(seen.config), reading.chosen(reading.cases(), ids=tuple(CASES))
+        models, cases = open_models(seen.config), casefile.chosen(casefile.cases(), ids=tuple(CASES))
         facts = seen.counted(models.facts, settings.durable_model)
 
         def done(number: int) -> None:

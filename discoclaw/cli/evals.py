@@ -55,11 +55,10 @@ def extraction(
 
     Example: discoclaw eval extraction --runs 1 --group dates
     """
-    from discoclaw.evals import reading, run  # slow imports, which other commands don't need
-    from discoclaw.evals.figures import EXTRACTION
-    from discoclaw.evals.report import Report
+    from discoclaw.evals import casefile, run  # slow imports, which other commands don't need
+    from discoclaw.evals.report import EXTRACTION, Report
 
-    chosen = reading.chosen(reading.cases(cases or ()), ids=case or (), groups=group or ())
+    chosen = casefile.chosen(casefile.cases(cases or ()), ids=case or (), groups=group or ())
     settings = settings_module.load()
     models = _open(settings)
     model = _where(settings, models.facts, settings.durable_model)
@@ -91,11 +90,10 @@ def summaries(
 
     Example: discoclaw eval summaries --case release
     """
-    from discoclaw.evals import reading, run  # slow imports, which other commands don't need
-    from discoclaw.evals.figures import SUMMARIES
-    from discoclaw.evals.report import Report
+    from discoclaw.evals import casefile, run  # slow imports, which other commands don't need
+    from discoclaw.evals.report import SUMMARIES, Report
 
-    chosen = reading.chosen(reading.chains(cases or ()), ids=case or (), groups=group or ())
+    chosen = casefile.chosen(casefile.chains(cases or ()), ids=case or (), groups=group or ())
     settings = settings_module.load()
     models = _open(settings)
     model = _where(settings, models.summary, settings.summary_model)

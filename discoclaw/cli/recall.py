@@ -26,7 +26,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import is_standing
 from discoclaw.memory.people import last_used as access
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Selection, select
 from discoclaw.show.words import line, short

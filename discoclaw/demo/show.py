@@ -17,8 +17,7 @@ from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
 from discoclaw.core.model import VENDOR, split
 from discoclaw.core.policy import AutoSave
-from discoclaw.demo.feed import Feed
-from discoclaw.demo.held import Held
+from discoclaw.demo.feed import Feed, Held
 from discoclaw.demo.serve import Site
 from discoclaw.demo.world import GUILD_ID, World
 from discoclaw.memory.subjects.store import Memory

@@ -9,11 +9,8 @@ from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
 from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict
-from discoclaw.evals.case import Case, Expected, found, moment
-from discoclaw.evals.chain import Chain
-from discoclaw.evals.meter import Call, Metered
-from discoclaw.evals.scene import summarising
-from discoclaw.evals.talk import FILLER_MS, Outcome, SmallTalk, fitting
+from discoclaw.evals.casefile import Case, Chain, Expected, found, moment
+from discoclaw.evals.talk import FILLER_MS, Call, Metered, Outcome, SmallTalk, fitting, summarising
 
 # ----------------------------------------------------------------------
 # Runs one chain: update after update of a conversation's summary.

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound
 from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
-from discoclaw.evals import judge, reading, talk
-from discoclaw.evals.case import Case
-from discoclaw.evals.chain import Chain
+from discoclaw.evals import casefile, judge, talk
+from discoclaw.evals.casefile import Case, Chain
 from discoclaw.evals.judge import Verdict
-from discoclaw.evals.meter import Call
+from discoclaw.evals.talk import Call
 
 HOPELESS = (ModelKeyRejected, ModelNotFound)
 """Failures that every further request would have, too."""
@@ -33,7 +32,7 @@ async def extraction(
 
     Raises ModelError if the model can't be reached at all.
     """
-    filler = reading.filler()
+    filler = casefile.filler()
 
     async def one(case: Case, run: int) -> tuple[Verdict, Sequence[Call]]:
         outcome = await talk.run(case, model_for(case), filler, reads)
@@ -55,7 +54,7 @@ async def summaries(
 
     Raises ModelError if the model can't be reached at all.
     """
-    filler = reading.filler()
+    filler = casefile.filler()
 
     async def one(chain: Chain, run: int) -> tuple[Verdict, Sequence[Call]]:
         outcome = await judge.run(chain, model_for(chain), filler, reads)
@@ -66,8 +65,8 @@ async def summaries(
 
 
 async def _all(
-    work: Sequence[tuple[reading.One, int]],
-    one: Callable[[reading.One, int], Awaitable[tuple[Verdict, Sequence[Call]]]],
+    work: Sequence[tuple[casefile.One, int]],
+    one: Callable[[casefile.One, int], Awaitable[tuple[Verdict, Sequence[Call]]]],
     at_once: int,
     done: Done,
 ) -> list[Verdict]:

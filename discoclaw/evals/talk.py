@@ -1,19 +1,282 @@
-"""Runs one extraction case: what was remembered, the talk, what was forgotten, and then one extraction."""
+"""Runs one extraction case: what was remembered, the talk, what was forgotten, and then one extraction.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+First here are what it needs, as do chains of summaries: a model that counts, and a place to run in."""
 
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from discoclaw.app.learning import facts_loop, summary_loop
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import (
+    ModelBadRequest,
+    ModelError,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnreachable,
+)
 from discoclaw.core.item import Facets, Source
-from discoclaw.core.message import Said
-from discoclaw.core.model import USUAL_READS
-from discoclaw.core.ports import Model
+from discoclaw.core.message import Me, Place, Said
+from discoclaw.core.model import USUAL_READS, ModelRequest, StreamEvent, Usage
+from discoclaw.core.ports import Model, Shape
+from discoclaw.core.redact import PLAIN
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
+from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in
 from discoclaw.core.view import View
-from discoclaw.evals.case import BOT, Before, Case, PlaceName, moment
-from discoclaw.evals.meter import Call, Metered
-from discoclaw.evals.scene import Scene, extracting
+from discoclaw.evals.casefile import BOT, NAMES, Before, Case, PlaceName, moment
+from discoclaw.loops.facts import NoFacts
+from discoclaw.loops.schedule import Cadence, Loops
+from discoclaw.loops.summary import NoSummary
+from discoclaw.models.config import RedactingModel
+from discoclaw.settings import Settings
+from discoclaw.storage import Storage, build
+from discoclaw.store.files import in_thread
+
+# ----------------------------------------------------------------------
+# Counts a model's calls in one case: whether its answers had the right form, and how many tokens they took.
+#
+# Tokens are the provider's count (`core/usage`). For a server that reports none they are estimated, and the
+# report says so.
+
+
+UNANSWERED = (
+    ModelBadRequest,
+    ModelKeyRejected,
+    ModelNotFound,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnreachable,
+)
+"""Failures after which nobody knows what the model would have answered."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One structured call. `tally` has what the provider counted for each answer."""
+
+    tally: Tally = field(default_factory=Tally)
+    asked_chars: int = 0
+    answer_chars: int = 0
+    error: ModelError | None = None
+
+    @property
+    def reported(self) -> list[Usage]:
+        """The provider's counts for each answer."""
+        return [usage for _, usage in self.tally.used]
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model answered at all."""
+        return not isinstance(self.error, UNANSWERED)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the first answer had the form that was asked for. A refusal has none."""
+        return self.error is None and len(self.reported) <= 1
+
+    @property
+    def requests(self) -> int:
+        """How often the model was asked."""
+        return max(1, len(self.reported))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the provider did not count the tokens."""
+        return not self.tokens_reported
+
+    @property
+    def tokens_reported(self) -> bool:
+        return any(one.output_tokens for one in self.reported)
+
+    @property
+    def tokens_in(self) -> int:
+        if not self.tokens_reported:
+            return self.asked_chars // CHARS_A_TOKEN
+        return self.tally.total.prompt_tokens
+
+    @property
+    def tokens_out(self) -> int:
+        if not self.tokens_reported:
+            return self.answer_chars // CHARS_A_TOKEN
+        return self.tally.total.output_tokens
+
+
+class Metered:
+    """The port `Model` around another one; `calls` has what it was asked."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.calls: list[Call] = []
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The other model's stream; no eval uses it."""
+        return self._model.stream(request)
+
+    async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
+        """The other model's answer, counted. Raises ModelError."""
+        call = Call(asked_chars=sum(len(one) for one in asked.values() if isinstance(one, str)))
+        self.calls.append(call)
+        try:
+            with counted_in(call.tally):
+                answer = await self._model.structured(shape=shape, **asked)
+        except ModelError as error:
+            call.error = error
+            raise
+        call.answer_chars = len(answer.model_dump_json(exclude_defaults=True))
+        return answer
+
+    async def close(self) -> None:
+        """Does nothing: the other model is shared by all cases."""
+
+
+# ----------------------------------------------------------------------
+# A place to run a case in: a data folder of its own, the store and the loops as the bot has them.
+#
+# `app/learning` builds the loops, so only the model differs. The settings are the defaults, whatever `.env`
+# says, so that figures can be compared. The folder is a temporary one and is removed afterwards.
+
+
+ME = Me("1000000000000000900", "DiscoClaw")
+_FIRST_ID = 1_000_000_000_000_000_001
+_CHANNEL = "1000000000000000500"
+
+PLACES: Mapping[PlaceName, Place] = {
+    "channel": Place("channel", _CHANNEL, _CHANNEL, "general", private=False, group_name="general"),
+    "private": Place("channel", _CHANNEL, _CHANNEL, "staff", private=True, group_name="staff"),
+    "dm": Place("dm", _CHANNEL, None, "direct message", private=True),
+}
+WINDOW = 20
+"""The most messages in the prompt's window, as the bot has it by default."""
+
+
+class HandClock:
+    """The present of a case, set by whoever runs it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+    def at(self, ms: int) -> None:
+        """Go to a time, but never back."""
+        self.now = max(self.now, ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One case's world: `who` is the speaker whom it is about."""
+
+    storage: Storage
+    loops: Loops
+    clock: HandClock
+    place: Place
+    who: str
+    names: Mapping[str, str]
+
+    @property
+    def user_id(self) -> str:
+        return self.id_of(self.who)
+
+    @property
+    def session_key(self) -> str:
+        return self.place.session_key(self.user_id)
+
+    def id_of(self, speaker: str) -> str:
+        """A speaker's user id."""
+        if speaker == BOT:
+            return ME.id
+        return str(_FIRST_ID + int.from_bytes(speaker.encode()[:4], "big"))
+
+    def said(self, by: str, text: str, at: int, number: int) -> Said:
+        """A message, without secrets, as the bot would have taken it in; `number` tells it from others."""
+        name = ME.name if by == BOT else self.names.get(by, NAMES.get(by, by))
+        return Said(
+            id=str(snowflake_at(at - 1) + 1 + number),
+            author_id=self.id_of(by),
+            name=name,
+            text=PLAIN(text).text,
+            sent_at=at,
+            by_us=by == BOT,
+            to_id=self.user_id if by == BOT else "",
+        )
+
+    def hear(self, said: Said) -> None:
+        """Let a message be heard, and wait for the loops."""
+        self.clock.at(said.sent_at)
+        self.loops.hear(said, self.place, self.session_key, window=WINDOW)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="discoclaw-eval-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@asynccontextmanager
+async def extracting(
+    model: Model, *, place: PlaceName, who: str, names: Mapping[str, str], zone: str, reads: int
+) -> AsyncIterator[Scene]:
+    """A scene in which a person is learned from, and nothing is summarised."""
+    async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
+        redacting = RedactingModel(model, PLAIN)
+        facts = facts_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
+        loops = Loops(
+            clock=clock, summary=NoSummary(), facts=facts, cadence=Cadence(), consent=storage.consent
+        )
+        yield Scene(storage, loops, clock, PLACES[place], who, names)
+        await loops.close()
+
+
+@asynccontextmanager
+async def summarising(
+    model: Model, *, place: PlaceName, names: Mapping[str, str], zone: str, max_chars: int, reads: int
+) -> AsyncIterator[Scene]:
+    """A scene in which a conversation is summarised at every turn, and nothing is learned of anybody."""
+    given = {"timezone": zone, "summary_max_chars": max_chars}
+    async with _scene(place, "A", names, **given) as (settings, storage, clock):
+        redacting = RedactingModel(model, PLAIN)
+        summary = summary_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
+        loops = Loops(
+            clock=clock,
+            summary=summary,
+            facts=NoFacts(),
+            cadence=Cadence(summary_every=1),
+            consent=storage.consent,
+        )
+        yield Scene(storage, loops, clock, PLACES[place], "A", names)
+        await loops.close()
+
+
+@asynccontextmanager
+async def _scene(
+    place: PlaceName, who: str, names: Mapping[str, str], **given: Any
+) -> AsyncIterator[tuple[Settings, Storage, HandClock]]:
+    with _folder() as folder:
+        # Built without the environment and without `.env`.
+        settings = Settings.model_construct(data_dir=folder, **given)
+        clock = HandClock()
+        storage = build(settings, clock=clock)
+        await in_thread(storage.open)
+        try:
+            await in_thread(storage.load)
+            yield settings, storage, clock
+            await storage.purger.close()
+        finally:
+            await in_thread(storage.close)
+
+
+# ----------------------------------------------------------------------
+# Runs a case.
+
 
 FILLER_MS = 20_000
 """The longest between two lines of small talk."""

@@ -29,8 +29,7 @@ from discoclaw.core.patch import Consolidation, Suggestion
 from discoclaw.core.ports import Clock, Model
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.view import Conflict, View
-from discoclaw.loops.nearest import Nearest
-from discoclaw.loops.review import entry, over_since, planned, prompt
+from discoclaw.loops.nearest import Nearest, entry, over_since, planned, prompt
 from discoclaw.memory.off import MEMORY_OFF
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.prompt.quote import quote_entry

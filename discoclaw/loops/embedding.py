@@ -1,4 +1,4 @@
-"""Embeds item texts that have no vector yet, in the background, in batches.
+"""Embeds texts of items and archived messages that have no vector yet, in the background, in batches.
 
 Nobody waits for this. It starts when somebody's memory is used or changed, and holds no lock while it asks
 the provider. After a failure it pauses; the pause doubles until something succeeds. A batch that the provider
@@ -11,25 +11,96 @@ This module decides what may be sent where: confidential items are never sent, p
 on this machine, and nothing is sent about people who want no memory. Uses a provider only to embed texts.
 """
 
+import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.ports import Embedder
+from discoclaw.core.ports import Clock, Embedder
+from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.visible import VisibleItems
-from discoclaw.loops.batches import Batches
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.search.matrix import Matrix, packed
+from discoclaw.search.talk_vectors import DAY_MS, TalkVectors
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.store.files import in_thread
 from discoclaw.work import Worker
+
+# ----------------------------------------------------------------------
+# Batches of texts on their way to a provider, of items and messages alike.
+
+
+K = TypeVar("K", bound=Hashable)
+
+BATCH = 64
+TRIES = 3
+"""A text that is refused this often on its own is given up."""
+
+
+class Batches(Generic[K]):
+    """Embeds texts by key. `size` is how many the next batch should have.
+
+    `of` names a key for the log. `check` raises EmbeddingRefused for vectors that are not as expected.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        timeout_s: float,
+        of: Callable[[K], object],
+        check: Callable[[Sequence[Sequence[float]]], None],
+    ) -> None:
+        self.size = BATCH
+        self._embedder = embedder
+        self._timeout_s = timeout_s
+        self._of = of
+        self._check = check
+        self._refused: Counter[K] = Counter()
+
+    def is_hopeless(self, key: K) -> bool:
+        """Whether a text was given up."""
+        return bool(self._refused) and self._refused[key] >= TRIES
+
+    @property
+    def hopeless(self) -> frozenset[K]:
+        """The texts that were given up."""
+        return frozenset(key for key in self._refused if self.is_hopeless(key))
+
+    def forget(self, which: Callable[[K], bool]) -> None:
+        """Forget what was refused of some texts."""
+        for key in [key for key in self._refused if which(key)]:
+            del self._refused[key]
+
+    async def embed(self, texts: Mapping[K, str]) -> dict[K, Sequence[float]]:
+        """The vectors of a batch; empty if it is to be halved. Raises EmbeddingError."""
+        try:
+            vectors = await self._embedder.embed(list(texts.values()), timeout_s=self._timeout_s)
+            self._check(vectors)
+        except EmbeddingRefused:
+            self.size = max(1, len(texts) // 2)
+            if len(texts) > 1:
+                return {}
+            key = next(iter(texts))
+            self._refused[key] += 1
+            if self.is_hopeless(key):
+                log.warning("%s: a text gets no vector until the next start", self._of(key))
+            raise
+        self.size = min(BATCH, self.size * 2)
+        return dict(zip(texts, vectors, strict=False))
+
+
+# ----------------------------------------------------------------------
+# Items.
+
 
 log = logging.getLogger(__name__)
 
@@ -306,3 +377,99 @@ class Embedding(Derived, Listener):
         self._known.pop(subject, None)
         self._waiting.pop(subject, None)
         self._batches.forget(lambda key: key[0] == subject)
+
+
+# ----------------------------------------------------------------------
+# Archived messages, the newest first. Memories come first: while some lack a vector, talk waits. What still
+# needs a vector is listed in the archive's own file, so a killed process loses nothing. A provider on another
+# machine gets only what was said where everybody on the server reads along, once somebody speaks there, and
+# only so many messages a day (`Provider`). Nothing is sent of people who may not be archived.
+
+
+LONGEST = 2_000
+"""The most characters of a message; its beginning says best what it is about."""
+SHARE = 0.25
+"""The most of the time that is spent on it while many messages wait: questions use the same provider."""
+SPENT_S = 3600.0
+"""When the day's messages are used up, how long until the next look at the date."""
+_MAKING_FOR_TALK = "making vectors of talk"
+
+
+class TalkEmbedding:
+    """Makes the vectors of talk, after those of all `items`. `rest_s` is the first pause after a failure."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        vectors: TalkVectors,
+        *,
+        clock: Clock,
+        items: Embedding,
+        rest_s: float = REST_S,
+        timeout_s: float = TIMEOUT_S,
+        processes: Processes = ALONE,
+    ) -> None:
+        self._vectors = vectors
+        self._clock = clock
+        self._items = items
+        self._batches: Batches[int] = Batches(
+            embedder, timeout_s=timeout_s, of=lambda message_id: f"message {message_id}", check=items.check
+        )
+        self._rests_until = 0.0
+        self._said_on = -1
+        items.replacing.append(self.replaced)
+        self._worker = Worker(
+            "embedding of talk",
+            self._work,
+            retry_s=rest_s,
+            longest_s=LONGEST_REST_S,
+            lease=lambda _: processes.lease("embedding of talk"),
+        )
+
+    def touch(self) -> None:
+        """Embed what is missing, because the archive has changed. Never blocks."""
+        self._worker.note(_MAKING_FOR_TALK, max(0.0, self._rests_until - asyncio.get_running_loop().time()))
+
+    async def start(self) -> None:
+        """Look for what was left at the last stop."""
+        self.touch()
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do for now."""
+        await self._worker.settle()
+
+    async def close(self) -> None:
+        """Stop; what is missing is found again at the next start."""
+        await self._worker.close(0)
+
+    async def replaced(self) -> None:
+        """Make all vectors again, because the provider's model is another now. Raises MemoryFault."""
+        self._vectors.outdate()
+        self._batches.forget(lambda message_id: True)
+        await in_thread(self._vectors.start_over)
+        self.touch()
+
+    async def _work(self, _: str) -> None:
+        """Embed one batch. Raises EmbeddingError, and MemoryFault if it cannot be stored.
+
+        The next batch is another run, so that each success resets the pauses.
+        """
+        await self._items.settle()
+        if self._vectors.dims not in (0, self._items.dims) and self._items.dims:
+            await self.replaced()
+        loop, size, hopeless = asyncio.get_running_loop(), self._batches.size, self._batches.hopeless
+        began = loop.time()
+        batch = await in_thread(self._vectors.take, size, self._clock(), hopeless)
+        if batch.entries:
+            made = await self._batches.embed({int(one.id): one.text[:LONGEST] for one in batch.entries})
+            vectors = {entry: made[int(entry.id)] for entry in batch.entries if int(entry.id) in made}
+            if vectors:
+                await in_thread(self._vectors.keep, vectors, batch.token)
+            if len(batch.entries) == size:  # more are probably waiting
+                self._rests_until = loop.time() + (loop.time() - began) * (1 / SHARE - 1)
+            self.touch()
+        elif batch.spent:
+            if (day := self._clock() // DAY_MS) != self._said_on:
+                self._said_on = day
+                log.info("talk gets no more vectors today: the limit of a provider elsewhere is reached")
+            self._worker.note(_MAKING_FOR_TALK, SPENT_S)

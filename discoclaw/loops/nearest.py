@@ -1,4 +1,4 @@
-"""Finds which items are nearest to what a person said, so that a small model can update them.
+"""Which items are near each other, for a consolidation, and nearest to what a person said, for an extraction.
 
 Words are ranked as for a reply, one query for each message. Vectors count too where there are any. Nobody
 waits for this: a memory is ranked in a thread, and a provider that hangs or fails costs some seconds,
@@ -8,22 +8,263 @@ after which the words decide alone.
 import asyncio
 import heapq
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from discoclaw.core import titles
+from discoclaw.core.consolidate import available
 from discoclaw.core.errors import EmbeddingError, MemoryFault
-from discoclaw.core.item import Item, by_newest
+from discoclaw.core.item import Item, Sensitivity, by_newest
 from discoclaw.core.ports import Recall, Signals
 from discoclaw.core.query import Query
+from discoclaw.core.times import date_of
+from discoclaw.core.view import View
 from discoclaw.core.visible import VisibleItems
+from discoclaw.core.words import terms
 from discoclaw.loops.embedding import Embedding
-from discoclaw.loops.review import Meanings
-from discoclaw.recall.document import Documents
-from discoclaw.recall.query import LONGEST_REQUEST, parse
+from discoclaw.prompt.quote import quote_entry
+from discoclaw.recall.document import LONGEST_REQUEST, Documents, dates_in, of_item, parse
 from discoclaw.recall.rank import Ranker
+from discoclaw.recall.score import rarity
 from discoclaw.search.matrix import Matrix
+
+# ----------------------------------------------------------------------
+# Which items a consolidation shows to a model together, so that each pair that is near is looked at once.
+#
+# A memory that fits into one prompt is shown as a whole. Of a larger one, each item that waits for a review
+# is shown beside its neighbours, by words and by vectors where there are any. What is left when
+# `MOST_BATCHES` are full waits for the next time. Open and private items are never in one batch,
+# confidential ones in none.
+#
+# What waits is known from the history: what changed since the last review, what was left over then, and
+# what a date in its own words has put in the past since. A thread does this, and pauses now and then.
+
+
+BATCH_ITEMS = 150
+BATCH_CHARS = 12_000
+MOST_BATCHES = 10
+"""The limit of one run for open and for private items each."""
+FEWEST = 10
+"""Fewer items than this are shown beside the newest ones."""
+NEAR_BY_MEANING = 5
+"""How many items with the nearest vectors are shown beside one. All of 108 replaced facts were among them."""
+LEVELS: tuple[Sensitivity, ...] = ("normal", "private")
+AT_ONCE = 20
+PAUSE_S = 0.001
+"""After every `AT_ONCE` items, and after each query, the interpreter is yielded, so that replies go on."""
+
+Near: TypeAlias = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The items of each prompt, and the ids of those that wait for the next run.
+
+    `new` are, for each prompt, the ids of those that it is made for.
+    """
+
+    batches: tuple[tuple[Item, ...], ...] = ()
+    left: frozenset[str] = frozenset()
+    new: tuple[frozenset[str], ...] = ()
+
+    def left_from(self, place: int) -> frozenset[str]:
+        """The ids of what waits if the prompts from one on are not made."""
+        return self.left.union(*self.new[place:])
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """The vectors of a memory, if there are any, and the cosine from which two may be about the same."""
+
+    matrix: Matrix | None = None
+    floor: float = 0.0
+
+
+def planned(view: View, waiting: Collection[str] | None = None, meanings: Meanings = Meanings()) -> Plan:
+    """The items of a view to review; `waiting` are the ids of those that need it, None: all. For a thread."""
+    asked = [one for conflict in view.conflicts for one in (conflict.item_id, conflict.other_id)]
+    items = sorted(available(view.items.values(), asked), key=by_newest)
+    found: list[tuple[Item, ...]] = []
+    left: set[str] = set()
+    made_for: list[frozenset[str]] = []
+    for level in LEVELS:
+        group = [item for item in items if item.facets.sensitivity == level]
+        new = {item.id: item for item in group if waiting is None or item.id in waiting}
+        if not new or len(group) < 2:  # a single item has nothing to be compared with
+            continue
+        if _fits(group):
+            found.append(tuple(group))
+            made_for.append(frozenset(new))
+            continue
+        batches, rest = _packed(group, new, _near(group, meanings))
+        found += batches.values()
+        made_for += batches
+        left |= rest
+    return Plan(tuple(found), frozenset(left), tuple(made_for))
+
+
+def over_since(items: Collection[Item], before_ms: int, now_ms: int) -> set[str]:
+    """The ids of items that name a day or month that has passed between two times."""
+    before, now = date_of(before_ms), date_of(now_ms)
+    found = set()
+    for item in items:
+        named = {term[2:] for term in dates_in(item.text) if len(term) >= len("d:2026-01")}
+        days = [one for one in named if not any(one != more and more.startswith(one) for more in named)]
+        if any(before[: len(one)] <= one < now[: len(one)] for one in days):
+            found.add(item.id)
+    return found
+
+
+def prompt(items: Sequence[Item], now_ms: int) -> str:
+    """The prompt of one review: today's date, and the items."""
+    return titles.SEPARATOR.join(
+        [
+            f"{titles.TODAY}\n{date_of(now_ms)}",
+            "\n".join([titles.TO_TIDY, *(entry(item) for item in items)]),
+        ]
+    )
+
+
+def entry(item: Item) -> str:
+    """An item's line in a prompt."""
+    since, updated = date_of(item.created_at), date_of(item.updated_at)
+    about = f"({item.facets.author}, since {since}, updated {updated})"
+    return f"- {quote_entry(item.id)} [{item.kind}] {about} {quote_entry(item.text)}"
+
+
+_ROOM = BATCH_CHARS - len(prompt([], 0))
+
+
+def _size(item: Item) -> int:
+    return len(entry(item)) + 1
+
+
+def _fits(items: Sequence[Item]) -> bool:
+    return len(items) <= BATCH_ITEMS and sum(map(_size, items)) <= _ROOM
+
+
+def _near(items: Sequence[Item], meanings: Meanings) -> Near:
+    """A function that returns the ids of the items near to one."""
+    count = 0
+
+    def pause() -> None:
+        nonlocal count
+        count += 1
+        if count % AT_ONCE == 0:
+            time.sleep(PAUSE_S)
+
+    words, texts = Neighbours(items, pause), {item.id: item.text for item in items}
+    rows = meanings.matrix.rows_of(texts) if meanings.matrix is not None else None
+
+    def near(one: str) -> list[str]:
+        pause()
+        by_meaning = rows.nearest(one, NEAR_BY_MEANING, meanings.floor) if rows is not None else []
+        return list(dict.fromkeys([*words.of(one), *by_meaning]))
+
+    return near
+
+
+def _packed(
+    items: Sequence[Item], new: dict[str, Item], near: Near
+) -> tuple[dict[frozenset[str], tuple[Item, ...]], set[str]]:
+    """Batches of new items (ids) with their neighbours, and those new ones that no batch has room for.
+
+    An item's neighbours come next, so that those near each other are shown in few batches.
+    """
+    known = {item.id: item for item in items}
+    todo, queue, found = dict.fromkeys(new), deque[str](), dict[frozenset[str], tuple[Item, ...]]()
+    while todo and len(found) < MOST_BATCHES:
+        batch: dict[str, Item] = {}
+        waited = set(todo)
+        room = _ROOM
+        while todo:
+            while queue and queue[0] not in todo:
+                queue.popleft()
+            one = queue[0] if queue else next(iter(todo))
+            beside = [other for other in near(one) if other in known]
+            group = [known[name] for name in (one, *beside) if name not in batch]
+            size = sum(map(_size, group))
+            if batch and (size > room or len(batch) + len(group) > BATCH_ITEMS):
+                break
+            while size > room and len(group) > 2:  # the nearest come first
+                size -= _size(group.pop())
+            batch.update((item.id, item) for item in group)
+            room -= size
+            del todo[one]
+            queue.extend(beside)
+        for item in items:  # newest first
+            if len(batch) >= FEWEST:
+                break
+            batch.setdefault(item.id, item)
+        found[frozenset(waited.difference(todo))] = tuple(batch.values())
+    return found, set(todo)
+
+
+# ----------------------------------------------------------------------
+# Which items of a memory are about the same, by their words: the pairs that a review has to look at.
+#
+# Two items are near if they share much of the shorter one, each term weighted by its rarity; the nearest are
+# those with the highest cosine of all their terms.
+# Terms that many items have tell nothing, and following them would take quadratic time.
+
+
+MOST = 5
+"""The most neighbours of an item."""
+LEAST = 0.25
+"""The smallest share of the shorter one. "Lives in Linz", "lives in Graz" have 0.3 to 0.4 among thousands."""
+FREQUENT = 1 / 10
+"""A term of a larger share of the items tells nothing, unless the items that have it are `FEW`."""
+FEW = 20
+MOST_WITH = 200
+"""A term that more items have tells nothing, however many there are."""
+
+
+class Neighbours:
+    """The neighbours of the items of one memory. `pause` is called after each item that is read."""
+
+    def __init__(self, items: Sequence[Item], pause: Callable[[], None] = lambda: None) -> None:
+        self._newer = {item.id: place for place, item in enumerate(sorted(items, key=by_newest))}
+        self._terms: dict[str, frozenset[str]] = {}
+        for item in items:
+            document = of_item(item)
+            marks = document.marks.difference(terms(item.kind))  # two projects have nothing in common yet
+            self._terms[item.id] = marks.union(document.bag)
+            pause()
+        counts = Counter(term for known in self._terms.values() for term in known)
+        most = min(MOST_WITH, max(FEW, int(len(items) * FREQUENT)))
+        self._weights = {
+            term: rarity(count, len(items)) ** 2 for term, count in counts.items() if count <= most
+        }
+        self._with: dict[str, list[str]] = {}
+        self._lengths: dict[str, float] = {}
+        for one, known in self._terms.items():
+            telling = [term for term in known if term in self._weights]
+            self._lengths[one] = math.sqrt(math.fsum(self._weights[term] for term in telling))
+            for term in telling:
+                self._with.setdefault(term, []).append(one)
+
+    def of(self, item_id: str) -> list[str]:
+        """The ids of the nearest items, nearest first; ties are newer first."""
+        shared: dict[str, list[float]] = {}
+        for term in self._terms[item_id] & self._weights.keys():
+            for other in self._with[term]:
+                shared.setdefault(other, []).append(self._weights[term])
+        shared.pop(item_id, None)
+        length, near = self._lengths[item_id], dict[str, float]()
+        for other, both in shared.items():
+            weight, others = math.fsum(both), self._lengths[other]
+            if weight >= LEAST * min(length, others) ** 2:
+                near[other] = weight / (length * others)
+        return heapq.nsmallest(MOST, near, key=lambda other: (-round(near[other], 9), self._newer[other]))
+
+
+# ----------------------------------------------------------------------
+# The items nearest to what a person said, so that a small model can update them.
+
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +276,6 @@ MOST_BY_MEANING = 10
 """The most items that one query finds by its vector."""
 WAIT_S = 10.0
 """The longest wait for the provider of vectors."""
-PAUSE_S = 0.001
-"""After each query the interpreter is yielded, so that replies go on."""
 
 Cosines: TypeAlias = Mapping[str, float]
 

@@ -1,6 +1,6 @@
 """Ranking of one person's items: one pipeline for prompts, for the model's search and for people's.
 
-    tokenise   core/words, recall/query, recall/document
+    tokenise   core/words, recall/document
     words      recall/score: BM25 for short texts; aliases, keys, names, dates in words
     evidence   recall/evidence: nothing is returned without, and nothing that others clearly outdo
     steps      below: vectors, if there are any; what was learned together; links; the latest word

@@ -17,8 +17,7 @@ from discoclaw.core.message import Entry, Place
 from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
 from discoclaw.prompt.recent import apart
-from discoclaw.recall.document import Document
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import Document, parse
 from discoclaw.recall.score import Counted
 from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk
 from discoclaw.search.archive import Archive, Indexed, Visible

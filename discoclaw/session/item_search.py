@@ -13,7 +13,7 @@ from discoclaw.core.ports import LINKED_WITH, Clock, Recall, Signals
 from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.off import NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.recall.query import in_context, parse
+from discoclaw.recall.document import in_context, parse
 from discoclaw.recall.select import Chosen, Selection, select
 from discoclaw.session.arrival import Arrival
 from discoclaw.session.gather import Gathered

@@ -23,8 +23,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.ports import Embedder, Passive
 from discoclaw.core.query import NO_COSINES
 from discoclaw.core.visible import VisibleItems
-from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding
-from discoclaw.loops.talk_embedding import TalkEmbedding
+from discoclaw.loops.embedding import LONGEST_REST_S, REST_S, TIMEOUT_S, Embedding, TalkEmbedding
 from discoclaw.recall.floor import NEVER, PROBE
 from discoclaw.recall.talk import NOTHING_MEANT, Meant
 from discoclaw.search.matrix import Matrix

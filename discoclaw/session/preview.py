@@ -14,7 +14,7 @@ from discoclaw.core.ports import IDLE
 from discoclaw.core.privacy import may_show
 from discoclaw.core.query import NO_COSINES
 from discoclaw.core.visible import is_standing
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, select
 from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.prepare import Preparation, Prepared

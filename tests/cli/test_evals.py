@@ -11,7 +11,7 @@ from typing import Any
 from typer.testing import Result
 
 from discoclaw.cli.main import cli
-from discoclaw.evals import reading
+from discoclaw.evals import casefile
 from discoclaw.loops.facts import BRIEF, SYSTEM
 from tests.cli.shell import Runner, Shell
 from tests.evals.answers import Summariser, keeps_all, perfect
@@ -53,7 +53,7 @@ def refused(result: Result) -> str:
 
 class TestExtraction:
     def test_asks_the_configured_model_and_reports_what_became_of_it(self, empty: Shell) -> None:
-        cases = [one for one in reading.cases() if one.id in ("date-01", "date-02")]
+        cases = [one for one in casefile.cases() if one.id in ("date-01", "date-02")]
         with serving(lambda asked: text(perfect(asked.prompt))) as server:
             result = run(
                 empty,
@@ -137,7 +137,7 @@ class TestExtraction:
 
 class TestSummaries:
     def test_ask_the_configured_model_for_every_update(self, empty: Shell) -> None:
-        (chain,) = (one for one in reading.chains() if one.id == "support")
+        (chain,) = (one for one in casefile.chains() if one.id == "support")
         answer = Summariser(chain, keeps_all)
         with serving(lambda asked: text(answer(asked.prompt))) as server:
             words = ("summaries", "--case", "support", "--json")

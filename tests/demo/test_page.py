@@ -12,8 +12,7 @@ import pytest
 from discord import app_commands
 from discord.ext import commands
 
-from discoclaw.demo.feed import Feed
-from discoclaw.demo.held import Held
+from discoclaw.demo.feed import Feed, Held
 from discoclaw.demo.serve import Site
 from discoclaw.demo.show import about, demo_settings
 from discoclaw.demo.world import World

@@ -15,13 +15,12 @@ from discoclaw.core.own_words import own_words
 from discoclaw.core.ports import Shape
 from discoclaw.core.redact import PLAIN
 from discoclaw.core.text import collapse
-from discoclaw.evals import reading
-from discoclaw.evals.case import Case, Expected
-from discoclaw.evals.chain import Chain
-from discoclaw.models.structured import checked
+from discoclaw.evals import casefile
+from discoclaw.evals.casefile import Case, Chain, Expected
+from discoclaw.models.reading import checked
 from tests.citing import items_of, own_of, talk_of
 
-CASES = reading.cases()
+CASES = casefile.cases()
 Answer = Callable[[str], str]
 
 

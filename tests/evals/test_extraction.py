@@ -2,10 +2,9 @@
 
 import pytest
 
-from discoclaw.evals import reading, run
-from discoclaw.evals.case import Case
-from discoclaw.evals.figures import EXTRACTION
-from discoclaw.evals.report import Report
+from discoclaw.evals import casefile, run
+from discoclaw.evals.casefile import Case
+from discoclaw.evals.report import EXTRACTION, Report
 from tests.evals.answers import (
     CASES,
     Answer,
@@ -25,7 +24,7 @@ from tests.evals.answers import (
 
 
 async def measured(answer: Answer, *groups: str, runs: int = 1) -> Report:
-    cases = reading.chosen(CASES, groups=groups)
+    cases = casefile.chosen(CASES, groups=groups)
     verdicts = await run.extraction(cases, lambda case: AnsweringModel(answer), runs=runs)
     return Report("Extraction", "a script", EXTRACTION, verdicts, runs)
 
@@ -47,7 +46,7 @@ class TestARightModel:
 
     async def test_is_asked_once_for_each_talk(self) -> None:
         report = await measured(perfect, "plain", "long")
-        assert worst(report)["requests"] == len(reading.chosen(CASES, groups=("plain", "long")))
+        assert worst(report)["requests"] == len(casefile.chosen(CASES, groups=("plain", "long")))
 
 
 class TestAModelThatLearns:
@@ -129,7 +128,7 @@ class TestAModelThatInvents:
 class TestSeveralRuns:
     async def test_have_a_mean_a_worst_and_a_count_of_failures(self) -> None:
         answers = iter([perfect, says_nothing_new, perfect])
-        (case,) = reading.chosen(CASES, ids=["plain-01"])
+        (case,) = casefile.chosen(CASES, ids=["plain-01"])
 
         def model_for(case: Case) -> AnsweringModel:
             return AnsweringModel(next(answers))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import Refused
-from discoclaw.evals import reading
+from discoclaw.evals import casefile
 from discoclaw.loops.facts import BRIEF, SYSTEM
 
 LINE = {"by": "A", "at": "2026-11-19T18:06:00+01:00", "text": "I prefer tabs"}
@@ -31,13 +31,13 @@ def written(folder: Path, *values: object, name: str = "mine.jsonl") -> Path:
 
 def fault_of(path: Path) -> str:
     with pytest.raises(Refused) as refused:
-        reading.cases([path])
+        casefile.cases([path])
     return str(refused.value)
 
 
 class TestTheBuiltInCases:
     def test_are_many_in_all_groups(self) -> None:
-        cases = reading.cases()
+        cases = casefile.cases()
         groups = {one.group for one in cases}
         assert len(cases) >= 80
         assert groups == {
@@ -59,7 +59,7 @@ class TestTheBuiltInCases:
 
     def test_repeat_no_example_of_the_prompt(self) -> None:
         shown = re.sub(r"\W+", " ", SYSTEM + BRIEF).casefold()
-        lines = [line.text for one in reading.cases() for line in one.talk if line.by != "bot"]
+        lines = [line.text for one in casefile.cases() for line in one.talk if line.by != "bot"]
         words = [re.sub(r"\W+", " ", line).strip().casefold() for line in lines]
         assert [line for line in words if line.count(" ") >= 2 and line in shown] == []
 
@@ -67,13 +67,13 @@ class TestTheBuiltInCases:
 class TestAFile:
     def test_has_one_case_a_line(self, tmp_path: Path) -> None:
         path = written(tmp_path, case(), case(id="mine-02", group="special"))
-        read = reading.cases([path])
+        read = casefile.cases([path])
         assert [(one.id, one.group) for one in read] == [("mine-01", "mine"), ("mine-02", "special")]
 
     def test_may_be_json_with_one_case_or_a_list(self, tmp_path: Path) -> None:
         one = written(tmp_path, case(), name="one.json")
         many = written(tmp_path, [case(id="a"), case(id="b")], name="many.json")
-        assert [found.id for found in reading.cases([one, many])] == ["mine-01", "a", "b"]
+        assert [found.id for found in casefile.cases([one, many])] == ["mine-01", "a", "b"]
 
     def test_with_a_fault_is_refused_with_file_case_and_fault(self, tmp_path: Path) -> None:
         for value, fault in (

@@ -9,7 +9,7 @@ from discoclaw.core.model import Usage
 from discoclaw.core.patch import Summary
 from discoclaw.core.ports import Shape
 from discoclaw.core.usage import used
-from discoclaw.evals.meter import Metered
+from discoclaw.evals.talk import Metered
 from tests.evals.answers import AnsweringModel
 
 SAID = Summary(summary="They talked.")

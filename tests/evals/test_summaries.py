@@ -2,10 +2,9 @@
 
 import pytest
 
-from discoclaw.evals import reading, run
-from discoclaw.evals.chain import Chain
-from discoclaw.evals.figures import SUMMARIES
-from discoclaw.evals.report import Report
+from discoclaw.evals import casefile, run
+from discoclaw.evals.casefile import Chain
+from discoclaw.evals.report import SUMMARIES, Report
 from tests.evals.answers import (
     AnsweringModel,
     Summarise,
@@ -19,7 +18,7 @@ from tests.evals.answers import (
     says_nothing,
 )
 
-CHAINS = reading.chains()
+CHAINS = casefile.chains()
 
 
 async def measured(how: Summarise, chains: list[Chain]) -> Report:

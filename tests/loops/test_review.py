@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.view import View
-from discoclaw.loops.review import (
+from discoclaw.loops.nearest import (
     BATCH_CHARS,
     BATCH_ITEMS,
     FEWEST,
     MOST_BATCHES,
     Meanings,
+    Neighbours,
     over_since,
     planned,
     prompt,
 )
-from discoclaw.recall.neighbours import Neighbours
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import hash_of
 from tests.core.builders import NOW, item

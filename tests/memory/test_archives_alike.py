@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.purge import Purge, Words, terms_of
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.search.archive import MOST_SCORED, Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archive_search import find
 from tests.memory.archives import archive_at, emptied, sound, texts

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.anthropic import AnthropicProvider
 from discoclaw.models.asking import ServedModel
-from discoclaw.models.openai.provider import OpenAIProvider
+from discoclaw.models.openai import OpenAIProvider
 from tests.servers import chat_api, messages_api
 from tests.servers.chat_api import DIALECTS, ChatServer
 from tests.servers.messages_api import MessagesServer

@@ -6,7 +6,7 @@ from anthropic._utils._json import openapi_dumps
 
 from discoclaw.core.message import Encoded
 from discoclaw.core.model import Finished, ModelRequest, SystemBlock, UserTurn
-from discoclaw.models.anthropic.provider import AnthropicModel
+from discoclaw.models.anthropic import AnthropicModel
 from discoclaw.models.asking import body_of
 from tests.attaching import content, encoded, noise
 from tests.servers import messages_api as api

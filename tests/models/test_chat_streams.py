@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelRefused, ModelUnreachable
 from discoclaw.core.model import Finished, ToolResult, ToolTurn, Usage, UserTurn
+from discoclaw.models import openai as providers
 from discoclaw.models.asking import ServedModel
-from discoclaw.models.openai import provider as providers
-from discoclaw.models.openai.provider import OpenAIProvider
+from discoclaw.models.openai import OpenAIProvider
 from tests.attaching import encoded, pdf
 from tests.models.conftest import one_dialect
 from tests.models.test_odd_streams import NONSENSE, outcome, places

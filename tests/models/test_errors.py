@@ -27,10 +27,10 @@ from discoclaw.core.errors import (
     ModelUnreachable,
 )
 from discoclaw.core.model import ModelRequest, TextDelta, UserTurn
-from discoclaw.models.anthropic.provider import FAILURES, AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic import FAILURES, AnthropicModel, AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.failing import BY_MARK, HTTP_ERRORS, Failures, mapped
-from discoclaw.models.openai.provider import FAILURES as OPENAIS
+from discoclaw.models.openai import FAILURES as OPENAIS
 from tests.models.conftest import KEY, Adapter, AnyServer, Provider, each_api, one_dialect
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer

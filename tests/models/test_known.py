@@ -4,7 +4,7 @@ from typing import get_args
 
 from anthropic.types import Model
 
-from discoclaw.models.anthropic.provider import ALIASES, resolve
+from discoclaw.models.anthropic import ALIASES, resolve
 from tests.tables import each_row
 
 CURRENT = get_args(get_args(Model)[0])

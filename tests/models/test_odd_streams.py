@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput, ModelError
 from discoclaw.core.model import Finished, ModelRequest, TextDelta, ToolSpec, UserTurn
-from discoclaw.models.anthropic.provider import AnthropicProvider
+from discoclaw.models.anthropic import AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer

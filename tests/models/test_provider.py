@@ -15,8 +15,8 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch
-from discoclaw.models.anthropic import provider as providers
-from discoclaw.models.anthropic.provider import (
+from discoclaw.models import anthropic as providers
+from discoclaw.models.anthropic import (
     ALIASES,
     MODELS,
     AnthropicModel,

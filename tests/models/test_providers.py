@@ -9,7 +9,7 @@ from discoclaw.core.errors import ModelKeyRejected, ModelNotFound, SettingsError
 from discoclaw.core.model import PROVIDERS as NAMES
 from discoclaw.core.model import ModelRequest, UserTurn
 from discoclaw.core.redact import PLAIN
-from discoclaw.models.anthropic.provider import AnthropicModel
+from discoclaw.models.anthropic import AnthropicModel
 from discoclaw.models.config import ModelConfig
 from discoclaw.models.providers import PROVIDERS, SERVERS, open_models
 from discoclaw.settings import ModelProvider

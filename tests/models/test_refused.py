@@ -20,8 +20,8 @@ from discoclaw.core.model import (
     ToolTurn,
     UserTurn,
 )
-from discoclaw.models.anthropic import provider as providers
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models import anthropic as providers
+from discoclaw.models.anthropic import AnthropicModel, AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.failing import FORGOTTEN_S, Refused
 from tests.attaching import encoded, pdf, picture

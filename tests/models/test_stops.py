@@ -4,7 +4,7 @@ import pytest
 
 from discoclaw.core.errors import ModelTimeout, ModelTooLong
 from discoclaw.core.model import Usage, UserTurn
-from discoclaw.models.anthropic.provider import AnthropicModel, AnthropicProvider
+from discoclaw.models.anthropic import AnthropicModel, AnthropicProvider
 from tests.models.test_provider import answer_to, asking
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer

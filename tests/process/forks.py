@@ -216,7 +216,7 @@ async def _first_answers() -> None:
     from pydantic import BaseModel
 
     from discoclaw.core.model import ModelRequest, SystemBlock, UserTurn
-    from discoclaw.models.anthropic.provider import AnthropicProvider
+    from discoclaw.models.anthropic import AnthropicProvider
     from tests.servers.messages_api import MessagesServer, json_answer, text
 
     class Nothing(BaseModel):

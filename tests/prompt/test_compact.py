@@ -21,7 +21,7 @@ from discoclaw.core.model import (
     Usage,
     UserTurn,
 )
-from discoclaw.models.anthropic.provider import messages_param
+from discoclaw.models.anthropic import messages_param
 from discoclaw.session.compact import (
     FEWEST_MESSAGES,
     KEPT,

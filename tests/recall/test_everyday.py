@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
+from discoclaw.recall.document import parse
 from discoclaw.recall.named_items import find
-from discoclaw.recall.query import parse
 from discoclaw.recall.rank import MOST_FOUND, Ranker
 from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import DAY, MODEST, NOW, item
 from tests.tables import each_row

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall.document import Document, Documents, of_item
+from discoclaw.recall.document import Document, Documents, of_item, parse
 from discoclaw.recall.index import MOST_VERSIONS, Index, Indices
-from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import MODEST, NOW, item
 

@@ -1,7 +1,7 @@
 """A message becomes a query once: what it asks for, with what it replies to and the talk before it."""
 
 from discoclaw.core.words import terms
-from discoclaw.recall.query import LONGEST, LONGEST_REQUEST, MOST_TERMS, in_context, parse
+from discoclaw.recall.document import LONGEST, LONGEST_REQUEST, MOST_TERMS, in_context, parse
 from tests.tables import each_row
 
 TALK = "we talked of my zebra"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discoclaw.core.item import KINDS, Item
 from discoclaw.core.visible import VisibleItems
 from discoclaw.core.words import is_common, terms
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Fade, Ranker
 from discoclaw.recall.select import select
 from tests.core.builders import DAY, MODEST, NOW, item

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import KINDS, STANDING, Item, durable_line
 from discoclaw.core.text import utf16_length
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
 from tests.core.builders import DAY, MODEST, NOW, item

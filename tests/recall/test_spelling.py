@@ -1,7 +1,7 @@
 """Other spellings: what nobody wrote is looked for in what somebody did."""
 
 from discoclaw.core.words import terms
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.score import Vocabulary
 from tests.core.builders import NOW, item

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.core.text import utf16_length
-from discoclaw.recall.query import parse
+from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import FEW, NO_ROOM, SAID, SHARE, WAITS, Selection, select
 from tests.core.builders import DAY, MODEST, NOW, item

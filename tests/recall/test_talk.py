@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from discoclaw.core.message import Entry
-from discoclaw.recall.document import of_entry
+from discoclaw.recall.document import of_entry, parse
 from discoclaw.recall.index import Index
-from discoclaw.recall.query import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.talk import BESIDE, MOST_BY_MEANING, Meant, RankedEntry, rank_talk
 from tests.core.builders import DAY, NOW, item

@@ -32,9 +32,8 @@ from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
 from discoclaw.core.yours import yours
 from discoclaw.models.offline import facts
-from discoclaw.models.offline.facts import read, remembered
-from discoclaw.models.offline.phrases import Language, language_of, languages
-from discoclaw.models.structured import checked
+from discoclaw.models.offline.facts import Language, language_of, languages, read, remembered
+from discoclaw.models.reading import checked
 
 STORE_TOOL = "memory_store"
 SEARCH_TOOL = "memory_search"

@@ -56,7 +56,8 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.text import scrub
-from discoclaw.models.asking import EFFORTS, Effort, ServedModel, Server, in_pieces, trusted
+from discoclaw.models.asking import EFFORTS, Effort, ServedModel, Server, in_pieces, opened, trusted
+from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.failing import NO_TOOLS, Failures, Told
 from discoclaw.models.reading import Block, ContentBlocks, limit_body, parsed, sendable
 
@@ -397,3 +398,8 @@ def _text(text: str) -> list[Block]:
 def _result(result: ToolResult) -> Block:
     text = scrub(result.text) if result.text.strip() else "(no output)"
     return {"type": "tool_result", "tool_use_id": result.call_id, "content": text, "is_error": result.failed}
+
+
+def open_models(config: ModelConfig) -> Models:
+    """All three models over one connection pool. Raises SettingsError without a key and an address."""
+    return opened(AnthropicProvider, "ANTHROPIC", config, tuple(ALIASES), resolve)

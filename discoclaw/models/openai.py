@@ -7,14 +7,22 @@ doesn't read these: it trips over whatever one of them lacks. Everything else is
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
 
 import httpx2
 import openai
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+    Timeout,
+    pydantic_function_tool,
+)
 from openai._exceptions import SubjectTokenProviderError
 from openai._models import FinalRequestOptions
 from openai._streaming import SSEDecoder
@@ -22,11 +30,149 @@ from pydantic import BaseModel
 
 from discoclaw.core import errors
 from discoclaw.core.errors import ModelUnreachable
-from discoclaw.core.model import AssistantTurn, ModelRequest
-from discoclaw.models.asking import EFFORTS, ServedModel, Server, in_pieces, trusted
-from discoclaw.models.failing import BY_MARK, Failures, Told
-from discoclaw.models.openai import wire
-from discoclaw.models.reading import limit_body, parsed
+from discoclaw.core.message import Encoded
+from discoclaw.core.model import AssistantTurn, ModelRequest, ToolSpec, ToolTurn, Turn, UserTurn
+from discoclaw.core.text import scrub
+from discoclaw.models.asking import EFFORTS, ServedModel, Server, in_pieces, opened, trusted
+from discoclaw.models.config import ModelConfig, Models
+from discoclaw.models.failing import BY_MARK, NO_TOOLS, Failures, Told
+from discoclaw.models.reading import THOUGHTS, Block, ContentBlocks, limit_body, parsed
+
+# ----------------------------------------------------------------------
+# Core values to the JSON of chat completions. Pure: nothing is sent here.
+#
+# The API has one text for a system prompt, a message for each result of a tool, and pictures as URLs. Format:
+# https://platform.openai.com/docs/api-reference/chat/create
+
+
+Json: TypeAlias = dict[str, Any]
+
+
+def messages_param(request: ModelRequest, model: str, out: Collection[str] = ()) -> list[Json]:
+    """The system prompt and the conversation so far, for `model`, without what is `out`.
+
+    Blank texts are left out, and neighbours of one role become one message: the templates of many local
+    models reject roles that don't alternate. Without a system prompt, its text begins the first message.
+    """
+    system = [scrub(block.text) for block in request.system if block.text.strip()]
+    system += [NO_TOOLS] if "tools" in out else []
+    role = "user" if "system" in out else "system"
+    messages = [{"role": role, "content": _text("\n\n".join(system))}] if system else []
+    for turn in request.turns:
+        for message in _messages(turn, model, out):
+            last = messages[-1] if messages else message
+            if last is not message and message["role"] == last["role"] != "tool" and "tool_calls" not in last:
+                last |= {**message, "content": last["content"] + message["content"]}
+            else:
+                messages.append(message)
+    sent = _one_by_one(messages) if "parallel_calls" in out else messages
+    return [_flat(message) for message in sent]
+
+
+def tools_param(tools: Sequence[ToolSpec], out: Collection[str] = ()) -> list[Json]:
+    """The tools the model may call, without what is `out`."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)},
+        }
+        for tool in (tools if "tools" not in out else ())
+    ]
+
+
+@lru_cache(maxsize=32)  # pydantic takes 10 ms to write extraction's, and every call needs it once or twice
+def schema_of(shape: type[BaseModel]) -> Json:
+    """The JSON schema of `shape`, as strict as the API wants it."""
+    return dict(pydantic_function_tool(shape)["function"]["parameters"])
+
+
+def format_param(shape: type[BaseModel]) -> Json:
+    """The parameter that makes the server enforce the JSON schema of `shape`."""
+    schema = {"name": shape.__name__, "strict": True, "schema": schema_of(shape)}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _messages(turn: Turn, model: str, out: Collection[str]) -> Iterator[Json]:
+    """The messages of a turn, each with its content in parts."""
+    match turn:
+        case UserTurn(text, media=media):
+            if parts := [*(part for one in media for part in _media(one)), *_text(text)]:
+                yield {"role": "user", "content": parts}
+        case ToolTurn(results):
+            for one in results:
+                said = scrub(one.text) if one.text.strip() else "(no output)"
+                said = f"Error: {said}" if one.failed else said
+                yield {"role": "tool", "tool_call_id": one.call_id, "content": _text(said)}
+        case AssistantTurn(raw=ContentBlocks() as raw):
+            yield from _assistant(raw.sent_to(model), out)
+        case AssistantTurn(text, calls):
+            asked = ({"type": "tool_use", "id": c.id, "name": c.name, "input": c.input} for c in calls)
+            yield from _assistant([{"type": "text", "text": text}, *asked], out)
+
+
+def _assistant(blocks: Sequence[Block], out: Collection[str]) -> Iterator[Json]:
+    """Words, calls and thoughts of the model, each in the field in which it came."""
+    message: Json = {"role": "assistant", "content": []}
+    for block in blocks:
+        if block["type"] == "text":
+            message["content"] += _text(str(block["text"]))
+        elif block["type"] == "tool_use":
+            given = block["input"] if isinstance(block["input"], Mapping) else {}
+            function = {"name": block["name"], "arguments": scrub(json.dumps(given, ensure_ascii=False))}
+            call: Json = {"id": block["id"], "type": "function", "function": function}
+            call |= cast(Json, block.get("extra", {}))
+            message.setdefault("tool_calls", []).append(call)
+        elif block["type"] in THOUGHTS and "reasoning_content" not in out:
+            field = str(block.get("field", "reasoning_content"))
+            message[field] = message.get(field, "") + str(block.get("thinking", ""))
+    if message["content"] or "tool_calls" in message:
+        yield message
+
+
+def _one_by_one(messages: Sequence[Json]) -> Iterator[Json]:
+    """The messages as if the model had always called one tool and got its result before the next one."""
+    waiting: list[Json] = []
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if message["role"] == "tool" and waiting:
+            yield waiting.pop(0)
+            yield message
+        elif len(calls) > 1:
+            first, *more = ({"tool_calls": [call]} for call in calls)
+            waiting = [message | first, *({"role": "assistant", "content": [], **one} for one in more)]
+        else:
+            waiting = []
+            yield message
+
+
+def _flat(message: Json) -> Json:
+    """The message with its text as a string, which every server takes; with files it stays in parts."""
+    parts = message["content"]
+    if not parts:
+        return {key: value for key, value in message.items() if key != "content"}
+    if all(part["type"] == "text" for part in parts):
+        return message | {"content": "\n\n".join(part["text"] for part in parts)}
+    return message
+
+
+def _media(one: Encoded) -> Iterable[Json]:
+    """A picture or document. A line before a picture has what the text calls it; a document has a name.
+
+    Neither has a name that a person chose, which would stand outside every quotation.
+    """
+    url = f"data:{one.type};base64,{one.data}"
+    if one.kind == "document":
+        return [{"type": "file", "file": {"filename": f"{scrub(one.label)}.pdf", "file_data": url}}]
+    return [*_text(f"{one.label}:"), {"type": "image_url", "image_url": {"url": url}}]
+
+
+def _text(text: str) -> list[Json]:
+    return [{"type": "text", "text": scrub(text)}] if text.strip() else []
+
+
+# ----------------------------------------------------------------------
+# OWN
+
 
 OPENAI_URL = "https://api.openai.com/v1"
 _THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
@@ -162,13 +308,13 @@ class OpenAIModel(ServedModel):
         }
 
     def _schema(self, shape: type[BaseModel]) -> Mapping[str, object]:
-        return wire.schema_of(shape)
+        return schema_of(shape)
 
     @asynccontextmanager
     async def _send(
         self, request: ModelRequest, shape: type[BaseModel] | None, out: Collection[str]
     ) -> AsyncIterator[httpx2.Response]:
-        tools = wire.tools_param(request.tools, out)
+        tools = tools_param(request.tools, out)
         # OpenAI's newer models refuse the old name, and other servers may not know the new one.
         is_old = not self._server.is_own and "max_tokens" not in out
         optional = {
@@ -176,13 +322,13 @@ class OpenAIModel(ServedModel):
             "tools": tools or None,
             # The tools stay in the request: what was sent before must not change.
             "tool_choice": "none" if tools and not request.may_call else None,
-            "response_format": wire.format_param(shape) if shape is not None else None,
+            "response_format": format_param(shape) if shape is not None else None,
             "reasoning_effort": EFFORTS[request.purpose] if self._server.thinks(self.name) else None,
             "temperature": self._temperature,
         }
         fields: dict[str, Any] = {
             "model": self.name,
-            "messages": wire.messages_param(request, self.name, out),
+            "messages": messages_param(request, self.name, out),
             "max_tokens" if is_old else "max_completion_tokens": request.max_tokens,
             **{name: value for name, value in optional.items() if value is not None and name not in out},
         }
@@ -209,7 +355,6 @@ class OpenAIModel(ServedModel):
 
 # ---------------------------------------------------------------------- chunks
 
-Json: TypeAlias = dict[str, Any]
 
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _LENGTH: Final = re.compile(r"length|max_.*tokens|model_length")
@@ -348,3 +493,8 @@ def _usage(usage: object) -> Json:
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
     }
+
+
+def open_models(config: ModelConfig) -> Models:
+    """All three models over one connection pool. Raises SettingsError without a key and an address."""
+    return opened(OpenAIProvider, "OPENAI", config)
