@@ -6,6 +6,7 @@ The cases are made up. Nothing of the data folder is read or written, and the bo
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +16,6 @@ from discoclaw import settings as settings_module
 from discoclaw.cli.common import AsJson, note, say, say_json
 from discoclaw.core.errors import ModelError, Refused
 from discoclaw.core.model import split
-from discoclaw.core.ports import Model
-from discoclaw.models.config import Models
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 
@@ -59,19 +58,10 @@ def extraction(
     from discoclaw.evals.report import EXTRACTION, Report
 
     chosen = casefile.chosen(casefile.cases(cases or ()), ids=case or (), groups=group or ())
-    settings = settings_module.load()
-    models = _open(settings)
-    model = _where(settings, models.facts, settings.durable_model)
-    _announce(count(len(chosen), "made-up talk"), model, runs, len(chosen) * runs)
-    done = _progress(len(chosen) * runs)
-
-    async def work() -> list["Verdict"]:
-        reads = await _reads(settings, models, settings.durable_model)
-        return await run.extraction(
-            chosen, lambda _: models.facts, reads=reads, runs=runs, at_once=at_once, done=done
-        )
-
-    verdicts = _answered(models, work(), settings, FACTS)
+    settings, requests = settings_module.load(), len(chosen) * runs
+    ask = partial(run.extraction, chosen, runs=runs, at_once=at_once, done=_progress(requests))
+    what = count(len(chosen), "made-up talk")
+    model, verdicts = _answered(settings, FACTS, ask, what=what, runs=runs, requests=requests)
     _tell(Report("Extraction", model, EXTRACTION, verdicts, runs), as_json)
 
 
@@ -94,57 +84,11 @@ def summaries(
     from discoclaw.evals.report import SUMMARIES, Report
 
     chosen = casefile.chosen(casefile.chains(cases or ()), ids=case or (), groups=group or ())
-    settings = settings_module.load()
-    models = _open(settings)
-    model = _where(settings, models.summary, settings.summary_model)
-    updates = sum(one.updates for one in chosen)
-    _announce(count(len(chosen), "made-up conversation"), model, runs, updates * runs)
-    done = _progress(len(chosen) * runs)
-
-    async def work() -> list["Verdict"]:
-        reads = await _reads(settings, models, settings.summary_model)
-        return await run.summaries(
-            chosen, lambda _: models.summary, reads=reads, runs=runs, at_once=at_once, done=done
-        )
-
-    verdicts = _answered(models, work(), settings, SUMMARIES_BY)
+    settings, updates = settings_module.load(), sum(one.updates for one in chosen)
+    ask = partial(run.summaries, chosen, runs=runs, at_once=at_once, done=_progress(len(chosen) * runs))
+    what = count(len(chosen), "made-up conversation")
+    model, verdicts = _answered(settings, SUMMARIES_BY, ask, what=what, runs=runs, requests=updates * runs)
     _tell(Report("Summaries", model, SUMMARIES, verdicts, runs), as_json)
-
-
-def _open(settings: Settings) -> Models:
-    """The configured models, which tell the meter what they use. Raises SettingsError without one."""
-    from discoclaw.app.models import config_of  # slow imports, as above
-    from discoclaw.models.providers import open_models
-
-    return open_models(config_of(settings))
-
-
-async def _reads(settings: Settings, models: Models, name: str) -> int:
-    """How many tokens a model reads at once, as the bot would find out."""
-    from discoclaw.models.context import usable  # slow imports, as above
-
-    return settings.context_tokens or usable(await models.context_of(name))
-
-
-def _where(settings: Settings, model: Model, configured: str) -> str:
-    """A model and where it is, for people."""
-    from discoclaw.app.models import config_of  # slow imports, as above
-    from discoclaw.checkup.model import address_of
-
-    own = config_of(settings).of(split(configured)[0])
-    if own.provider == "offline":
-        return "the offline model"
-    name = getattr(model, "name", configured)  # what an alias such as "haiku" stands for
-    return f"{line(name)} at {line(address_of(own))}"
-
-
-def _announce(what: str, model: str, runs: int, requests: int) -> None:
-    """Say what is about to be sent, before it is."""
-    times = "once" if runs == 1 else f"{runs} times each"
-    note(
-        f"sending {what}, {times}, to {model}: at least {count(requests, 'request')}. "
-        "Nothing of your own data is sent, and nothing is written into your data folder."
-    )
 
 
 def _progress(total: int) -> Callable[[int], None]:
@@ -158,25 +102,52 @@ def _progress(total: int) -> Callable[[int], None]:
 
 
 def _answered(
-    models: Models, work: Coroutine[Any, Any, list["Verdict"]], settings: Settings, variable: str
-) -> list["Verdict"]:
-    """Ask the model that `variable` names. Raises Refused if it can't be used."""
+    settings: Settings,
+    variable: str,
+    ask: "Callable[..., Coroutine[Any, Any, list[Verdict]]]",
+    *,
+    what: str,
+    runs: int,
+    requests: int,
+) -> "tuple[str, list[Verdict]]":
+    """Ask the small model that `variable` names. Returns where it is, and the verdicts.
 
-    async def done() -> list["Verdict"]:
+    Before anything is sent, it says what, how often, and in how many requests. Raises SettingsError without a
+    model, and Refused if it can't be used.
+    """
+    from discoclaw.app.models import config_of  # slow imports, as above
+    from discoclaw.checkup.model import address_of, plainly
+    from discoclaw.models.context import usable
+    from discoclaw.models.providers import open_models
+
+    config = config_of(settings)
+    models = open_models(config)
+    model, name = (
+        (models.facts, settings.durable_model)
+        if variable == FACTS
+        else (models.summary, settings.summary_model)
+    )
+    own, where = config.of(split(name)[0]), "the offline model"
+    if own.provider != "offline":  # the model may say what an alias such as "haiku" stands for
+        where = f"{line(getattr(model, 'name', name))} at {line(address_of(own))}"
+    times = "once" if runs == 1 else f"{runs} times each"
+    note(
+        f"sending {what}, {times}, to {where}: at least {count(requests, 'request')}. "
+        "Nothing of your own data is sent, and nothing is written into your data folder."
+    )
+
+    async def done() -> "list[Verdict]":
         try:
-            return await work
+            reads = settings.context_tokens or usable(await models.context_of(name))
+            return await ask(lambda _: model, reads=reads)
         finally:
             await models.close()
 
     try:
-        return asyncio.run(done())
+        return where, asyncio.run(done())
     except ModelError as error:
-        from discoclaw.app.models import config_of  # slow imports, as above
-        from discoclaw.checkup.model import plainly
-
-        config = config_of(settings)
-        name = config.facts if variable == FACTS else config.summary
-        raise Refused(str(plainly(error, config, name, variable))) from None
+        whole = config.facts if variable == FACTS else config.summary
+        raise Refused(str(plainly(error, config, whole, variable))) from None
 
 
 def _tell(report: "Report", as_json: bool) -> None:

@@ -152,29 +152,25 @@ def demo(
 async def _serve(settings: Settings, ending: Ending) -> None:
     """Run the bot until its client ends or a signal asks it to stop. Replies in progress are finished."""
     try:
-        await _run_until_stopped(settings, ending)
+        with all_to_stay():
+            from discoclaw.app import build, stop_asked  # which takes a second, and `memory` doesn't need it
+
+            app = build(settings)
+        async with app:
+            serving = asyncio.create_task(app.run(), name="discord")
+            with stop_asked() as stop:
+                stopping = asyncio.create_task(stop.wait(), name="signals")
+                await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                stopping.cancel()
+            ending.within(app.closing_s + LAST_S)
+            if serving.done():
+                serving.result()
+            else:
+                log.info("stopping: finishing replies that are in progress; a second signal stops at once")
+        await asyncio.gather(serving, return_exceptions=True)
     finally:
         if running(HANGS_S):
             end_now()  # asyncio would wait for it
-
-
-async def _run_until_stopped(settings: Settings, ending: Ending) -> None:
-    with all_to_stay():
-        from discoclaw.app import build, stop_asked  # which takes a second, and `memory` doesn't need it
-
-        app = build(settings)
-    async with app:
-        serving = asyncio.create_task(app.run(), name="discord")
-        with stop_asked() as stop:
-            stopping = asyncio.create_task(stop.wait(), name="signals")
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-        ending.within(app.closing_s + LAST_S)
-        if serving.done():
-            serving.result()
-        else:
-            log.info("stopping: finishing replies that are in progress; a second signal stops at once")
-    await asyncio.gather(serving, return_exceptions=True)
 
 
 def _log_to_terminal(level: str, form: LogFormat = "text") -> None:

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta, tzinfo
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Final, get_args
 
 import typer
 from rich.table import Table
@@ -70,39 +69,55 @@ def usage(
     """
     settings = settings_module.load()
     days = _days(since, settings)
+    kinds: Sequence[By] = (by,) if by is not None else get_args(By) if as_json else _OVERVIEW
     with stores_of(settings) as stores:
-        kinds = (by,) if by is not None else get_args(By) if as_json else _OVERVIEW
-        found = _found(stores.used, days, settings.zone, kinds)
+        disk = stores.used
+        records, damaged = UsageLog(disk).read(days.begin(settings.zone))
+        report = Report.of((one for one in records if isinstance(one, Call)), settings.zone)
+        groups = {kind: report.by(kind, days) for kind in kinds}
+        # The known name of each person, and what a channel is for.
+        names: dict[By, dict[str | None, str]] = {kind: {} for kind in kinds}
+        lookup: Mapping[By, Callable[[str | None, Disk], str]] = {"person": name_of, "channel": channel_of}
+        for kind, named in lookup.items():
+            for one in groups.get(kind, ()):
+                if name := named(one.key, disk):
+                    names[kind][one.key] = name
     if picture is not None:
         from discoclaw.show.usage_picture import png  # importing Pillow takes a second on a slow disk
 
-        save(picture, png(found.report, days, title=f"Calls of models since {days.first}"), force=force)
+        save(picture, png(report, days, title=f"Calls of models since {days.first}"), force=force)
     if as_json:
-        say_json(_json(found))
+        say_json(
+            {
+                "since": iso_ms(days.begin(settings.zone)),
+                "first": days.first.isoformat(),
+                "last": days.last.isoformat(),
+                "zone": str(settings.zone),
+                "damagedLines": damaged,
+                "total": _numbers(report.total),
+                "by": {
+                    kind: [
+                        {"key": one.key, "name": names[kind].get(one.key), **_numbers(one.total)}
+                        for one in some
+                    ]
+                    for kind, some in groups.items()
+                },
+            }
+        )
         return
-    _print(found, brief=by is None)
+    if damaged:
+        note(f"{count(damaged, 'line')} of the usage log could not be read")
+    total = report.total
+    say(f"{days.first} to {days.last}: {f'{money(total.nano)}, ' if total else ''}{used(total)}.")
+    for text in cautions(total):
+        say(text)
+    for kind, some in groups.items() if total else ():
+        shown = some if by is not None else some[:_BRIEF]
+        print_table(_table(kind, shown, names[kind], total))
+        if len(shown) < len(some):
+            say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
     if picture is not None:
         say(f"Drew {picture}.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A report, its groups with the names that are known, and how many lines are damaged."""
-
-    report: Report
-    days: Days
-    zone: tzinfo
-    groups: Mapping[By, Sequence[Group]]
-    names: Mapping[By, Mapping[str | None, str]]
-    damaged: int
-
-
-def _found(disk: Disk, days: Days, zone: tzinfo, kinds: Sequence[By]) -> _Found:
-    records, damaged = UsageLog(disk).read(days.begin(zone))
-    report = Report.of((one for one in records if isinstance(one, Call)), zone)
-    groups = {kind: report.by(kind, days) for kind in kinds}
-    names = {kind: _names(kind, some, disk) for kind, some in groups.items()}
-    return _Found(report, days, zone, groups, names, damaged)
 
 
 def export_calls(who: str, path: Path, *, force: bool) -> None:
@@ -137,34 +152,6 @@ def _days(since: str, settings: Settings) -> Days:
     return Days(max(first, today - timedelta(days=_MOST_DAYS)), today)
 
 
-def _names(kind: By, groups: Sequence[Group], disk: Disk) -> Mapping[str | None, str]:
-    """The known name of each group: a person's, or what a channel is for."""
-    lookup: Mapping[str, Callable[[str | None, Disk], str]] = {"person": name_of, "channel": channel_of}
-    if kind not in lookup:
-        return {}
-    return {one.key: name for one in groups if (name := lookup[kind](one.key, disk))}
-
-
-# ---------------------------------------------------------------------- for people
-
-
-def _print(found: _Found, *, brief: bool) -> None:
-    if found.damaged:
-        note(f"{count(found.damaged, 'line')} of the usage log could not be read")
-    total, days = found.report.total, found.days
-    cost = f"{money(total.nano)}, " if total else ""
-    say(f"{days.first} to {days.last}: {cost}{used(total)}.")
-    for text in cautions(total):
-        say(text)
-    if not total:
-        return
-    for kind, some in found.groups.items():
-        shown = some[:_BRIEF] if brief else some
-        print_table(_table(kind, shown, found.names[kind], total))
-        if len(shown) < len(some):
-            say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
-
-
 def _table(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], total: Total) -> Table:
     """A row for each group. Columns in which nothing would stand are left out."""
     more = [one for one in ("searches", "seconds") if getattr(total.usage, one)]
@@ -178,36 +165,11 @@ def _table(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], t
         numbers = [one.total.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
         numbers += [usage.output_tokens, *(getattr(usage, name) for name in more)]
         cost = money(one.total.nano) if one.total else ""
-        cells = [_title(kind, one.key), *named, cost, *(f"{number:,}" for number in numbers)]
-        table.add_row(*map(Text, cells))
+        title = purpose(one.key) if kind == "purpose" and one.key is not None else line(one.key or "")
+        if one.key is None:
+            title = {"person": "nobody", "channel": "direct messages and others", "server": "no server"}[kind]
+        table.add_row(*map(Text, [title, *named, cost, *(f"{number:,}" for number in numbers)]))
     return table
-
-
-def _title(kind: By, key: str | None) -> str:
-    if key is None:
-        return {"person": "nobody", "channel": "direct messages and others", "server": "no server"}[kind]
-    return purpose(key) if kind == "purpose" else line(key)
-
-
-# ---------------------------------------------------------------------- for programs
-
-
-def _json(found: _Found) -> dict[str, Any]:
-    by = {
-        kind: [
-            {"key": one.key, "name": found.names[kind].get(one.key), **_numbers(one.total)} for one in some
-        ]
-        for kind, some in found.groups.items()
-    }
-    return {
-        "since": iso_ms(found.days.begin(found.zone)),
-        "first": found.days.first.isoformat(),
-        "last": found.days.last.isoformat(),
-        "zone": str(found.zone),
-        "damagedLines": found.damaged,
-        "total": _numbers(found.report.total),
-        "by": by,
-    }
 
 
 def _numbers(total: Total) -> dict[str, int]:
