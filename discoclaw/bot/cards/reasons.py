@@ -9,7 +9,7 @@ from discoclaw.bot.texts import preview as previews
 from discoclaw.bot.texts.markup import for_people
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
-from discoclaw.session.preview import Preview
+from discoclaw.session.prepare import Preview
 
 
 def of_memory(

@@ -1,6 +1,6 @@
 """`preview`: what the model would read about somebody if they wrote a message in a channel now.
 
-It is made by the parts that answer messages (`session/preview`). Only the person who asks sees what is in it.
+It is made by the parts that answer messages (`session/prepare`). Only the person who asks sees what is in it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Values
 from discoclaw.bot.texts import preview as texts
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.session.preview import Preview
+from discoclaw.session.prepare import Preview
 
 ONLY_FOR_YOU = "only you may see that; use `/memory preview` here, or ask me in a DM"
 

@@ -15,8 +15,8 @@ from discoclaw.core.yours import yours
 from discoclaw.prompt.assemble import notes_about
 from discoclaw.recall import select
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen
-from discoclaw.session import preview
-from discoclaw.session.preview import Preview
+from discoclaw.session import prepare
+from discoclaw.session.prepare import Preview
 from discoclaw.show.words import count
 
 INTERVIEW = (
@@ -30,16 +30,16 @@ LONGEST_LINE = 160
 """UTF-16 units of a recent message that are shown."""
 
 WHY: Mapping[str, str] = {
-    preview.FITS: "When it fits what you write",
-    preview.PRIVATE: "Private: I use these in our DMs only",
-    preview.CONFIDENTIAL: "Confidential: I give these to no model",
+    prepare.FITS: "When it fits what you write",
+    prepare.PRIVATE: "Private: I use these in our DMs only",
+    prepare.CONFIDENTIAL: "Confidential: I give these to no model",
     NO_ROOM: "No room: what I give the model at once is limited",
     SAID: "Says the same as one that is used",
     WAITS: "Too many to use in every answer: these come when you write about their topic",
     UNRELATED: "Not related closely enough to that message",
     IDLE: "Not used for too long",
-    preview.OPTED_OUT: "Not used, because you have opted out",
-    preview.FORGOTTEN: "Forgotten",
+    prepare.OPTED_OUT: "Not used, because you have opted out",
+    prepare.FORGOTTEN: "Forgotten",
 }
 """The heading of each reason why a memory is not used."""
 ALWAYS: Mapping[str, str] = {
@@ -78,10 +78,10 @@ def page(made: Preview, facts: Facts) -> str:
 def parts(made: Preview, facts: Facts, line: Line) -> list[str]:
     """Everything, a text for each part; `line` is how a memory is shown."""
     left_out = dict(facts.left_out)
-    fitting = left_out.pop(preview.FITS, [])
+    fitting = left_out.pop(prepare.FITS, [])
     found = [
         _memories(made, line),
-        _group(WHY[preview.FITS], [*map(line, fitting)], len(fitting)) if fitting else "",
+        _group(WHY[prepare.FITS], [*map(line, fitting)], len(fitting)) if fitting else "",
         _summary(made, facts),
         _recent(made),
         _files(made),
@@ -95,14 +95,14 @@ def parts(made: Preview, facts: Facts, line: Line) -> list[str]:
 
 def counted(made: Preview, facts: Facts) -> str:
     """Numbers only, where others read the answer."""
-    fitting = len(facts.left_out.get(preview.FITS, ()))
+    fitting = len(facts.left_out.get(prepare.FITS, ()))
     found = [count(len(made.used), "memory")]
     found += [f"{count(fitting, 'memory')} when they fit what you write"] if fitting else []
     found += ["a summary of the conversation"] if made.ready.gathered.summary else []
     found += [count(made.ready.prompt.shown, "recent message")]
     found += [count(number, kind) for kind, number in made.ready.attached.kinds.items()]
     found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
-    left = sum(len(those) for why, those in facts.left_out.items() if why != preview.FITS)
+    left = sum(len(those) for why, those in facts.left_out.items() if why != prepare.FITS)
     lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
     lines += [f"{count(left, 'memory')} would be left out."] if left else []
     return "\n".join([*lines, "Only you may see which: use `/memory preview` here, or ask me in a DM."])

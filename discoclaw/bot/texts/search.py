@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from discoclaw.bot.links import message_address
 from discoclaw.bot.texts.markup import ago, plain
 from discoclaw.core.text import speaker, utf16_length
-from discoclaw.session.archive_search import ArchiveHit
+from discoclaw.session.archiving import ArchiveHit
 from discoclaw.show.words import count, line
 
 LONGEST_SHOWN = 160
