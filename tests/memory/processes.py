@@ -35,10 +35,10 @@ class Process:
         self.storage.open()
         await self.storage.processes.start()
         self.storage.load()
-        await self.memory.erasings.start()
+        await self.memory.eraser.start()
 
     async def close(self) -> None:
-        await self.memory.erasings.close()
+        await self.memory.eraser.close()
         await self.storage.purger.close()
         await self.storage.processes.close()
         self.storage.close()

@@ -19,9 +19,9 @@ from discoclaw.memory import processes as memory_processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.responses import Response
 from discoclaw.memory.erasing import erase
+from discoclaw.memory.erasing import erase as erasing_erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
-from discoclaw.memory.subjects import erase as subject_erase
 from discoclaw.store.files import in_thread
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.sharing import Member, State
@@ -67,7 +67,7 @@ async def three_in_ram(
     tmp_path: Path, in_ram: InRam, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[list[Process]]:
     """Three that can be stopped in the middle."""
-    monkeypatch.setattr(subject_erase, "RETRY_S", 0.01)
+    monkeypatch.setattr(erasing_erase, "RETRY_S", 0.01)
     async with sharing(tmp_path, in_ram, clock, 3) as processes:
         yield processes
 
@@ -529,6 +529,6 @@ async def test_a_database_that_is_away_costs_the_bot_none_of_its_own_memory(thre
     one = three[0]
     await one.remember(ANNS, WORDS)
     with pytest.raises(MemoryFault, match="cannot be read"):
-        await one.memory.erasings.erase(ANN, NOW, away)
+        await one.memory.eraser.erase(ANN, NOW, away)
     assert await one.known(ANNS) == [WORDS]
     assert not one.memory.pending_erasures()

@@ -14,7 +14,7 @@ because files that the disk still holds could otherwise be read back as memory. 
 written, that is a fault, and nothing has happened.
 
 Where several processes share the store, one of them erases at a time, under the lease LEASE. The others hear
-of the intent twice (`heard`). First they add the conversations that only they know to the intent, drop what
+of the intent twice (`renewed`). First they add the conversations that only they know to the intent, drop what
 they have in RAM and on their own machine, and wait until nothing is being written about the person. Step 4
 begins when all of them have. After it they drop once more what they may have read meanwhile. Whoever has the
 lease next finishes what a killed process left. Of an erasing that took place while a process was cut off, it
@@ -27,25 +27,34 @@ but only its new items count: the old ones stay erased (see `subject`). Independ
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.core.event import Commit
+from discoclaw.core.history import History
+from discoclaw.core.idle import HOUR_MS
+from discoclaw.core.item import tidy_tags
+from discoclaw.core.ports import Clock
 from discoclaw.core.processes import Processes
 from discoclaw.core.purge import Purge, Purged, erasing
-from discoclaw.core.subject import group_of
-from discoclaw.core.times import valid_ms
-from discoclaw.memory.changes import Registry
+from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
+from discoclaw.core.times import ms_of_iso, valid_ms
+from discoclaw.memory.changes import Changes, Listener, Registry
 from discoclaw.memory.cursors import Cursors, parsed, read, texts_of
+from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import EVERY, newest
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.kept import JSON, called, faulting, json_names
-from discoclaw.store.files import in_thread, render_json, safe_id
-from discoclaw.store.port import INTENTS, Disk
+from discoclaw.memory.subjects import ledger
+from discoclaw.memory.subjects.entries import Entries
+from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
+from discoclaw.store.port import INTENTS, Disk, Ledgers
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +62,8 @@ LEASE: Final = "erasing"
 """The lease of a process while it erases. It is taken before any lock, since the others may need theirs."""
 OTHERS_S: Final = 10.0
 """The longest that an erasing waits for other processes at a time: twice as long as a dead one counts."""
+RETRY_S: Final = 30.0
+"""The pause before an erasing goes on that waits for another process, or for a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,7 @@ def subject_in(name: str) -> str | None:
     return file.removesuffix(JSON) if folder == INTENTS and file.endswith(JSON) else None
 
 
-class _Intents:
+class Intents:
     """The intents of a store. `pending` are those on disk, by subject. Everything blocks."""
 
     def __init__(self, disk: Disk) -> None:
@@ -194,33 +205,43 @@ def _with(intent: Intent, sessions: Collection[str], todo: Collection[str]) -> I
     return replace(intent, sessions=tuple(more[0]), todo=tuple(more[1]))
 
 
-class Eraser:
-    """Erases subjects from the registered parts. Callers hold the subject's lock, and the data folder.
+class Eraser(Listener):
+    """Erases subjects from everywhere. It is a `core.ports.Service`.
 
-    `cursors` say which summaries have words of a person, so nobody may write one from the first step to the
-    last. `processes` share the disk.
+    `personal` are the parts that it visits. `cursors` say which summaries have words of a person, so nobody
+    may write one from the first step to the last. In a store that several `processes` share it follows their
+    erasings too, and finishes those that a killed process left. Only `resume` needs no event loop.
     """
 
     def __init__(
         self,
         disk: Disk,
-        tombstones: Tombstones,
+        ledgers: Ledgers,
+        entries: Entries,
+        marks: Tombstones,
         personal: Registry,
         cursors: Cursors,
+        changes: Changes,
         processes: Processes,
+        *,
+        clock: Clock,
     ) -> None:
         self._disk = disk
-        self._intents = _Intents(disk)
-        self._tombstones = tombstones
+        self._ledgers = ledgers
+        self._entries = entries
+        self._intents = Intents(disk)
+        self._tombstones = marks
         self._personal = personal
         self._cursors = cursors
+        self._changes = changes
         self._processes = processes
+        self._clock = clock
+        self._ours: set[str] = set()
+        """Subjects that this process is erasing."""
         self._followed: dict[str, int] = {}
         """The times (ms) of other processes' erasings that were followed to their end, by subject."""
-
-    def newest_in_groups(self, user: str) -> int:
-        """The time (ms) of the newest group record resting on a person's words. Blocking. Raises OSError."""
-        return newest(self._disk, user)
+        self._rest = Worker("erasings", self._finish_rest, retry_s=RETRY_S, longest_s=RETRY_S)
+        self._runs = False
 
     @property
     def pending(self) -> Mapping[str, Intent]:
@@ -272,51 +293,172 @@ class Eraser:
             "nothing is remembered until that is done: erase once more, or start again"
         )
 
-    async def erase(self, subject: str, at: int, newest: Callable[[], int]) -> Erased:
-        """Erase a subject. Raises MemoryFault if that cannot even be recorded; nothing has happened then.
+    # ------------------------------------------------------------------ the lifecycle
 
-        `newest` returns the time (ms) of what another process recorded last, which is erased too.
+    async def start(self) -> None:
+        """Go on with what another process left."""
+        self._runs = True
+        for subject, intent in self.pending.items():
+            if intent.at is not None:
+                self._go_on_later(subject)
+
+    async def settle(self) -> None:
+        """Wait until every erasing is finished that can be."""
+        await self._rest.settle()
+
+    async def close(self) -> None:
+        """Stop; what is unfinished is finished by another process, or at the next start."""
+        self._runs = False
+        await self._rest.close(0)
+
+    def _go_on_later(self, subject: str) -> None:
+        """Finish an erasing once nobody else is at it."""
+        if self._runs and self._processes.shared:
+            self._rest.note(subject)
+
+    async def _finish_rest(self, subject: str) -> None:
+        """Finish the erasing of a subject that another process began. Raises MemoryFault."""
+        async with self._leased(subject), self._emptied(subject):
+            intent = await in_thread(self._intents.read_again, subject)
+            self._intents.take(subject, intent)
+            if intent is None or intent.at is None:
+                return
+            self._personal.purge_ram(intent.purge(intent.at))
+            erased = await self._go_on(intent, intent.at)
+        self._tell(erased)
+        if erased.left or erased.waiting:
+            raise MemoryFault("; ".join(erased.left) or "another process has not dropped what it has yet")
+        log.info("%s: the erasing that was interrupted is finished", subject)
+
+    # ------------------------------------------------------------------ erasing
+
+    async def erase(
+        self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
+    ) -> Erased:
+        """Erase a subject, and the bot's own memory if that rests on their words (see `history`).
+
+        It is dated after every record. Raises MemoryFault if that cannot even be recorded; nothing has
+        happened then.
         """
-        known = self._personal.in_ram(subject)
-        async with self._cursors.alone():
-            intent = await in_thread(self._begin, subject, at, known)
-            self._personal.purge_ram(intent.purge(at))
-            if not self._processes.shared:
-                return await self._removed(intent, at)
-        return await self._go_on(intent, at, newest)
+        # Before it, so that being killed in between leaves nothing; and after, for what was added meanwhile.
+        before = await self._erase_soul_of(subject, asked_at, history)
+        erased = await self._erase(subject, asked_at)
+        try:
+            soul = await self._erase_soul_of(subject, asked_at, history) or before
+        except MemoryFault as fault:  # what they asked for is done all the same
+            log.warning("%s: whether the bot's own memory has anything new of it: %s", subject, fault)
+            soul = before
+        if soul is None:
+            return erased
+        waiting = erased.waiting or soul.waiting
+        return replace(erased, left=(*erased.left, *soul.left), soul=True, waiting=waiting)
 
-    async def finish(self, subject: str, newest: Callable[[], int]) -> Erased | None:
-        """Finish the erasing of a subject that another process began; None if there is none any more.
-
-        Raises MemoryFault.
-        """
-        intent = await in_thread(self._intents.read_again, subject)
-        self._intents.take(subject, intent)
-        if intent is None or intent.at is None:
+    async def _erase_soul_of(
+        self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
+    ) -> Erased | None:
+        """Erase the bot's own memory if anything in it rests on a person's words; otherwise return None."""
+        user = user_of(subject)
+        if user is None:
             return None
-        self._personal.purge_ram(intent.purge(intent.at))
-        return await self._go_on(intent, intent.at, newest)
+        known = BOT in self._entries
+        try:
+            commits = (await history(BOT)).commits.values()
+            theirs = any(_rests_on(commit, user) for commit in commits)
+        except MemoryFault as fault:
+            if self._processes.shared and isinstance(fault.__cause__, OSError):
+                raise  # the database is away, which says nothing about what it holds
+            log.error("the bot's own memory cannot be read, so it goes along with %s: %s", subject, fault)
+            theirs = True
+        if theirs:
+            return await self._erase(BOT, asked_at)
+        if not known:
+            self._entries.drop_unused(BOT)  # it was opened only for this check
+        return None
 
-    async def _go_on(self, intent: Intent, at: int, newest: Callable[[], int]) -> Erased:
+    async def _erase(self, subject: str, asked_at: int) -> Erased:
+        async with self._leased(subject), self._emptied(subject) as last:
+            last = await in_thread(self._newest, subject, last)
+            at = max(self._clock(), asked_at, last, self._tombstones.erased_at(subject) + 1)
+            known = self._personal.in_ram(subject)
+            async with self._cursors.alone():
+                intent = await in_thread(self._begin, subject, at, known)
+                self._personal.purge_ram(intent.purge(at))
+                if not self._processes.shared:
+                    erased = await self._removed(intent, at)
+            if self._processes.shared:
+                erased = await self._go_on(intent, at)
+        if erased.waiting:
+            self._go_on_later(subject)
+        self._tell(erased)
+        return erased
+
+    def _tell(self, erased: Erased) -> None:
+        for one in (erased.subject, *erased.groups):
+            self._changes.recorded(one)
+
+    async def step_done(self, subject: str, step: str) -> None:
+        """Record that an outside step is done. Raises MemoryFault if that fails."""
+
+        def note() -> None:
+            with faulting("a step of an erasing could not be noted"):
+                intent = self._intents.now(subject)
+                if intent is not None and step in intent.todo:
+                    self._intents.keep(replace(intent, todo=tuple(one for one in intent.todo if one != step)))
+
+        async with self._processes.lease(LEASE), self._entries.use(subject).locked():
+            await in_thread(note)
+
+    @asynccontextmanager
+    async def _leased(self, subject: str) -> AsyncIterator[None]:
+        """Be the only process that erases. It comes before every lock, since others may wait for theirs."""
+        async with self._processes.lease(LEASE):
+            self._ours.add(subject)
+            try:
+                yield
+            finally:
+                self._ours.discard(subject)
+
+    @asynccontextmanager
+    async def _emptied(self, subject: str) -> AsyncIterator[int | None]:
+        """Hold a subject's lock, with nothing of it in RAM. Gives the time of its newest record, if known."""
+        entry = self._entries.use(subject)
+        async with entry.locked():
+            one, entry.subject = entry.subject, None
+            yield one.branches.last_ms if one is not None and not entry.stale else None
+        self._entries.drop_unused(subject)
+
+    def _begin(self, subject: str, at: int, known: Collection[str]) -> Intent:
+        """Record durably what is to be erased: from here on it will be finished."""
+        with faulting("the erasing could not be noted, so nothing was erased"):
+            before = self._intents.now(subject) or Intent(subject, None)
+            sessions = {*known, *self._personal.on_disk(subject)}
+            intent = _with(replace(before, at=at, stuck=()), sessions, self._personal.outside(subject))
+            self._intents.keep(intent)
+        try:
+            self._tombstones.add(subject, at)
+        except (OSError, MemoryFault) as error:
+            with suppress(OSError):  # else the next start does it; nothing is used until then
+                self._intents.keep(before)
+            raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
+        return intent
+
+    async def _go_on(self, intent: Intent, at: int) -> Erased:
         """Remove the files once no other process has anything of it in RAM. Raises MemoryFault."""
         subject = intent.subject
         while await self._all_know():
-            more = await in_thread(self._widened, intent, newest)
+            more = await in_thread(self._widened, intent)
             if more == intent:
                 async with self._cursors.alone():
                     erased = await self._removed(intent, at)
                 heard = await self._all_know()
-                await in_thread(self._wiped)  # again: it names the texts that are gone until all know it
+                try:  # again: it names the texts that are gone until all know it
+                    await in_thread(self._disk.wipe)
+                except OSError as error:
+                    log.warning("some names of texts that were erased are left: %s", error)
                 return replace(erased, waiting=not heard)
             intent, at = more, at if more.at is None else more.at
             self._personal.purge_ram(intent.purge(at))
         return Erased(subject, at, 0, intent.sessions, todo=intent.todo, waiting=True)
-
-    def _wiped(self) -> None:
-        try:
-            self._disk.wipe()
-        except OSError as error:
-            log.warning("some names of texts that were erased are left: %s", error)
 
     async def _all_know(self) -> bool:
         """Wait until the others let go of what was written so far; False if that takes too long."""
@@ -328,22 +470,87 @@ class Eraser:
             return False
         return True
 
+    def _widened(self, intent: Intent) -> Intent:
+        """The intent with what the others added to it, or recorded before they heard of it."""
+        with faulting(f"the erasing of {intent.subject} could not go on"):
+            there = self._intents.now(intent.subject) or intent
+            at = max(intent.at or 0, self._newest(intent.subject))
+            sessions = {*there.sessions, *self._personal.on_disk(intent.subject)}
+            wide = _with(replace(intent, at=at), sessions, there.todo)
+            self._tombstones.add(intent.subject, at)
+            if wide != there:
+                self._intents.keep(wide)
+            return wide
+
     async def _removed(self, intent: Intent, at: int) -> Erased:
         """Remove the files while no part writes. The caller keeps everybody from writing cursors."""
         purge = intent.purge(at)
         async with self._personal.exclusive(purge):
             return await in_thread(self._finish, intent, purge)
 
-    def step_done(self, subject: str, step: str) -> None:
-        """Record that an outside step is done. Blocking. Raises MemoryFault if that fails."""
-        with faulting("a step of an erasing could not be noted"):
-            intent = self._intents.now(subject)
-            if intent is not None and step in intent.todo:
-                self._intents.keep(replace(intent, todo=tuple(one for one in intent.todo if one != step)))
+    def _finish(self, intent: Intent, purge: Purge) -> Erased:
+        """Remove the files. The complete intent stays if the disk does not let all of them go."""
+        done = self._personal.erase(purge)
+        for one in done.left:
+            log.error(
+                "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
+            )
+        if done.left:
+            stuck = replace(intent, stuck=tuple(sorted(done.stuck)))  # for every process
+            try:
+                self._intents.keep(stuck)
+            except OSError as error:
+                log.warning(
+                    "%s: that groups still have something of it is known here alone: %s",
+                    intent.subject,
+                    error,
+                )
+                self._intents.take(intent.subject, stuck)
+        else:
+            try:
+                self._intents.keep(Intent(intent.subject, None, (), intent.todo))
+            except OSError as error:
+                log.warning("%s: erased, which could not be noted (%s)", intent.subject, error)
+                done += Purged(left=(f"the note of the erasing: {error}",))
+        return Erased(
+            intent.subject,
+            purge.at,
+            done.count,
+            intent.sessions,
+            done.left,
+            intent.todo,
+            groups=tuple(sorted(done.changed)),
+        )
+
+    def _newest(self, subject: str, last: int | None = None) -> int:
+        """The time (ms) of the newest record that has to go, as far as readable. Blocking.
+
+        Records may be ahead of the clock, but one of the year 9999 must not bar learning till then: it is at
+        most an hour from now. `last` is the newest of the subject's own ledger, if it is known.
+        """
+        user, times = user_of(subject), [last or 0]
+        if last is None:
+            with suppress(OSError):
+                records = ledger.read(self._ledgers.log(subject)).records
+                times += (ms_of_iso(record.timestamp) for record in records)
+        if user is not None:  # groups remember what rests on a person's words
+            with suppress(OSError):
+                times.append(newest(self._disk, user))
+        return min(max(times), self._clock() + HOUR_MS)
 
     # ------------------------------------------------------------------ what other processes erase
 
-    async def heard(self, subject: str) -> bool:
+    async def renewed(self, names: Collection[str]) -> None:
+        """Follow what other processes erase. Raises MemoryFault; it is then to be called again."""
+        if tombstones.FILE in names:
+            await read_in_thread(self._tombstones.catch_up)
+        for subject in sorted({one for one in map(subject_in, names) if one is not None} - self._ours):
+            async with self._emptied(subject):
+                unfinished = await self._heard(subject)
+            if unfinished:
+                self._go_on_later(subject)
+
+    async def _heard(self, subject: str) -> bool:
         """Drop everything about a subject that another process erases, here and on this machine.
 
         The caller holds the subject's lock. Returns whether the erasing is unfinished. Raises MemoryFault; it
@@ -387,67 +594,11 @@ class Eraser:
         if left:
             raise MemoryFault(f"{purge.subject}: this machine still has what was erased: {'; '.join(left)}")
 
-    # ------------------------------------------------------------------ inside
 
-    def _widened(self, intent: Intent, newest: Callable[[], int]) -> Intent:
-        """The intent with what the others added to it, or recorded before they heard of it."""
-        with faulting(f"the erasing of {intent.subject} could not go on"):
-            there = self._intents.now(intent.subject) or intent
-            at = max(intent.at or 0, newest())
-            sessions = {*there.sessions, *self._personal.on_disk(intent.subject)}
-            wide = _with(replace(intent, at=at), sessions, there.todo)
-            self._tombstones.add(intent.subject, at)
-            if wide != there:
-                self._intents.keep(wide)
-            return wide
+def _rests_on(commit: Commit, user: str) -> bool:
+    """Whether a commit of the bot's own memory is attributed to a person's words, or is about them.
 
-    def _begin(self, subject: str, at: int, known: Collection[str]) -> Intent:
-        """Record durably what is to be erased: from here on it will be finished."""
-        with faulting("the erasing could not be noted, so nothing was erased"):
-            before = self._intents.now(subject) or Intent(subject, None)
-            sessions = {*known, *self._personal.on_disk(subject)}
-            intent = _with(replace(before, at=at, stuck=()), sessions, self._personal.outside(subject))
-            self._intents.keep(intent)
-        try:
-            self._tombstones.add(subject, at)
-        except (OSError, MemoryFault) as error:
-            with contextlib.suppress(OSError):  # else the next start does it; nothing is used until then
-                self._intents.keep(before)
-            raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
-        return intent
-
-    def _finish(self, intent: Intent, purge: Purge) -> Erased:
-        """Remove the files. The complete intent stays if the disk does not let all of them go."""
-        done = self._personal.erase(purge)
-        for one in done.left:
-            log.error(
-                "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
-            )
-        if done.left:
-            self._keep_stuck(intent, done.stuck)
-        else:
-            try:
-                self._intents.keep(Intent(intent.subject, None, (), intent.todo))
-            except OSError as error:
-                log.warning("%s: erased, which could not be noted (%s)", intent.subject, error)
-                done += Purged(left=(f"the note of the erasing: {error}",))
-        return Erased(
-            intent.subject,
-            purge.at,
-            done.count,
-            intent.sessions,
-            done.left,
-            intent.todo,
-            groups=tuple(sorted(done.changed)),
-        )
-
-    def _keep_stuck(self, intent: Intent, groups: Collection[str]) -> None:
-        """Note the groups that still have the person's words, for every process."""
-        stuck = replace(intent, stuck=tuple(sorted(groups)))
-        try:
-            self._intents.keep(stuck)
-        except OSError as error:
-            log.warning(
-                "%s: that groups still have something of it is known here alone: %s", intent.subject, error
-            )
-            self._intents.take(intent.subject, stuck)
+    An item that was imported without its history is attributed only by its tag, which names the person.
+    """
+    tagged = (tidy_tags(event.ext.get("item", {}).get("tags")) for event in commit.events)
+    return commit.metadata.get(HUMAN) == user or any(user in tags for tags in tagged)

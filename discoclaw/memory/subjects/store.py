@@ -42,7 +42,7 @@ from discoclaw.memory.erasing.store_files import files_beside, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
-from discoclaw.memory.subjects.erase import Entries, Entry, SubjectEraser
+from discoclaw.memory.subjects.entries import Entries, Entry
 from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.files import in_thread, read_in_thread, to_its_end
@@ -99,18 +99,18 @@ class Memory:
         parts += [*files_beside(cache, disks.listed, shared=self.disk.shared), self._entries]
         self.personal = Registry(parts)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
-        marks = self._tombstones
-        self.eraser = Eraser(self.disk, marks, self.personal, cursors, processes)
-        self.erasings = SubjectEraser(
-            self.eraser,
-            self._entries,
+        self.eraser = Eraser(
+            self.disk,
             self.ledgers,
-            marks,
+            self._entries,
+            self._tombstones,
+            self.personal,
+            cursors,
             self.changes,
             processes,
             clock=clock,
         )
-        self.changes.add(*numbered, self.erasings, self._entries, cursors)
+        self.changes.add(*numbered, self.eraser, self._entries, cursors)
 
     def join(self, *parts: Derived | Listener) -> None:
         """Register parts: an erasing visits those with personal data, and listeners are told of changes."""
@@ -314,7 +314,7 @@ class Memory:
         up. The bot's own memory is erased too if anything in it rests on the person's words. Raises
         MemoryFault if the erasing cannot even be recorded; nothing has happened then.
         """
-        return await to_its_end(self.erasings.erase(subject, asked_at, self.history))
+        return await to_its_end(self.eraser.erase(subject, asked_at, self.history))
 
     def erased_at(self, subject: str) -> int:
         """When (ms) the subject was last erased; -1 when never."""
@@ -331,7 +331,7 @@ class Memory:
 
     async def finish_step(self, subject: str, step: str) -> None:
         """Record that an outside step is done. Raises MemoryFault on failure; the step is then repeated."""
-        await self.erasings.step_done(subject, step)
+        await self.eraser.step_done(subject, step)
 
     # ------------------------------------------------------------------ one subject
 
