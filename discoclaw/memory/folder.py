@@ -87,7 +87,13 @@ class DataFolder:
         """
         swap.finish(self._root.parent)
         upgrades.upgrade(self._root, self._clock())
-        self._close_to_others()
+        # What earlier versions wrote is readable only by the bot's user, too. What fails is only a warning.
+        closed, left = close_old(self._disks.trees(), self._disks.placed())
+        if closed:
+            log.info("only the bot's user can read %d files and folders of its data from now on", closed)
+        if left:
+            more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+            log.warning("other users of this machine may read the bot's data: %s%s", left[0], more)
         for stays in sweep(self._disks.listed())[1]:
             log.warning("the leftover of a killed write could not be removed: %s", stays)
         note_holder(self._root, self._clock())
@@ -123,15 +129,6 @@ class DataFolder:
         if self._lock.is_locked:
             leave_holder(self._root)
             self._lock.release()
-
-    def _close_to_others(self) -> None:
-        """Make what earlier versions wrote readable only by the bot's user. What fails is only a warning."""
-        closed, left = close_old(self._disks.trees(), self._disks.placed())
-        if closed:
-            log.info("only the bot's user can read %d files and folders of its data from now on", closed)
-        if left:
-            more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
-            log.warning("other users of this machine may read the bot's data: %s%s", left[0], more)
 
     def _take(self) -> None:
         try:

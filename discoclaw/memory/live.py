@@ -161,18 +161,19 @@ class LiveConfig(Listener):
             if self._file.current() and (self._file.sure or now - self._looked_s < LOOK_EVERY_S):
                 return
             self._looked_s = now
-            self._reading = asyncio.create_task(self._read(), name="local configuration")
+
+            async def read() -> None:
+                try:
+                    if await read_in_thread(self._file.read):
+                        self._renew()
+                        log.info("%s was taken over", FILE)
+                finally:
+                    self._reading, self._hangs = None, False
+
+            self._reading = asyncio.create_task(read(), name="local configuration")
         if not self._hangs:
             _, late = await asyncio.wait([self._reading], timeout=LOOK_WAIT_S)
             self._hangs = bool(late)
-
-    async def _read(self) -> None:
-        try:
-            if await read_in_thread(self._file.read):
-                self._renew()
-                log.info("%s was taken over", FILE)
-        finally:
-            self._reading, self._hangs = None, False
 
     # ------------------------------------------------------------------ what the owner signed
 
@@ -246,8 +247,11 @@ class LiveConfig(Listener):
                 theirs = _signed(json.loads(content)) if content is not None else {}
             except _NONSENSE:
                 theirs = {}
-            newest = _newest(theirs, known)
-            events = {address: _signed_json(one) for address, one in newest.items()}
+            events = {
+                address: {"created_at": one.at, "id": one.id}
+                | ({"wishes": dict(one.overrides)} if one.overrides is not None else {})
+                for address, one in _newest(theirs, known).items()
+            }
             return render_json({"version": SIGNED_VERSION, "events": events})
 
         self._documents.change(SIGNED, add)
@@ -402,11 +406,6 @@ def _newest(some: Mapping[str, Signed], others: Mapping[str, Signed]) -> dict[st
         if address not in found or found[address].older_than(one):
             found[address] = one
     return found
-
-
-def _signed_json(event: Signed) -> dict[str, Any]:
-    overrides = {"wishes": dict(event.overrides)} if event.overrides is not None else {}
-    return {"created_at": event.at, "id": event.id, **overrides}
 
 
 def _signed(value: Any) -> dict[str, Signed]:

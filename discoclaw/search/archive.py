@@ -170,6 +170,7 @@ COLUMNS = "id, session_key, channel_id, group_id, guild_id, author_id, name, tex
 """The columns of an `Entry`, in the order of its fields."""
 _INDEXED = "terms, length, own, marks"
 _ALL = f"{COLUMNS}, place, {_INDEXED}"
+_OF_AUTHOR = f"SELECT {COLUMNS} FROM archive_entries WHERE id = :id AND author_id = :author"
 _INSERT = f"INSERT INTO archive_entries ({_ALL}) VALUES (:{_ALL.replace(', ', ', :')})"
 # Rows are updated in place: replacing one would bypass the triggers of a file, and leave its words.
 _UPDATE = """UPDATE archive_entries SET name = :name, text = :text,
@@ -244,20 +245,16 @@ class Archive(Derived):
                     continue
                 elif isinstance(change, Drop):
                     self._remove(sql, "id = :id", {"id": number})
-                elif (entry := self._entry(sql, number, change)) is not None and entry.allowed(consent):
-                    puts[number] = Put(entry, isinstance(change, Put) and change.fresh)
+                elif isinstance(change, Put):
+                    if change.entry.allowed(consent):
+                        puts[number] = change
+                elif (known := sql.one(_OF_AUTHOR, id=number, author=change.author_id)) is not None:
+                    entry = replace(entry_of(known), text=scrub(change.text))
+                    if entry.allowed(consent):
+                        puts[number] = Put(entry)
             self._put(sql, puts, indexed)
 
         self.engine.change(work, None, create=bool(made))
-
-    @staticmethod
-    def _entry(sql: Sql, number: int, change: Put | Amend) -> Entry | None:
-        """The entry that a change stores; None if there is no such message by its author."""
-        if isinstance(change, Put):
-            return change.entry
-        query = f"SELECT {COLUMNS} FROM archive_entries WHERE id = :id AND author_id = :author"
-        known = sql.one(query, id=number, author=change.author_id)
-        return replace(entry_of(known), text=scrub(change.text)) if known is not None else None
 
     def _put(self, sql: Sql, puts: Mapping[int, Put], words: Words) -> None:
         """Store entries by their ids."""
@@ -365,13 +362,16 @@ class Archive(Derived):
 
     def _people(self) -> Iterator[str]:
         """Authors and addressees. Raises MemoryFault."""
-        nothing: list[str] = []
+        nothing: list[tuple[Any, ...]] = []
         for column in ("author_id", "to_id"):
-            people = [""]
-            some = partial(_people_after, column)
+            query, people = _PEOPLE.format(column), [("",)]
+
+            def some(sql: Sql, query: str = query, after: str = "") -> list[tuple[Any, ...]]:
+                return sql.rows(query, after=after, most=AT_ONCE)
+
             # Not by `read`: by a change, a damaged file is begun anew, and bytes that a killed run left go.
-            while people := self.engine.change(partial(some, people[-1]), nothing, sure=True):
-                yield from people
+            while people := self.engine.change(partial(some, after=people[-1][0]), nothing, sure=True):
+                yield from (person for (person,) in people)
 
     def _remove_person(self, person: str, until_ms: int, *, anew: bool = False) -> int:
         """Delete a person's messages, the answers to them, and everything in their direct messages."""
@@ -502,11 +502,6 @@ class Archive(Derived):
     def _rows(self, query: str, **given: object) -> list[tuple[Any, ...]]:
         nothing: list[tuple[Any, ...]] = []
         return self.engine.read(lambda sql: sql.rows(query, **given), nothing)
-
-
-def _people_after(column: str, after: str, sql: Sql) -> list[str]:
-    rows = sql.rows(_PEOPLE.format(column), after=after, most=AT_ONCE)
-    return [person for (person,) in rows]
 
 
 # ---------------------------------------------------------------------- what is near to what was found

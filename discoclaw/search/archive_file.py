@@ -249,8 +249,16 @@ class ArchiveFile:
 
     def _wipe(self, connection: sqlite3.Connection, *, whole: bool, sure: bool) -> None:
         """Destroy every byte of what was deleted; `whole`: by writing the file anew in any case."""
+
+        def traces() -> bool:
+            if len(self._traces) > MOST_TRACES:
+                return True
+            with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                return any(content.find(one) >= 0 for one in self._traces)
+
         try:
-            if whole or not checkpoint(connection) or self._has_traces():
+            # The file mostly has no traces, and `VACUUM` costs far more than to look for them.
+            if whole or not checkpoint(connection) or traces():
                 connection.execute(_MERGE)
                 connection.execute("VACUUM")
                 if not checkpoint(connection):
@@ -260,13 +268,6 @@ class ArchiveFile:
             if sure:
                 raise
             log.warning("%s may still have words of edited or deleted messages: %s", self.path, error)
-
-    def _has_traces(self) -> bool:
-        """Whether the file may have any of the traces. It mostly has not, and `VACUUM` costs far more."""
-        if len(self._traces) > MOST_TRACES:
-            return True
-        with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-            return any(content.find(one) >= 0 for one in self._traces)
 
     def remove_copies(self, before_ms: int | None = None) -> None:
         """Remove damaged archives that were kept; with a time (ms), older ones. Raises MemoryFault."""

@@ -16,7 +16,6 @@ import hashlib
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
@@ -140,7 +139,11 @@ class ArchiveTables:
     def listed(self, columns: str) -> Iterator[tuple[Any, ...]]:
         query = f"SELECT {columns}, seq FROM archive_entries WHERE seq > :after ORDER BY seq LIMIT :most"
         rows: list[tuple[Any, ...]] = [(0,)]
-        while rows := self.tables.read(partial(_listed, query, rows[-1][-1])):
+
+        def some(db: "Connection") -> list[tuple[Any, ...]]:
+            return Sql(db).rows(query, after=rows[-1][-1], most=AT_ONCE)
+
+        while rows := self.tables.read(some):
             yield from (row[:-1] for row in rows)
 
     def orphans(self) -> Iterator[str]:
@@ -269,10 +272,6 @@ class ArchiveTables:
             ORDER BY s.mixed LIMIT :most"""
         rows = sql.rows(query, places=self.places(places), most=most)
         return sorted(number for (number,) in rows)
-
-
-def _listed(query: str, after: int, db: "Connection") -> list[tuple[Any, ...]]:
-    return Sql(db).rows(query, after=after, most=AT_ONCE)
 
 
 def key_of(term: str) -> str:

@@ -26,7 +26,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
@@ -209,33 +209,28 @@ def _contents(file: BinaryIO, into: Path | None, wanted: Callable[[str], bool]) 
 
 
 def _taken(entry: Entry, place: Path | None, *, looked_at: bool) -> tuple[Member, bytes]:
-    """Hash a file, and write it to a new place. Returns its content too, if that is `looked_at`."""
-    digest, content = hashlib.sha256(), bytearray()
-    with _placed(place) if place is not None else nullcontext() as target:
+    """Hash a file, and write it to a new place. Returns its content too, if that is `looked_at`.
+
+    Raises MemoryFault if it can't be written, which says that it was not the backup that failed.
+    """
+    digest, content, file = hashlib.sha256(), bytearray(), None
+    with ExitStack() as stack:
+        if place is not None:
+            make_folder(place.parent)
+            # Unbuffered, or closing it might fail.
+            file = stack.enter_context(open(place, "xb", buffering=0, opener=opener))
         for part in entry.parts():
             digest.update(part)
-            if target is not None:
-                _put(target, part, entry.name)
+            try:
+                rest = memoryview(part)
+                while file is not None and rest:
+                    rest = rest[file.write(rest) :]
+            except OSError as error:
+                why = f"{entry.name} can't be unpacked: {error.strerror or error}; nothing was changed"
+                raise MemoryFault(why) from error
             if looked_at:
                 content += part
     return Member(entry.name, entry.size, digest.hexdigest()), bytes(content)
-
-
-def _placed(place: Path) -> BinaryIO:
-    make_folder(place.parent)
-    return open(place, "xb", buffering=0, opener=opener)  # else closing it might fail
-
-
-def _put(target: BinaryIO, part: bytes, name: str) -> None:
-    """Write a part. Raises MemoryFault, which says that it was not the backup that failed."""
-    rest = memoryview(part)
-    try:
-        while rest:
-            rest = rest[target.write(rest) :]
-    except OSError as error:
-        raise MemoryFault(
-            f"{name} can't be unpacked: {error.strerror or error}; nothing was changed"
-        ) from error
 
 
 def _small(entry: Entry) -> bytes:

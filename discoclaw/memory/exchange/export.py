@@ -8,7 +8,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -64,24 +64,22 @@ def export_json(history: History, subject: str, *, history_too: bool, now_ms: in
     `history_too` adds every record, so that an import restores the identical history. `now_ms` is the
     time of the export, `subject` the person it is about.
     """
-    entries = [_memory(branch.name, item) for branch, item in _memories(history)]
+    branches = history.branches.all.values()
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "subject": subject,
         "exported_at": iso_ms(now_ms),
-        "branches": [_branch(history, branch) for branch in history.branches.all.values()],
-        "memories": entries,
+        "branches": [_branch(history, branch) for branch in branches],
+        "memories": [
+            _memory(branch.name, item)
+            for branch in branches
+            for item in history.view(branch.head).items.values()
+        ],
     }
     if history_too:
         document["history"] = [record.to_json() for record in history.records]
     return render_json(document)
-
-
-def _memories(history: History) -> Iterator[tuple[Branch, Item]]:
-    for branch in history.branches.all.values():
-        for item in history.view(branch.head).items.values():
-            yield branch, item
 
 
 def _memory(branch: str, item: Item) -> dict[str, Any]:
@@ -176,15 +174,14 @@ def _log_lines(history: History) -> list[str]:
         lines.append(
             f"- {record.timestamp} {record.id} on {_plain(record.branch)}: {_plain(record.message) or '-'}"
         )
-        lines += [f"  - {_event_line(event)}" for event in record.events]
+        for event in record.events:
+            said = f"{event.subject} {event.predicate}: {event.object}"
+            secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
+            why = f"; because {_plain(event.evidence)}" if event.evidence else ""
+            lines.append(
+                f"  - {event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
+            )
     return lines or ["There are no commits yet."]
-
-
-def _event_line(event: Event) -> str:
-    said = f"{event.subject} {event.predicate}: {event.object}"
-    secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
-    why = f"; because {_plain(event.evidence)}" if event.evidence else ""
-    return f"{event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
 
 
 # ---------------------------------------------------------------------- snapshot
@@ -245,21 +242,17 @@ def write_objects(history: History, folder: Path) -> None:
         if folder.is_dir() and any(folder.iterdir()):
             raise Refused(f"{folder} is not empty; name a new folder, or empty it first")
         with new_folder(folder.absolute()) as made:
-            _put(_object_files(history), made)
+            for part in ("", EVENTS, COMMITS):
+                make_folder(made / part)
+            for name, content in _object_files(history).items():
+                with open(made / name, "xb", opener=opener) as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            for part in (EVENTS, COMMITS, ""):
+                sync_folder(made / part)
     except OSError as error:
         raise MemoryFault(f"{folder} could not be written: {error}") from error
-
-
-def _put(files: Mapping[str, bytes], folder: Path) -> None:
-    for part in ("", EVENTS, COMMITS):
-        make_folder(folder / part)
-    for name, content in files.items():
-        with open(folder / name, "xb", opener=opener) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    for part in (EVENTS, COMMITS, ""):
-        sync_folder(folder / part)
 
 
 def _object_files(history: History) -> dict[str, bytes]:
@@ -272,7 +265,9 @@ def _object_files(history: History) -> dict[str, bytes]:
     refs = [record.to_json() for record in history.records if isinstance(record, Ref)]
     files[BRANCHES] = render_json({one.name: _branch(history, one) for one in branches.all.values()})
     files[HEAD] = f"{branches.current}\n".encode()
-    files[SUMMARY] = _summary(history).encode("utf-8")
+    # For people and older tools; never read back.
+    lines = [durable_line(item) for item in history.shown().active()] or ["Nothing is remembered."]
+    files[SUMMARY] = "\n".join(["# Memory", "", *lines, ""]).encode("utf-8")
     files[REFS] = render_json({"format": OBJECTS_FORMAT, "version": VERSION, "refs": refs})
     return files
 
@@ -289,9 +284,3 @@ def _event_file(event: Event, seals: dict[str, str], files: dict[str, bytes]) ->
         seals[key] = event.hash
     files.setdefault(f"{EVENTS}/{key}.json", render_json(event.to_json()))
     return key
-
-
-def _summary(history: History) -> str:
-    """The memories of the current branch as text, for people and older tools; never read back."""
-    lines = [durable_line(item) for item in history.shown().active()]
-    return "\n".join(["# Memory", "", *(lines or ["Nothing is remembered."])]) + "\n"

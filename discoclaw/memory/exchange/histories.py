@@ -118,7 +118,10 @@ def check_version(name: str, version: object) -> None:
 def _check(name: str, record: Record) -> None:
     """Refuse records that verify but would do harm; none of our ledgers has such."""
     whole = isinstance(record, Ref) and record.action in ("union", "mend")
-    if not (whole and record.branch == "") and not _names_branch(record.branch):
+    named = whole and record.branch == ""
+    with suppress(Refused):
+        named = named or branch_name(record.branch) == record.branch
+    if not named:
         raise Refused(
             f"{name} is on a branch named {record.branch[:60]!r}, which cannot be a name here; "
             "rename the branch where it comes from"
@@ -136,13 +139,6 @@ def _check(name: str, record: Record) -> None:
         given = event.ext.get("item", {}).get("id", "-")
         if not given or given != collapse(scrub(given)):
             raise Refused(f"{where} names its item {given[:60]!r}, which is not an id; export it again")
-
-
-def _names_branch(name: str) -> bool:
-    try:
-        return branch_name(name) == name
-    except Refused:
-        return False
 
 
 def _check_time(name: str, timestamp: str) -> None:
@@ -246,7 +242,9 @@ def read_objects(tree: Tree, base: str) -> Records:
     for key, name, content in _objects(tree, below, EVENTS):
         values[key], sizes[key] = parse_json(name, content), len(content)
         if foreign:
-            level, values[key] = _level(values[key]), _event(name, key, values[key])
+            said = values[key]
+            level = said.get("sensitivity") if isinstance(said, Mapping) else None
+            values[key] = _event(name, key, said)
             if level is None:
                 unmarked.add(key)
             elif level != values[key].sensitivity:
@@ -291,7 +289,14 @@ def read_objects(tree: Tree, base: str) -> Records:
         refs += _branches(tree, base, commits, notes)
         entries += [(f"{tree.name}: {base}{BRANCHES}", ref) for ref in refs]
     else:
-        entries += _refs(f"{tree.name}: {base}{REFS}", tree.read(base + REFS))
+        name = f"{tree.name}: {base}{REFS}"
+        value = parse_json(name, tree.read(base + REFS))
+        if not isinstance(value, dict) or value.get("format") != OBJECTS_FORMAT:
+            raise Refused(f"{name} is not of the format {OBJECTS_FORMAT!r}; export it again")
+        check_version(name, value.get("version"))
+        if not isinstance(value.get("refs"), list):
+            raise Refused(f'{name} has no list of "refs"; export it again')
+        entries += read_list(name, value["refs"], "ref")
     found = records_of(entries, tuple(notes), frozenset(unmarked))
     if not foreign:
         _check_whole(tree, base, History(found.records))
@@ -317,16 +322,6 @@ def _objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes
 
 
 # ---------------------------------------------------------------------- ours
-
-
-def _refs(name: str, content: bytes) -> list[tuple[str, Record]]:
-    value = parse_json(name, content)
-    if not isinstance(value, dict) or value.get("format") != OBJECTS_FORMAT:
-        raise Refused(f"{name} is not of the format {OBJECTS_FORMAT!r}; export it again")
-    check_version(name, value.get("version"))
-    if not isinstance(value.get("refs"), list):
-        raise Refused(f'{name} has no list of "refs"; export it again')
-    return read_list(name, value["refs"], "ref")
 
 
 def _check_whole(tree: Tree, base: str, history: History) -> None:
@@ -363,22 +358,20 @@ def sensitivity_of(level: str) -> Sensitivity:
     return cast(Sensitivity, ours)
 
 
-def _level(value: Any) -> Any:
-    """How private an event says it is; None if it doesn't."""
-    return value.get("sensitivity") if isinstance(value, Mapping) else None
-
-
 def _event(name: str, key: str, value: Any) -> Event:
     fields = _fields(name, value, _TEXTS)
     try:
         given: dict[str, Any] = {one: fields[one] for one in _TEXTS}
         given |= {one: _text(fields, one, default) for one, default in _OPTIONAL.items()}
         given["sensitivity"] = sensitivity_of(given["sensitivity"])
+        confidence = fields.get("confidence", 1.0)
+        if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+            raise TypeError("'confidence' is not a number")
         event = Event(
             **given,
             scope=_text_or_none(fields, "scope", "permanent"),
             parent_id=_text_or_none(fields, "parent_id", None),
-            confidence=_number(fields),
+            confidence=confidence,
         )
         _valid_time(event.timestamp)
     except (TypeError, ValueError, Refused) as error:
@@ -435,13 +428,6 @@ def _text_or_none(fields: Mapping[str, Any], name: str, default: str | None) -> 
     return _text(fields, name, "") if fields.get(name) is not None else (None if name in fields else default)
 
 
-def _number(fields: Mapping[str, Any]) -> float:
-    value = fields.get("confidence", 1.0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("'confidence' is not a number")
-    return value
-
-
 def _valid_time(timestamp: str) -> None:
     if not valid_ms(ms_of_iso(timestamp)):
         raise ValueError(f"{timestamp[:40]!r} is not a time")
@@ -473,7 +459,11 @@ def _branches(tree: Tree, base: str, commits: Sequence[Commit], notes: list[str]
             at = ms_of_iso(first.timestamp) - 1 if first is not None else last
             head = first.parent_id if first is not None else one.get("head")
             refs.append(_create(name, one, head, at))
-    current = _current(tree, base, notes)
+    current = MAIN
+    if base + HEAD in tree.names:
+        current = tree.read(base + HEAD).decode("utf-8", "replace").strip().removeprefix(_HEAD_START)
+    else:
+        notes.append(f"there is no {HEAD}, so {MAIN} is current")
     if current != MAIN and current in {*listed, *made.all}:
         refs.append(Ref(action="switch", branch=current, timestamp=iso_ms(last + 1)))
     elif current != MAIN:
@@ -508,10 +498,3 @@ def _create(name: str, one: Mapping[str, Any], head: Any, at: int) -> Ref:
         timestamp=iso_ms(max(0, at)),
         metadata=metadata if isinstance(metadata, dict) else {},
     )
-
-
-def _current(tree: Tree, base: str, notes: list[str]) -> str:
-    if base + HEAD not in tree.names:
-        notes.append(f"there is no {HEAD}, so {MAIN} is current")
-        return MAIN
-    return tree.read(base + HEAD).decode("utf-8", "replace").strip().removeprefix(_HEAD_START)

@@ -97,19 +97,15 @@ def _move(old: Path, new: Path) -> None:
         except OSError:
             if old.stat().st_dev == new.parent.stat().st_dev:
                 raise
-            _copy(old, new)
+            made = new.with_name(name_for(new.name))
+            if old.is_dir():
+                shutil.copytree(old, made)
+            else:
+                shutil.copy2(old, made)
+            if hasattr(os, "sync"):
+                os.sync()
+            os.rename(made, new)
     if os.path.lexists(old):  # it was copied, and that is complete
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     sync_folder(new.parent)
     sync_folder(old.parent)
-
-
-def _copy(old: Path, new: Path) -> None:
-    made = new.with_name(name_for(new.name))
-    if old.is_dir():
-        shutil.copytree(old, made)
-    else:
-        shutil.copy2(old, made)
-    if hasattr(os, "sync"):
-        os.sync()
-    os.rename(made, new)

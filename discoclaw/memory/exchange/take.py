@@ -83,8 +83,14 @@ def records_for(
     if isinstance(content, Records):
         content = _with_private(content, origin.dm_privacy)
         records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
-        secret = presumed_private(record for record in records if _has_unmarked(record, content))
-        return records, replace(_with_secrets(report, records), private=len(secret))
+        presumed = presumed_private(record for record in records if _has_unmarked(record, content))
+        if secrets := sum(_has_secret(record) for record in records if isinstance(record, Commit)):
+            told = (
+                f"{secrets} of the imported commits hold what looks like a key or token; "
+                "a history cannot be changed, so forget those memories, or import without history"
+            )
+            report = replace(report, notes=(*report.notes, told))
+        return records, replace(report, private=len(presumed))
     return _one_commit(content, history, now_ms, max_items, origin, erased_at)
 
 
@@ -153,9 +159,13 @@ def _news(content: Records, history: History, latest: int, erased_at: int) -> tu
                 f"the record {record.id} is dated {record.timestamp}, which is in the future; "
                 "set the clock right, here or where it comes from, and export it again"
             )
-        if when <= erased_at or _repeats(record, gone, erased_at):
+        # A later record repeats words that were erased too: a merge copies events, and a change of an item,
+        # an undo included, repeats the item's words.
+        events = record.events if isinstance(record, Commit) else ()
+        repeats = any(one.parent_id in gone or ms_of_iso(one.timestamp) <= erased_at for one in events)
+        if when <= erased_at or repeats:
             erased.add(record.id)
-            gone.update(event.id for event in _events(record))
+            gone.update(event.id for event in events)
         elif held is None:
             fresh.append(record)
         elif isinstance(record, Commit) and held.hash != record.hash and not _has_unmarked(record, content):
@@ -164,32 +174,6 @@ def _news(content: Records, history: History, latest: int, erased_at: int) -> tu
                 "one of the two was changed, so nothing is imported: export it again"
             )
     return fresh, erased
-
-
-def _with_secrets(report: Report, records: Iterable[Record]) -> Report:
-    """The report, with a note if the history contains secrets."""
-    secrets = sum(_has_secret(record) for record in records if isinstance(record, Commit))
-    if not secrets:
-        return report
-    told = (
-        f"{secrets} of the imported commits hold what looks like a key or token; "
-        "a history cannot be changed, so forget those memories, or import without history"
-    )
-    return replace(report, notes=(*report.notes, told))
-
-
-def _events(record: Record) -> Sequence[Event]:
-    return record.events if isinstance(record, Commit) else ()
-
-
-def _repeats(record: Record, gone: AbstractSet[str], erased_at: int) -> bool:
-    """Whether a later record repeats words that were erased.
-
-    A merge copies events, and a change of an item, an undo included, repeats the item's words.
-    """
-    return any(
-        event.parent_id in gone or ms_of_iso(event.timestamp) <= erased_at for event in _events(record)
-    )
 
 
 def _refuse_crowds(history: History, whole: History, max_items: int) -> None:

@@ -141,7 +141,11 @@ class PostgresDisk(Disk):
         """
         self.tables.prepare()
         with pinned(self.database, "BEGIN") as database:
-            database.read(_alone)
+            # No process of the bot begins until the transaction ends.
+            database.read(lambda db: db.execute("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE"))
+            query = "SELECT host, pid FROM processes WHERE until > clock_timestamp()"
+            if (alive := database.read(lambda db: db.execute(query).fetchone())) is not None:
+                raise Refused(f"process {alive[1]} on {alive[0]} uses the database; stop all processes first")
             whole = PostgresDisk(database)
             if any(size for _, size in whole.ledgers.by_age()):
                 raise Refused(f"{self.database.where} has memories already; nothing was written to it")
@@ -155,14 +159,6 @@ class PostgresDisk(Disk):
                     raise Refused(f"{self.database.where} has an archive already; nothing was written to it")
                 database.read(lambda db: _copy_in(db, tables))
             database.read(schema.settle_in)
-
-
-def _alone(db: Connection) -> None:
-    """Keep processes of the bot from beginning until the transaction ends. Raises Refused if one is there."""
-    db.execute("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE")
-    alive = db.execute("SELECT host, pid FROM processes WHERE until > clock_timestamp()").fetchone()
-    if alive is not None:
-        raise Refused(f"process {alive[1]} on {alive[0]} uses the database; stop all processes first")
 
 
 class _Ledgers(Ledgers):
