@@ -36,17 +36,24 @@ def find_or_make_keys(settings: Settings) -> Keys | None:
     return keys
 
 
-def nostr_config(settings: Settings, keys: Keys | None) -> NostrConfig:
-    """What a running bot mirrors, which has relays. Raises SettingsError."""
+def nostr_config(settings: Settings, keys: Keys | None, *, shared: bool = False) -> NostrConfig:
+    """What is mirrored, by the bot, or by a command even with NOSTR_MODE=off. Raises SettingsError.
+
+    `shared`: several processes mirror, which need one key and relays that belong to none of them.
+    """
     if keys is None:
         raise SettingsError(
             "NOSTR_RELAYS is set, but NOSTR_SECRET_KEY is not; run `discoclaw nostr new-key` to make a key"
         )
-    return nostr_config_with(settings, keys)
-
-
-def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
-    """What a command mirrors, even with NOSTR_MODE=off. Raises SettingsError."""
+    if shared and settings.nostr_key is None:
+        raise SettingsError(
+            "NOSTR_SECRET_KEY is not set; processes that share a store need the same key, so set it for each"
+        )
+    if shared and EMBEDDED in settings.nostr_relays:
+        raise SettingsError(
+            f"NOSTR_RELAYS={EMBEDDED}: an embedded relay belongs to one process, and several share this "
+            "store; name other relays"
+        )
     box, owner = settings.nostr_box_key, settings.owner_pubkey
     secret_box = SecretBox.parse(box.get_secret_value()) if box is not None else SecretBox.of(keys)
     return NostrConfig(
@@ -62,19 +69,6 @@ def nostr_config_with(settings: Settings, keys: Keys) -> NostrConfig:
         flush_s=settings.nostr_flush_s,
         groups=settings.nostr_groups,
     )
-
-
-def check_shared(settings: Settings) -> None:
-    """Raises SettingsError if these cannot be the settings of one of several processes that mirror."""
-    if settings.nostr_key is None:
-        raise SettingsError(
-            "NOSTR_SECRET_KEY is not set; processes that share a store need the same key, so set it for each"
-        )
-    if EMBEDDED in settings.nostr_relays:
-        raise SettingsError(
-            f"NOSTR_RELAYS={EMBEDDED}: an embedded relay belongs to one process, and several share this "
-            "store; name other relays"
-        )
 
 
 def redactor_for(settings: Settings, keys: Keys | None) -> Redactor:

@@ -71,12 +71,11 @@ def mirror_of(
     """The mirror, None if the settings name no relays. Raises SettingsError."""
     if not settings.mirrors:
         return None
-    from discoclaw.mirroring import check_shared, nostr_config
+    from discoclaw.mirroring import nostr_config
     from discoclaw.nostr.adapter import NostrAdapter, SharingAdapter
 
-    config, shared = nostr_config(settings, keys), storage.memory.disk.shared
-    if shared:
-        check_shared(settings)
+    shared = storage.memory.disk.shared
+    config = nostr_config(settings, keys, shared=shared)
     return (SharingAdapter if shared else NostrAdapter)(
         config, storage.memory, clock=clock, redactor=redactor, live=storage.live, consent=storage.consent
     )

@@ -42,7 +42,7 @@ from discoclaw.evals import casefile, run
 from discoclaw.evals.judge import Verdict
 from discoclaw.memory.folder import locked
 from discoclaw.memory.stores import POSTGRES
-from discoclaw.mirroring import find_keys, nostr_config_with
+from discoclaw.mirroring import find_keys, nostr_config
 from discoclaw.models.providers import open_models
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.relays.connection import Timing
@@ -404,7 +404,7 @@ async def relays(settings: Settings) -> AsyncIterator[Finding]:
     try:
         keys = await read_in_thread(find_keys, settings)
         if keys is not None:
-            nostr_config_with(settings, keys)
+            nostr_config(settings, keys)
             yield Finding("key", "good", f"the mirror's key is {keys.npub}")
         elif embedded:
             yield Finding("key", "good", "there is none yet; the bot makes one at its first start")

@@ -64,11 +64,15 @@ def _kind(setup: Setup) -> str:
     now = _now(setup)
     if setup.terminal is None:
         return now
-    kinds = KINDS | _found(setup)
+    kinds = dict(KINDS)
+    if setup.checks:  # with those that answer on this machine, or where the settings say that they are
+        there = {name: _address(setup, name) for name in HERE}
+        found = asyncio.run(found_at(there))
+        kinds |= {name: f"{PROVIDERS[name].title}, found at {without_login(there[name])}" for name in found}
     if now not in kinds:
         kinds[now] = OFFLINE if now == "offline" else f"{PROVIDERS[now].title} (as it is set now)"
-    found = setup.terminal.one_of("   Which", list(kinds.values()), offered=list(kinds).index(now))
-    return list(kinds)[found]
+    names = list(kinds)
+    return names[setup.terminal.one_of("   Which", list(kinds.values()), offered=names.index(now))]
 
 
 def _now(setup: Setup) -> str:
@@ -76,15 +80,6 @@ def _now(setup: Setup) -> str:
     written = setup.written
     now = split(written.get("DISCOCLAW_MODEL", ""))[0] or written.get(PROVIDER) or VENDOR
     return "server" if now in (VENDOR, "openai") and PROVIDERS[now].moved in written else now
-
-
-def _found(setup: Setup) -> dict[str, str]:
-    """The servers that answer on this machine, or where the settings say that they are."""
-    if not setup.checks:
-        return {}
-    there = {name: _address(setup, name) for name in HERE}
-    found = asyncio.run(found_at(there))
-    return {name: f"{PROVIDERS[name].title}, found at {without_login(there[name])}" for name in found}
 
 
 def _address(setup: Setup, name: str) -> str:

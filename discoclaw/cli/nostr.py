@@ -34,7 +34,7 @@ from discoclaw.cli.common import (
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.core.live import Pseudonyms
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.mirroring import find_keys, nostr_config_with, redactor_for
+from discoclaw.mirroring import find_keys, nostr_config, redactor_for
 from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import key_path, make_key, read_state, relay_folder, state_path
@@ -241,7 +241,7 @@ def nostr_context(settings: Settings) -> NostrContext:
             "there is no key; set NOSTR_SECRET_KEY to the one that was used before, or create one with "
             "`discoclaw nostr new-key`"
         )
-    return NostrContext(settings, nostr_config_with(settings, keys))
+    return NostrContext(settings, nostr_config(settings, keys))
 
 
 @contextmanager
