@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from discoclaw.bot.answers import Answer, Carded
-from discoclaw.bot.cards.card import Card, Entry, Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.commands.table import CATALOGUE
@@ -22,8 +20,9 @@ from discoclaw.core.model import (
     ToolTurn,
 )
 from discoclaw.models.offline.model import OfflineModel
-from discoclaw.session.toolbox import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.session.tools import ALL
+from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
+from discoclaw.show.answer import Answer, Row, Turn
 from tests.contract.cards import every_page, said
 from tests.contract.world import Start, starting
 
@@ -57,8 +56,7 @@ class TestACommand:
 async def shelf(call: Call, books: int) -> Answer:
     titles = [f"Book {number}" for number in range(books)]
     turn = Turn(call.user_id, "history shelf", (books,)) if books < 20 else None
-    card = Card("Your shelf", [Entry(title, "unread") for title in titles], turn=turn, page=call.page)
-    return Carded(card, "\n".join(titles))
+    return Answer("Your shelf", [Row(title, "unread") for title in titles], turn=turn, page=call.page)
 
 
 SHELF = Command(
@@ -73,7 +71,7 @@ class TestACard:
         catalogue = dataclasses.replace(CATALOGUE, commands=(*CATALOGUE.commands, SHELF))
         async with start(catalogue=catalogue) as world:
             await world.ann.send(world.general, "!memory history shelf --books 2")
-            assert world.answer(world.general) == "Book 0\nBook 1"
+            assert world.answer(world.general) == "**Your shelf**\n- Book 0 (unread)\n- Book 1 (unread)"
             card = (await world.ann.slash(world.general, "memory history shelf")).response
             assert said(card).startswith("### Your shelf\nBook 0\n-# unread\n")
             everything = await every_page(world.ann, card)

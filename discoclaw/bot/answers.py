@@ -2,16 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-import discord
-
-from discoclaw.bot.cards.card import Card
-from discoclaw.bot.texts.markup import for_people
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.session.desk import OWN_WAIT_S
+from discoclaw.show.answer import Answer, Reply, message
+from discoclaw.show.markup import for_people
 
 log = logging.getLogger(__name__)
 
@@ -29,50 +26,12 @@ ONLY_OWNERS = "only my owners can do that; whoever runs me names them with DISCO
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One message of an answer: at most 2,000 UTF-16 units, with files or buttons."""
-
-    text: str
-    files: tuple[discord.File, ...] = ()
-    view: discord.ui.View | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Carded:
-    """An answer as a card, and as the text that text commands answer and that stands in for the card."""
-
-    card: Card
-    text: "str | Sequence[Page]"
-
-
-Answer = str | Sequence[Page] | Carded
-"""The answer of a command: a text of any length, messages as they are, or a card."""
-
-
 class Unclear(Refused):
     """It is not clear what somebody means. The text is the whole answer, or a question with buttons."""
 
-    def __init__(self, text: str, view: discord.ui.View | None = None) -> None:
-        super().__init__(text)
-        self.answer: Answer = text if view is None else [Page(text, view=view)]
-
-
-async def said(text: Answer) -> Answer:
-    """An answer that is known already."""
-    return text
-
-
-def below(answer: Answer, lines: str) -> Answer:
-    """An answer with more lines at its end."""
-    if not lines:
-        return answer
-    if isinstance(answer, Carded):
-        card = replace(answer.card, foot=(*answer.card.foot, *lines.splitlines()))
-        text = below(answer.text, lines)
-        assert not isinstance(text, Carded)
-        return Carded(card, text)
-    return f"{answer}\n{lines}" if isinstance(answer, str) else [*answer, Page(lines)]
+    def __init__(self, answer: str | Answer) -> None:
+        self.answer = message(answer) if isinstance(answer, str) else answer
+        super().__init__(self.answer.as_text(in_private=True))
 
 
 async def told_if_slow(work: Coroutine[Any, Any, T], tell: Callable[[], Awaitable[None]]) -> T:
@@ -88,7 +47,7 @@ async def told_if_slow(work: Coroutine[Any, Any, T], tell: Callable[[], Awaitabl
         raise
 
 
-async def outcome(work: Awaitable[Answer]) -> Answer:
+async def outcome(work: Awaitable[Reply]) -> Reply:
     """Await the answer of a command; a failure becomes a sentence."""
     try:
         return await work

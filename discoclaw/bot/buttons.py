@@ -1,79 +1,52 @@
-"""Buttons and menus that outlive a restart: all they know stands in their custom id, which Discord keeps.
+"""Buttons, menus and forms, each with what it does when it is pressed; how a press is taken is in `pressed`.
 
-The message says what came of a press and loses its buttons, so a second press, or an old one, finds it done
-already. How a press is taken is in `pressed`, and what it does in `presses`.
+A message says what came of a press and loses its buttons, so a second press, or an old one, finds it done
+already. On a card of memories it shows what came of it and the page again, with a button to take it back. A
+memory is named by its stamp, so nobody changes what they were not shown (see `memories`).
 """
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import cast
 
 import discord
 
-from discoclaw.bot.answers import Page, Unclear
-from discoclaw.bot.asked import STAMP, Asked, stamp
-from discoclaw.bot.cards.layout import below
-from discoclaw.bot.cards.questions import settle_buttons
-from discoclaw.bot.cards.reading import texts_shown as shown_by
-from discoclaw.bot.cards.turning import written
-from discoclaw.bot.pressed import Opens, Pressed, whisper
+from discoclaw.bot import naming
+from discoclaw.bot.answers import Unclear
+from discoclaw.bot.layout import send_either
+from discoclaw.bot.links import source_words
+from discoclaw.bot.memories import STAMP, Asked, menu_of, stamp
+from discoclaw.bot.pressed import (
+    BRANCH,
+    USER,
+    Control,
+    Field,
+    Form,
+    MenuForm,
+    Opens,
+    OpensModal,
+    PersonalButton,
+    PersonalMenu,
+    PersonalModal,
+    whisper,
+)
 from discoclaw.bot.presses import Outcome, Press, Presses
-from discoclaw.bot.texts import naming
+from discoclaw.bot.proposals import waiting
+from discoclaw.bot.questions import LETTERS
+from discoclaw.bot.words import texts_of, texts_shown
 from discoclaw.core.draft import Resolution
-from discoclaw.core.item import Item
-from discoclaw.core.view import Conflict
+from discoclaw.show.answer import ASKED_ID, IN_CARD, Answer, Button, Row, read, written
 
-USER = r"(?P<user>\d{1,20})"
-BRANCH = r"(?P<branch>[^:]{1,40})"
 _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
-
-# ---------------------------------------------------------------------- the buttons
-
-
-class Control(Pressed, discord.ui.DynamicItem[Any], template=r"(?!)"):
-    """The base of buttons and menus. `user` is the one person who may press."""
-
-    def __init__(self, control: discord.ui.Item[Any], custom_id: str) -> None:
-        super().__init__(control)
-        found = self.template.fullmatch(custom_id)
-        assert found is not None  # discord.py has matched it
-        self.known = found.groupdict()
-
-    async def callback(self, interaction: discord.Interaction[Any]) -> None:
-        await self.take(interaction)
+_COMMIT = r"(?P<commit>[0-9a-f]{16})"
+_PAGE = r"(?P<page>\d{1,4})"
+_ITEM = rf"(?P<item>{STAMP}):{_PAGE}:{BRANCH}"
+_SHOW = "show"
+_SHOWN = rf"{_SHOW}|\d{{1,4}}"
 
 
-class PersonalButton(Control, template=r"(?!)"):
-    """A button."""
-
-    style: ClassVar[discord.ButtonStyle] = discord.ButtonStyle.secondary
-
-    def __init__(self, custom_id: str, label: str = "-", style: discord.ButtonStyle | None = None) -> None:
-        button: discord.ui.Button[Any] = discord.ui.Button(
-            label=label[:80], style=style or self.style, custom_id=custom_id
-        )
-        super().__init__(button, custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The button that was pressed, from what Discord kept of it."""
-        return cls(match[0])
-
-
-class PersonalMenu(Control, template=r"(?!)"):
-    """A menu."""
-
-    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
-        super().__init__(menu, custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu in which something was chosen, as it stands below the message."""
-        return cls(match[0], cast("discord.ui.Select[Any]", item))
+# ---------------------------------------------------------------------- below messages
 
 
 class SettleButton(
@@ -89,7 +62,7 @@ class SettleButton(
         return await presses.settle(press, self.known["event"], how, self.known["branch"])
 
 
-class UndoButton(PersonalButton, template=rf"undo:{USER}:(?P<commit>[0-9a-f]{{16}}):{BRANCH}"):
+class UndoButton(PersonalButton, template=rf"undo:{USER}:{_COMMIT}:{BRANCH}"):
     """Takes one commit back."""
 
     once = True
@@ -163,17 +136,17 @@ class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         assert press.message is not None
-        shown = shown_by(press.message)
+        shown = texts_shown(press.message)
         typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
         try:
             return await presses.commands.turn(press, self.known["verb"], typed, int(self.known["page"]))
         except Unclear as question:
-            (page,) = question.answer if isinstance(question.answer, list) else (Page(str(question)),)
-            return page
+            return question.answer
 
     async def show(self, press: Press, outcome: Outcome) -> None:
         """Turn the page; what the model proposed becomes a list that its person alone sees."""
-        if press.message is not None and press.message.flags.components_v2 and isinstance(outcome, Page):
+        card = press.message is not None and press.message.flags.components_v2
+        if card and isinstance(outcome, Answer) and outcome.plain:
             await whisper(press, outcome)
         else:
             await super().show(press, outcome)
@@ -197,7 +170,7 @@ class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
 
 
 class OpenButton(Opens, PersonalButton, template=rf"open:{USER}:(?P<text>.+)"):
-    """Gives a command (`memory show`), or asks as a request of a kind (`optout`); see `Given.opened`."""
+    """Gives a command (`memory show`), or asks as a request of a kind (`optout`); see `Commands.opened`."""
 
     async def do(self, presses: Presses, press: Press) -> Outcome:
         await presses.commands.opened(press, self.known["text"])
@@ -209,6 +182,189 @@ async def _again(presses: Presses, press: Press, known: Mapping[str, str], item:
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
     text = naming.new_text(press.message.content) if known["verb"] == "edit" else ""
     return await presses.commands.again(press, Asked(known["verb"], item, known["branch"], text))
+
+
+# ---------------------------------------------------------------------- below what waits for a yes
+
+
+class AnswerButton(PersonalButton, template=rf"answer:{USER}:(?P<how>yes|no):{_COMMIT}:{BRANCH}"):
+    """Says yes or no to all that one change proposed."""
+
+    once = True
+
+    async def do(self, presses: Presses, press: Press) -> str:
+        yes = self.known["how"] == "yes"
+        return await presses.answer(press, self.known["commit"], self.known["branch"], yes=yes)
+
+
+class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
+    """Shows its person alone what is pending, with menus. The button stays."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        branch = self.known["branch"]
+        view = await presses.waiting(press, branch)
+        return waiting(self.known["user"], view, branch, in_private=True, days=presses.pending_days)
+
+    async def show(self, press: Press, outcome: Outcome) -> None:
+        assert isinstance(outcome, Answer)
+        await send_either(press.followup.send, outcome, ephemeral=True)
+
+
+class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
+    """Says yes or no to what is chosen, and then shows what is left."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        branch, yes = self.known["branch"], self.known["how"] == "yes"
+        note = await presses.pick(press, frozenset(self.item.values), branch, yes=yes)
+        message = press.message
+        private = press.guild_id is None or (message is not None and message.flags.ephemeral)
+        view = await presses.waiting(press, branch)
+        card = message is not None and message.flags.components_v2
+        left = waiting(
+            self.known["user"], view, branch, in_private=card or private, days=presses.pending_days
+        )
+        return replace(left.said(note), plain=not card)
+
+
+# ---------------------------------------------------------------------- on cards
+
+
+class TurnButton(PersonalButton, template=rf"turn:{USER}:{_PAGE}:(?P<verb>[a-z -]{{1,30}}):(?P<values>.*)"):
+    """Shows a page of a command's card."""
+
+    needs = ()
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        values = self.known["values"]
+        if values == IN_CARD:
+            values = read(texts_of(press.message).get(ASKED_ID, ""))
+        return await presses.commands.turn(press, self.known["verb"], values, int(self.known["page"]))
+
+
+class UsageMenu(PersonalMenu, template=rf"usage:{USER}"):
+    """Shows another view of what models were used for."""
+
+    needs = ()
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        return await presses.commands.turn(press, "data usage", self.item.values[0], 1)
+
+
+class RevertButton(
+    PersonalButton, template=rf"revert:{USER}:{_COMMIT}:{_PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}"
+):
+    """Takes back one change of a log, and shows the log again."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        undo = partial(presses.undo, press, self.known["commit"], self.known["branch"])
+        return await _acted(presses, press, self.known, self.known["limit"], undo)
+
+
+class PersonaButton(PersonalButton, template=rf"be:{USER}:{_PAGE}:{BRANCH}"):
+    """Switches to a persona, and shows them all again."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        note = await presses.switch(press, self.known["branch"])
+        card = await presses.commands.turn(press, "persona list", "", int(self.known["page"]))
+        return card.said(note)
+
+
+class DecideButton(
+    PersonalButton, template=rf"decide:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>[knb]):{_PAGE}:{BRANCH}"
+):
+    """Answers a question, and shows the next one."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        note = await presses.settle(
+            press, self.known["event"], LETTERS[self.known["how"]], self.known["branch"]
+        )
+        return (await presses.commands.turn(press, "settle", "", int(self.known["page"]))).said(note)
+
+
+class TakeBackButton(PersonalButton, template=rf"back:{USER}:{_COMMIT}:{_PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
+    """Takes back what was just done on a card, and shows its page again."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        note = await presses.undo(press, self.known["commit"], self.known["branch"])
+        return (await _page(presses, press, self.known, self.known["shown"])).said(note)
+
+
+async def _acted(
+    presses: Presses,
+    press: Press,
+    known: Mapping[str, str],
+    shown: str,
+    act: Callable[[], Awaitable[Outcome]],
+) -> Answer:
+    """Do something about what a card shows, then show its page again, with a way to take that back.
+
+    `shown` is `_SHOW` or the limit of a log.
+    """
+    before = await presses.head(press, known["branch"])
+    outcome = await act()
+    after = await presses.head(press, known["branch"])
+    card = await _page(presses, press, known, shown)
+    assert isinstance(outcome, str)  # what changes a memory is answered with a sentence
+    if after is None or after == before or not await presses.made(press, after):
+        return card.said(outcome)
+    undo = f"back:{known['user']}:{after}:{known['page']}:{shown}:{known['branch']}"
+    return card.said(outcome, Button(undo, "Undo"))
+
+
+async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown: str) -> Answer:
+    verb, values = (_SHOW, "") if shown == _SHOW else ("history log", f"|{shown}|{known['branch']}")
+    return await presses.commands.turn(press, verb, values, int(known["page"]))
+
+
+# ---------------------------------------------------------------------- the menu of one memory
+
+
+def _asked(known: Mapping[str, str], verb: str, text: str = "") -> Asked:
+    return Asked(verb, known["item"], known["branch"], text)
+
+
+class ItemButton(PersonalButton, template=rf"item:{USER}:{_ITEM}"):
+    """Shows one memory, as it is now, with what can be done about it."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        item = await presses.commands.meant(press, _asked(self.known, "why"))
+        where = partial(source_words, press.client)
+        return menu_of(item, self.known["user"], self.known["branch"], int(self.known["page"]), where)
+
+
+class DoButton(PersonalButton, template=rf"do:{USER}:(?P<verb>forget|private|share):{_ITEM}"):
+    """Gives a command that changes the memory, and shows the page again."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        asked = _asked(self.known, self.known["verb"])
+        return await _acted(presses, press, self.known, _SHOW, lambda: presses.commands.again(press, asked))
+
+
+class WhyButton(PersonalButton, template=rf"why:{USER}:{_ITEM}"):
+    """Shows where the memory comes from."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        outcome = await presses.commands.again(press, _asked(self.known, "why"))
+        card = outcome if isinstance(outcome, Answer) else Answer(rows=[Row(outcome)])
+        back = Button(self.item.custom_id.replace("why:", "item:", 1), "Back")
+        return replace(card, controls=(*card.controls, back))
+
+
+class EditButton(OpensModal, template=rf"change:{USER}:{_ITEM}"):
+    """Opens a modal with the memory's text."""
+
+    async def form(self, presses: Presses, press: Press) -> Form:
+        item = await presses.commands.meant(press, _asked(self.known, "edit"))
+        known = f"{self.known['user']}:{stamp(item)}:{self.known['page']}:{self.known['branch']}"
+        return Form(f"edit:{known}", "Change a memory", [Field("text", "What it says", item.text)])
+
+
+class EditModal(PersonalModal, template=rf"edit:{USER}:{_ITEM}"):
+    """The memory's new text."""
+
+    async def do(self, presses: Presses, press: Press) -> Answer:
+        asked = _asked(self.known, "edit", self.values["text"])
+        return await _acted(presses, press, self.known, _SHOW, lambda: presses.commands.again(press, asked))
 
 
 ALL: tuple[type[Control], ...] = (
@@ -225,94 +381,20 @@ ALL: tuple[type[Control], ...] = (
     LostButton,
     LeaveButton,
     OpenButton,
+    AnswerButton,
+    ChooseButton,
+    AnswerMenu,
+    TurnButton,
+    UsageMenu,
+    RevertButton,
+    PersonaButton,
+    DecideButton,
+    TakeBackButton,
+    ItemButton,
+    DoButton,
+    WhyButton,
+    EditButton,
 )
 """The client registers these before it connects."""
-
-
-# ---------------------------------------------------------------------- what they stand below
-
-
-def settle_view(user_id: str, conflict: Conflict, branch: str) -> discord.ui.View:
-    """The answers to a question."""
-    return below(settle_buttons(user_id, conflict, branch))
-
-
-def erase_view(asker: str, target: str) -> discord.ui.View:
-    return lasting(
-        EraseButton(f"erase:{asker}:{target}", "Erase everything", discord.ButtonStyle.danger),
-        KeepButton(f"keep:{asker}", "Keep everything"),
-    )
-
-
-def one_view(user_id: str, verb: str, item: Item, branch: str) -> discord.ui.View:
-    """Yes or no to a question about one memory."""
-    act = naming.ACTS[verb]
-    style = discord.ButtonStyle.danger if act.harmful else discord.ButtonStyle.primary
-    return lasting(
-        ActButton(f"act:{user_id}:{verb}:{stamp(item)}:{branch}", act.yes, style),
-        LeaveButton(f"leave:{user_id}", act.no),
-    )
-
-
-def open_view(user_id: str, opens: Sequence[tuple[str, str]]) -> discord.ui.View:
-    """Buttons by what they say, and what each opens, once. What is too long for Discord has none."""
-    ids = {f"open:{user_id}:{text}": label for label, text in opens}
-    return lasting(*(OpenButton(one, label) for one, label in ids.items() if len(one) <= 100))
-
-
-def lost_view(user_id: str) -> discord.ui.View:
-    """The buttons below an edit that left something out."""
-    return lasting(LostButton(f"lost:{user_id}", "Remember that too"))
-
-
-def menu_view(user_id: str, verb: str, items: Sequence[Item], branch: str) -> discord.ui.View:
-    """A menu of memories, as many as Discord takes, and a way to choose none."""
-    options = [_option(item) for item in items[: naming.MOST_OPTIONS]]
-    leave = LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE)
-    return lasting(_menu(user_id, verb, branch, options, naming.ACTS[verb].which), leave)
-
-
-def list_view(
-    user_id: str, verb: str, items: Sequence[Item], ticked: Collection[str], branch: str, page: int
-) -> discord.ui.View:
-    """The controls below a page of a list: one press for those that are `ticked` (ids), a menu for others."""
-    act, first = naming.ACTS[verb], (page - 1) * naming.ON_A_PAGE
-    some = items[first : first + naming.ON_A_PAGE]
-    options = [_option(one, number, ticked=one.id in ticked) for number, one in enumerate(some, first + 1)]
-    menu = _menu(user_id, verb, branch, options, naming.OTHERS, len(options))
-    numbers = [str(number) for number, one in enumerate(some, first + 1) if one.id in ticked]
-    style = discord.ButtonStyle.danger if act.harmful else discord.ButtonStyle.primary
-    controls: list[Control] = [menu]
-    if numbers:
-        label = f"{act.yes}: {', '.join(numbers)}"
-        controls.append(TickedButton(f"ticked:{user_id}:{verb}:{branch}", label, style))
-    controls.append(LeaveButton(f"leave:{user_id}", naming.NONE_OF_THESE))
-    pages = -(-len(items) // naming.ON_A_PAGE)
-    for there, sign in ((page - 1, "◀"), (page + 1, "▶")):
-        if 1 <= there <= pages:
-            controls.append(ListButton(f"list:{user_id}:{verb}:{there}:{branch}", sign))
-    return lasting(*controls)
-
-
-def _option(item: Item, number: int = 0, *, ticked: bool = False) -> discord.SelectOption:
-    label, small = naming.option(item, number)
-    return discord.SelectOption(label=label, description=small, value=stamp(item), default=ticked)
-
-
-def _menu(
-    user_id: str, verb: str, branch: str, options: list[discord.SelectOption], hint: str, most: int = 1
-) -> MemoryMenu:
-    custom_id = f"pick:{user_id}:{verb}:{branch}"
-    menu: discord.ui.Select[Any] = discord.ui.Select(
-        custom_id=custom_id, placeholder=hint, options=options, max_values=most
-    )
-    return MemoryMenu(custom_id, menu)
-
-
-def lasting(*buttons: Control) -> discord.ui.View:
-    """A view of buttons below a message, for as long as the message stands."""
-    # It never times out: a view that ends takes its buttons' registration with it, for all messages.
-    view = discord.ui.View(timeout=None)
-    for button in buttons:
-        view.add_item(button)
-    return view
+MODALS: tuple[type[PersonalModal], ...] = (EditModal, MenuForm)
+"""And asks these about each form that is sent."""

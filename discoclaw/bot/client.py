@@ -16,21 +16,16 @@ from weakref import WeakValueDictionary
 import discord
 from discord.ext import commands
 
-from discoclaw.bot import buttons, gateway, modals, proposals, voice, wire, words
+from discoclaw.bot import answer_buttons, buttons, gateway, live_settings, pressed, voice, wire, words
 from discoclaw.bot.access import Access
-from discoclaw.bot.answer_buttons import controls
-from discoclaw.bot.answer_buttons.acts import Anew
-from discoclaw.bot.answer_buttons.rows import Below
-from discoclaw.bot.cards import buttons as cards
-from discoclaw.bot.cards import memory_menu
+from discoclaw.bot.answer_buttons import Anew
+from discoclaw.bot.answer_rows import Below
 from discoclaw.bot.deliver import Answer
 from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.gateway import Connected
-from discoclaw.bot.modals import MenuForm
-from discoclaw.bot.pages import SILENT
+from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
-from discoclaw.bot.settings import controls as settings_controls
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
@@ -50,8 +45,8 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[modals.PersonalModal], ...] = (*memory_menu.MODALS, *settings_controls.MODALS, MenuForm)
-"""Every modal that people can send."""
+MODALS: tuple[type[pressed.PersonalModal], ...] = (*buttons.MODALS, *live_settings.MODALS)
+"""Every form that people can send."""
 
 
 class Hearer(Protocol):
@@ -154,11 +149,8 @@ class DiscoClaw(commands.Bot):
     async def setup_hook(self) -> None:
         self.add_dynamic_items(
             *buttons.ALL,
-            *proposals.ALL,
-            *cards.ALL,
-            *memory_menu.ALL,
-            *settings_controls.ALL,
-            *controls.ALL,
+            *live_settings.ALL,
+            *answer_buttons.ALL,
         )
         for hook in self.door.setup:
             await hook()
@@ -179,7 +171,7 @@ class DiscoClaw(commands.Bot):
         await self.processes.look(texts_about(str(interaction.user.id)))
 
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
-        await modals.taken(interaction, MODALS)
+        await pressed.taken(interaction, MODALS)
 
     async def on_ready(self) -> None:
         await self.greet()

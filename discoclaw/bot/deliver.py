@@ -28,20 +28,18 @@ from typing import Self
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answer_buttons.rows import NO_BUTTONS, Below, Row
-from discoclaw.bot.cards import offers as cards
-from discoclaw.bot.cards.card import Card
+from discoclaw.bot.answer_rows import NO_BUTTONS, Below, Row
+from discoclaw.bot.proposals import offered
 from discoclaw.bot.refused import ANSWER, REST, elsewhere
 from discoclaw.bot.sending import Channel, Sender, Sent, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_enough, split
-from discoclaw.bot.texts import naming, pending
-from discoclaw.bot.texts.markup import NOTE, name, plain
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatTooLong, ChatUnavailable
 from discoclaw.core.message import Place
-from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, Ending, HatchOffer, Held
+from discoclaw.core.ports import AnyOffer, Ending, Held
 from discoclaw.core.text import collapse, ends_blank, scrub, shows_nothing, speaker, utf16_length
+from discoclaw.show.markup import NOTE, plain
 
 log = logging.getLogger(__name__)
 
@@ -432,34 +430,6 @@ async def in_dm(
 def _is_about_file(error: ChatError, piece: Piece) -> bool:
     """Whether a message may have been refused for its file: for its size, or because none are allowed."""
     return isinstance(piece, Attachment) and not isinstance(error, (ChatBlocked, ChatGone, ChatUnavailable))
-
-
-# ---------------------------------------------------------------------- proposals below an answer
-
-
-def offered(offer: AnyOffer) -> Card:
-    """A proposal as it is shown."""
-    user_id = offer.user_id
-    if isinstance(offer, AskOffer):
-        text = pending.asked(offer.pending, offer.held)
-        return cards.proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
-    if isinstance(offer, HatchOffer):
-        return cards.interview(NO_PERSONALITY, user_id)
-    if isinstance(offer, ChoiceOffer):
-        verb = "edit" if offer.text else "forget"
-        return cards.choosing(naming.offered(verb, offer.about, offer.text), user_id, verb, offer.branch)
-    return cards.persona(switch(offer.branch), user_id, offer.branch)
-
-
-# Texts of proposals below an answer, each with a button.
-
-NO_PERSONALITY = (
-    f"{NOTE}I have no personality yet. Shall we set one up? It takes a few questions; I ask this only once."
-)
-
-
-def switch(persona: str) -> str:
-    return f"{NOTE}Switch to your persona **{name(persona)}**?"
 
 
 # ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answer_buttons.rows import Below
+from discoclaw.bot.answer_rows import Below
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.deliver import in_dm
 from discoclaw.bot.wire import channel_of, discord_errors

@@ -2,10 +2,10 @@
 
 import discord
 
-from discoclaw.bot.pages import SILENT
-from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.layout import SILENT
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatUnavailable
+from discoclaw.show.markup import NOTE
 
 
 async def tell_owner(client: discord.Client, owner: str, text: str) -> None:

@@ -10,11 +10,11 @@ import discord
 
 from discoclaw.bot import wire, words
 from discoclaw.bot.requests import request_of
-from discoclaw.bot.texts.markup import NOTE
 from discoclaw.bot.voice import notes_behind, shows_words, words_in
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.show.markup import NOTE
 from discoclaw.work import step
 
 PAGE: Final = 100

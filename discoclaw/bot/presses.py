@@ -10,16 +10,14 @@ from typing import Any, Protocol, cast
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import OPTED_OUT, Page, sentence
-from discoclaw.bot.asked import Asked
-from discoclaw.bot.cards.card import Card
+from discoclaw.bot.answers import OPTED_OUT, sentence
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Need
+from discoclaw.bot.memories import Asked, erased
+from discoclaw.bot.proposals import answered
 from discoclaw.bot.purge import Telling
+from discoclaw.bot.questions import settled
 from discoclaw.bot.requests import Request
-from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts import pending
-from discoclaw.bot.texts.markup import NOTE, name
 from discoclaw.core.draft import AlreadySettled, Origin, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
@@ -29,12 +27,14 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.live_settings import LiveSettings
+from discoclaw.show.answer import Answer
+from discoclaw.show.markup import NOTE, name
 
 DONE_ALREADY = "that is done already"
 GONE = "I can't find that any more: the memory or its persona was deleted since"
 
 Press = discord.Interaction[Any]
-Outcome = str | Page | Card
+Outcome = str | Answer
 """The result of a press, as the message then shows it."""
 
 
@@ -44,7 +44,7 @@ class Given(Protocol):
     async def again(self, press: Press, asked: Asked, /) -> Outcome:
         """Carry out the command that asked which memory is meant."""
 
-    async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Card:
+    async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Answer:
         """Give a command again, for a page of its card."""
 
     async def meant(self, press: Press, asked: Asked, /) -> Item:
@@ -102,12 +102,10 @@ class Presses:
             press.user, _place(press), work, in_private=hidden or press.guild_id is None
         )
         lines = taken_back.splitlines()
-        if isinstance(outcome, Card):
-            return replace(outcome, foot=(*outcome.foot, *lines))
-        small = "".join(f"\n{NOTE}{line}" for line in lines)
-        return (
-            f"{outcome}{small}" if isinstance(outcome, str) else replace(outcome, text=outcome.text + small)
-        )
+        if isinstance(outcome, str):
+            return "\n".join([outcome, *(f"{NOTE}{line}" for line in lines)])
+        lines = [f"{NOTE}{line}" for line in lines] if outcome.plain else lines
+        return replace(outcome, foot=(*outcome.foot, *lines))
 
     def _origin(self, press: Press) -> Origin:
         return Origin(
@@ -144,7 +142,7 @@ class Presses:
         await verbs.settle(
             store, subject, event_id, how, self._origin(press), branch=branch, by="button", at=_at(press)
         )
-        return NOTE + texts.settled(before, conflict, how)
+        return NOTE + settled(before, conflict, how)
 
     async def undo(self, press: Press, commit: str, branch: str) -> str:
         """Take back what a commit learned."""
@@ -167,14 +165,15 @@ class Presses:
             raise Refused(GONE)
         asked = {key_of_event(event) for event in history.commits[commit].events if is_proposal(event)}
         items = await self._answer(press, asked, branch, yes=yes)
-        return pending.answered(items, yes=yes, in_private=press.guild_id is None)
+        return answered(items, yes=yes, in_private=press.guild_id is None)
 
     async def pick(self, press: Press, chosen: Collection[str], branch: str, *, yes: bool) -> str:
         """The person says yes or no to what was proposed by these events. Returns a note about that."""
         view = await self.waiting(press, branch)
         asked = {one.key for one in view.pending if one.event_id in chosen}
         try:
-            return pending.counted(len(await self._answer(press, asked, branch, yes=yes)), yes=yes)
+            number = len(await self._answer(press, asked, branch, yes=yes))
+            return f"Done: you said {'yes' if yes else 'no'} to {number}."
         except AlreadySettled as settled:  # the menu stays: it shows what is left
             return sentence(settled)
 
@@ -218,7 +217,7 @@ class Presses:
         asked = int(press.message.created_at.timestamp() * 1000) if press.message is not None else 0
         if store.erased_at(subject) >= asked:
             raise Refused(DONE_ALREADY)
-        return texts.erased(await store.erase(subject, asked_at=_pressed_at(press)), own=own)
+        return erased(await store.erase(subject, asked_at=_pressed_at(press)), own=own)
 
 
 def _place(press: Press) -> Place:

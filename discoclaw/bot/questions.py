@@ -1,27 +1,25 @@
-"""Asks people in a DM which side of a contradiction is right, with buttons. Follows the ledger.
+"""Which side of a contradiction is right: the question with its answers, and asking it in a DM.
 
-`ask` may be called as often as one likes: which questions were asked is kept in a cursor for each person. A
-few wait at a time, and the next comes when one is answered, here or with a command. What only the model that
-tidies raised comes one a day at most, when a day later something changes or is said. Whoever takes no DMs is
-not asked again; `!memory show` and `!memory settle` have the same questions. People who have opted out are
-left alone.
+`Questions` follows the ledger, and `ask` may be called as often as one likes: which questions were asked is
+kept in a cursor for each person. A few wait at a time, and the next comes when one is answered, here or with
+a command. What only the model that tidies raised comes one a day at most, when a day later something changes
+or is said. Whoever takes no DMs is not asked again; `!memory show` and `!memory settle` have the same
+questions. People who have opted out are left alone.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import discord
 
 from discoclaw.bot.access import Access
-from discoclaw.bot.cards.card import GREY, Card, Entry
-from discoclaw.bot.cards.layout import rendered, send_either
-from discoclaw.bot.cards.questions import contradiction
-from discoclaw.bot.cards.reading import can_be_pressed, closed, words_of
+from discoclaw.bot.layout import rendered, send_either
 from discoclaw.bot.links import source_of_event, source_words
-from discoclaw.bot.texts.markup import NOTE, ago, said
 from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.words import can_be_pressed, closed, words_of
+from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.item import Source
@@ -31,12 +29,67 @@ from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import Conflict, View
+from discoclaw.core.yours import yours
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.show import text as shown
+from discoclaw.show.answer import GREY, YELLOW, Answer, Button, Row, Style
+from discoclaw.show.markup import NOTE, ago, plain, said
 
 log = logging.getLogger(__name__)
+
+TITLE = "Which is right?"
+ANSWERS: Mapping[Resolution, str] = {
+    "keep_old": "Keep the old",
+    "use_new": "Use the new",
+    "both_valid": "Keep both",
+}
+LETTERS: Mapping[str, Resolution] = {"k": "keep_old", "n": "use_new", "b": "both_valid"}
+"""The answers, by the letter that stands in a custom id of a card that turns to the next question."""
+
+
+def as_read(view: View, conflict: Conflict) -> tuple[View, Conflict]:
+    """A question, with what it is about, as its person reads it."""
+    both = [view.items[one] for one in (conflict.item_id, conflict.other_id) if one in view.items]
+    items = {item.id: replace(item, text=yours(item.text)) for item in both}
+    return replace(view, items=items), replace(conflict, text=yours(conflict.text))
+
+
+def question(view: View, conflict: Conflict, *, in_private: bool) -> str:
+    """The question in one line, as markup; "(private)" if it may not be shown."""
+    return plain(shown.conflict(*as_read(view, conflict), in_private=in_private))
+
+
+def answers(conflict: Conflict, custom_id: str) -> list[Button]:
+    """The answers to a question: three, or two where there are no other words to keep as well.
+
+    In the `custom_id`, `{how}` stands for the answer, and `{letter}` for its letter.
+    """
+    labels: list[tuple[Resolution, str, Style]] = [(how, label, "grey") for how, label in ANSWERS.items()]
+    if not conflict.text:
+        labels = [("keep_old", "Still true", "grey"), ("use_new", "Forget it", "red")]
+    letters = {how: letter for letter, how in LETTERS.items()}
+    return [
+        Button(custom_id.replace("{how}", how).replace("{letter}", letters[how]), label, style)
+        for how, label, style in labels
+    ]
+
+
+def settled(before: str, conflict: Conflict, how: Resolution) -> str:
+    """The outcome of a conflict about an item that said `before`."""
+    old, new = said(yours(before)), said(yours(conflict.text))
+    if how == "keep_old":
+        return f"Settled: I keep {old}."
+    if how == "both_valid":
+        return f"Settled: I keep both, {old} and {new}."
+    if conflict.text:
+        return f"Settled: from now on I use {new}."
+    return f"Settled: I forgot {old}."
+
+
+# ---------------------------------------------------------------------- asking in a DM
 
 MOST_OPEN = 3
 NOT_SENT = ""
@@ -46,8 +99,6 @@ TAKEN_BACK = f"{NOTE}a question about something that you took back"
 
 Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
 """How a small model would settle a conflict of the view; None when it does not say."""
-
-_SAYS = {"keep_old": "keep the old", "use_new": "use the new", "both_valid": "keep both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +210,7 @@ class Questions:
             return None
         return user if await self._access.may_talk(user) else None
 
-    async def _send(self, user: discord.User, user_id: str, card: Card) -> str:
+    async def _send(self, user: discord.User, user_id: str, card: Answer) -> str:
         """Ask one question. Returns the message's id, or NOT_SENT when the person takes no DMs."""
         try:
             message = await send_either(user.send, card)
@@ -168,12 +219,23 @@ class Questions:
             return NOT_SENT
         return str(message.id)
 
-    async def _card(self, user_id: str, one: _Open, history: History) -> Card:
+    async def _card(self, user_id: str, one: _Open, history: History) -> Answer:
         with paid_by(Payer(user_id)):
             hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
-        guess = f"my guess: {_SAYS[hint.how]} ({said(hint.reason, 200)})" if hint is not None else ""
-        places = self._first(one), self._second(one, history)
-        return contradiction(one.view, one.conflict, user_id, one.branch, said=places, guess=guess)
+        guess = []
+        if hint is not None:
+            guess.append(f"my guess: {ANSWERS[hint.how].lower()} ({said(hint.reason, 200)})")
+        first, second, why = shown.sides(*as_read(one.view, one.conflict))
+        about = " · ".join(filter(None, (self._second(one, history), plain(why))))
+        known = f"settle:{user_id}:{one.conflict.event_id}:{{how}}:{one.branch}"
+        return Answer(
+            TITLE,
+            [Row(plain(first), self._first(one)), Row(plain(second[:1].upper() + second[1:]), about)],
+            small=["a question about what I remember about you"],
+            foot=guess,
+            controls=answers(one.conflict, known),
+            colour=YELLOW,
+        )
 
     def _first(self, one: _Open) -> str:
         item = one.view.items.get(one.conflict.item_id)
@@ -204,8 +266,8 @@ class Questions:
                     return  # a button was pressed, and the message says the outcome
                 gone = await self._was_taken_back(user_subject(user_id), words_of(message))
                 if message.flags.components_v2:
-                    row = [Entry(f"{TAKEN_BACK}\n{MEANWHILE}")]
-                    card = Card("", row, colour=GREY) if gone else closed(message, MEANWHILE)
+                    row = [Row(f"{TAKEN_BACK}\n{MEANWHILE}")]
+                    card = Answer(rows=row, colour=GREY) if gone else closed(message, MEANWHILE)
                     await message.edit(view=rendered(card).view)
                 else:
                     content = f"{TAKEN_BACK if gone else message.content}\n{MEANWHILE}"

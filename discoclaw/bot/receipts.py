@@ -15,11 +15,9 @@ from typing import cast
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.cards import offers as cards
-from discoclaw.bot.cards.card import Card
-from discoclaw.bot.cards.layout import send_either
+from discoclaw.bot.layout import send_either
 from discoclaw.bot.links import source_of_event
-from discoclaw.bot.texts.markup import NOTE
+from discoclaw.bot.proposals import beside, proposed, undo_button
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.event import Commit, Event
@@ -30,7 +28,9 @@ from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
+from discoclaw.show.answer import Answer
 from discoclaw.show.events import text_of, verb
+from discoclaw.show.markup import NOTE
 from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ class Receipts(Derived, Listener):
     def purge_ram(self, purge: Purge) -> None:
         """Send no receipt with what was taken back, and nothing about somebody who was erased."""
         for task, (subject, commit) in self._tasks.items():
-            said = "\n".join(card.as_text() for card in self._cards("", commit, "", shows=True))
+            said = "\n".join(
+                card.as_text(in_private=True) for card in self._cards("", commit, "", shows=True)
+            )
             if subject == purge.subject and (purge.erases or purge.words.hold(said)):
                 task.cancel()
 
@@ -123,16 +125,16 @@ class Receipts(Derived, Listener):
         except Exception:  # a named edge: nobody awaits this task, and memory goes on
             log.exception("a receipt could not be sent")
 
-    def _cards(self, user_id: str, commit: Commit, here: str, *, shows: bool) -> Iterator[Card]:
+    def _cards(self, user_id: str, commit: Commit, here: str, *, shows: bool) -> Iterator[Answer]:
         """Cards of what was done and is asked, with buttons. `here`: a channel's id, "" for their DMs."""
         if shows and (done := receipt(commit, here)):
-            yield cards.learned(done, user_id, commit.id, commit.branch)
+            yield beside(done, undo_button(user_id, commit.id, commit.branch))
         asked = [event for event in commit.events if _is_asked(event)]
         if asked:
             lines = [f"{_question(event)}: {_quoted(event, here)}" for event in asked]
             whole = len(asked) <= MOST_ASKED and all(_is_open(event, here) for event in asked)
             text, several = _small(lines, MOST_ASKED), len(asked) > 1
-            yield cards.proposed(text, user_id, commit.id, commit.branch, whole=whole, several=several)
+            yield proposed(text, user_id, commit.id, commit.branch, whole=whole, several=several)
 
 
 def receipt(commit: Commit, here: str) -> str:

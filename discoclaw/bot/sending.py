@@ -18,13 +18,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import discord
 
-from discoclaw.bot.answer_buttons.rows import LABELS, NO_BUTTONS, Row
-from discoclaw.bot.cards.card import Button, Card
-from discoclaw.bot.cards.layout import below, send_either
-from discoclaw.bot.pages import SILENT, file_of
+from discoclaw.bot.answer_rows import LABELS, NO_BUTTONS, Row
+from discoclaw.bot.layout import SILENT, buttons_below, file_of, send_either
 from discoclaw.bot.split import Piece
 from discoclaw.bot.wire import discord_errors, worth_retrying
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable
+from discoclaw.show.answer import Answer, Button
 
 T = TypeVar("T")
 
@@ -183,7 +182,7 @@ class Sender:
         self.count += 1
         return f"{self.turn_id}.{self.count}" if self.turn_id else secrets.randbits(63)
 
-    async def send_offer(self, card: Card) -> None:
+    async def send_offer(self, card: Answer) -> None:
         """Send a card, silently and not as a reply."""
         self.sent.append(await self.repeated(lambda: send_either(self._channel.send, card, silent=True)))
 
@@ -257,4 +256,4 @@ class Sender:
 
 def _view(row: Row) -> discord.ui.View | None:
     """The buttons below a message; None takes those away that are there."""
-    return below([Button(one, LABELS[one.partition(":")[0]]) for one in row]) if row else None
+    return buttons_below([Button(one, LABELS[one.partition(":")[0]]) for one in row])

@@ -18,8 +18,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.elsewhere import knows_all
-from discoclaw.bot.pages import SILENT
-from discoclaw.bot.texts.markup import ago, plain, words
+from discoclaw.bot.layout import SILENT
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
@@ -36,6 +35,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import NoSummaries
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.show.markup import ago, plain, words
 from discoclaw.show.words import count
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from typing import Final
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.pages import SILENT
+from discoclaw.bot.layout import SILENT
 from discoclaw.bot.sending import Typing
-from discoclaw.bot.texts.markup import NOTE, plain, unmarked
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import (
     ChatError,
@@ -31,8 +30,9 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub, utf16_length, utf16_prefix
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.values import dataclass, replace
-from discoclaw.session.desk import Slots
+from discoclaw.session.slots import Slots
 from discoclaw.session.talk import Talk
+from discoclaw.show.markup import NOTE, plain, unmarked
 from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)

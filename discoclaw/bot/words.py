@@ -8,18 +8,18 @@ Secrets are redacted before anything is cut. Knows nothing about who may read, o
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
 import discord
 
-from discoclaw.bot.cards.reading import parts_of, words_of
-from discoclaw.bot.texts.markup import NOTE, clock
 from discoclaw.core.message import Me
 from discoclaw.core.own_words import added, as_mention
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import clip, scrub
+from discoclaw.show.answer import GREY, MOST_PARTS, Answer, Row
+from discoclaw.show.markup import NOTE, clock, unmarked
 from discoclaw.show.words import quoted
 
 TALK = (
@@ -252,3 +252,55 @@ def _poll(poll: discord.Poll) -> str:
 
 def _emoji(emoji: discord.PartialEmoji | discord.Emoji | None) -> str:
     return "" if emoji is None else f":{emoji.name}:" if emoji.id else emoji.name
+
+
+# ----------------------------------------------------------------------
+# Reads a card of ours back from the message that shows it.
+
+
+def texts_of(message: discord.Message | None) -> Mapping[int, str]:
+    """The texts of a card by the ids of their components."""
+    return {one.id: one.content for one in _texts_in(message) if one.id}
+
+
+def texts_shown(message: discord.Message) -> str:
+    """All that a message says, as a text or as a card, as it is written."""
+    return "\n".join([message.content, *(one.content for one in _texts_in(message))])
+
+
+def words_of(message: discord.Message) -> str:
+    """All that a message says, as a text or as a card, as people read it: nothing is escaped."""
+    return unmarked(texts_shown(message))
+
+
+def parts_of(components: Sequence[Any]) -> Iterator[Any]:
+    """Components, and all that are in them."""
+    for part in components:
+        yield part
+        yield from parts_of(getattr(part, "children", ()))
+        yield from parts_of([one for one in [getattr(part, "accessory", None)] if one is not None])
+
+
+def can_be_pressed(message: discord.Message) -> bool:
+    """Whether a message has buttons or menus."""
+    return any(isinstance(one, discord.Button | discord.SelectMenu) for one in _parts(message))
+
+
+def frame_of(message: discord.Message | None) -> int | None:
+    """The colour of what a card says next: None for one without a frame."""
+    return GREY if any(isinstance(one, discord.Container) for one in _parts(message)) else None
+
+
+def closed(message: discord.Message, *foot: str) -> Answer:
+    """A card without its buttons, with more small print below it."""
+    lines = [part.removeprefix(NOTE) for part in foot]
+    rows = [Row(one.content) for one in _texts_in(message)]
+    return Answer(rows=rows, foot=lines, most=MOST_PARTS, colour=frame_of(message))
+
+
+def _texts_in(message: discord.Message | None) -> list[discord.TextDisplay]:
+    return [one for one in _parts(message) if isinstance(one, discord.TextDisplay)]
+
+
+def _parts(message: discord.Message | None) -> Iterator[Any]:
+    return parts_of(message.components if message is not None else [])

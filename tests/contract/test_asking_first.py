@@ -131,7 +131,7 @@ class TestWhatWaits:
 
     async def test_is_quoted_to_its_person_alone_if_it_is_private(self, start: Start) -> None:
         in_the_open = (
-            "**Waiting for your yes** (1)\n(1 private one: use `/memory pending`, or ask me in a DM)"
+            "**Waiting for your yes** (1 proposal)\n(1 private one: use `/memory pending`, or ask me in a DM)"
         )
         async with start(asks_first=True) as world:
             question = await talk(world, "User has diabetes.", as_={"sensitivity": "private"})
@@ -174,7 +174,7 @@ class TestWhatWaits:
             await world.ann.click(question, label="No")
             assert "-# not remembered: You like rum." in world.shown(world.general)
             await world.restart()
-            assert await says(world, "pending") == NOTHING
+            assert await says(world, "pending") == f"**{TITLE}**\n{NOTHING}"
             assert world.memories(world.ann) == ["User likes green tea."]
 
     async def test_lapses_in_time_unless_it_never_does_and_no_merge_or_import_remembers_it(
@@ -238,7 +238,7 @@ class TestTheButtons:
                 await says(world, words)
             assert await late("User skis.", "checkout main", "delete-branch work") == [GONE]
             assert await late("User swims.", "erase --yes") == [GONE]
-            assert await says(world, "pending") == NOTHING
+            assert await says(world, "pending") == f"**{TITLE}**\n{NOTHING}"
 
     async def test_let_the_person_choose_among_the_newest_fifty(self, start: Start) -> None:
         async with start(asks_first=True, summary_enabled=False) as world:

@@ -93,7 +93,7 @@ class TestTextCommands:
             assert world.general.last_message.components == []
             assert await typed(world, "forget allergic to nuts") == "Forgotten: I am allergic to nuts"
             assert "allergic" not in await typed(world, "show")
-            assert "1 forgotten, still in your history" in world.answer(world.general)
+            assert "1 forgotten" in world.answer(world.general)
             await typed(world, "remember I am allergic to nuts")
             assert "- [fact] I am allergic to nuts" in await typed(world, "show")
             assert "at most 1000 characters" in await typed(world, "remember " + "x" * 1500)

@@ -29,7 +29,7 @@ class TestTheLog:
         async with start(**QUIET) as world:
             await tea_then_coffee(world)
             log = await typed(world, "log")
-            assert re.match(r"- <t:\d+:R> by you, with a command, id `[0-9a-f]{8}`\n", log)
+            assert re.search(r"\n- <t:\d+:R> by you, with a command, id `[0-9a-f]{8}`\n", log)
             assert log.index("corrected ") < log.index("remembered ")
             assert re.search(r"\n  - corrected [0-9a-f]{8}: “I like coffee”\n", log)
             for words in (
@@ -39,10 +39,11 @@ class TestTheLog:
                 "main --oneline",
                 "--branch main —ONELINE",
             ):
-                lines = (await typed(world, f"log {words}")).splitlines()
+                title, *lines = (await typed(world, f"log {words}")).splitlines()
+                assert title == "**What changed in your memory** (2 changes)"
                 assert re.fullmatch(r"- `[0-9a-f]{8}` <t:\d+:R> corrected: I like coffee", lines[0]), words
                 assert len(lines) == 2, words
-            assert "(and 1 earlier change)" in await typed(world, "log --limit=1")
+            assert "and 1 earlier change" in await typed(world, "log --limit=1")
 
     async def test_shows_nothing_private_in_the_open_and_nothing_of_anybody_else(self, start: Start) -> None:
         async with start(**QUIET) as world:
@@ -116,7 +117,10 @@ class TestThePast:
             assert "I remembered nothing then" in await typed(world, "view --at 2015-02-01 10:00")
             assert "I like coffee" in await typed(world, "view --at 2999-01-01 --branch main")
             last = await typed(world, "diff")
-            assert last.startswith("```diff\n~ ") and "“(taken back)” → “I like coffee”" in last
+            assert (
+                last.startswith("**What differs** (1 memory)\n- changed: ")
+                and "“(taken back)” → “I like coffee”" in last
+            )
             for words in ("diff HEAD~1 HEAD", "diff --new main HEAD~1", "diff --end HEAD --start HEAD~1"):
                 assert await typed(world, words) == last, words
             assert "“I like tea” → “I like coffee”" in await typed(world, "diff", privately=True)

@@ -192,8 +192,8 @@ class TestWhyThisAnswer:
             await world.ann.send(world.general, "Say much")
             begin, last = world.general.history()[-2:]
             why = await chosen(world, WHY, first, world.general)
-            assert f"/{first.id}>) I had:" in why and "I prefer tabs" in why
-            assert f"/{begin.id}>) I had:" in await chosen(world, WHY, last, world.general)
+            assert "[that answer here](" in why and f"/{first.id})" in why and "I prefer tabs" in why
+            assert f"/{begin.id})" in await chosen(world, WHY, last, world.general)
             others = await chosen(world, WHY, first, world.general, world.bob)
             assert others.startswith("I answered somebody else there") and "tabs" not in others
             assert (await chosen(world, WHY, asked, world.general)).startswith("That isn't one of my answers")

@@ -16,8 +16,8 @@ from tests.contract.world import Start, World
 from tests.servers.messages_api import Received, failure
 
 QUIET = {"extraction_enabled": False, "heartbeat_minutes": 0}
-REBUILT = "**Summary of this conversation**: being rebuilt."
-NONE_YET = "**Summary of this conversation**: none yet"
+REBUILT = "**Summary of this conversation**\nbeing rebuilt."
+NONE_YET = "**Summary of this conversation**\nnone yet"
 
 
 def rolling(world: World, place: Any) -> Any:

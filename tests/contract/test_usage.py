@@ -127,10 +127,10 @@ class TestWhatWasUsed:
             assert "**This month**" in said(shown) and len(shown.attachments) == 1
             assert await typed(world, "usage") == "I sent it to you in a DM."
             dm = world.ann_dm.last_message
-            assert dm.content.startswith(f"-# You asked for this in <#{world.general.id}>.\n### Your usage")
+            assert dm.content.startswith(f"-# You asked for this in <#{world.general.id}>.\n**Your usage**")
             assert len(dm.attachments) == 1
             by_model = await typed(world, "usage model", privately=True)
-            assert by_model.startswith("### Your usage by model") and f"**{SONNET}**: $0.44" in by_model
+            assert by_model.startswith("**Your usage by model**") and f"**{SONNET}**: $0.44" in by_model
             assert await typed(world, "export usage") == "I sent it to you in a DM (2 calls)."
             (file,) = world.ann_dm.last_message.attachments
             rows = list(csv.DictReader((await file.read()).decode().splitlines()))

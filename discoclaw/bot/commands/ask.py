@@ -13,17 +13,17 @@ from typing import Any, Self
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import Answer, Page
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.deliver import DiscordReply, in_dm
-from discoclaw.bot.modals import LONGEST
+from discoclaw.bot.pressed import LONGEST
 from discoclaw.bot.refused import ANSWER, REST
 from discoclaw.bot.sending import Followups
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.ports import Ending, Held
 from discoclaw.core.text import scrub, shows_nothing
+from discoclaw.show.answer import Answer, Reply
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +31,11 @@ NOT_HERE = "I don't answer here; whoever runs me has switched that off"
 NO_QUESTION = "there is no question in that"
 STILL_ASKING = "I'm still taking your last question. Please try again in a moment."
 
-NO_PAGES: tuple[Page, ...] = ()
+NO_ANSWERS: tuple[Answer, ...] = ()
 """The answer streams into the interaction by itself."""
 
 
-async def ask(call: Call, text: str, file: discord.Attachment | None) -> Answer:
+async def ask(call: Call, text: str, file: discord.Attachment | None) -> Reply:
     return await put(call, text, file=file)
 
 
@@ -55,7 +55,7 @@ ASK = Command(
 
 async def put(
     call: Call, text: str, *, quoted: Said | None = None, file: discord.Attachment | None = None
-) -> Answer:
+) -> Reply:
     """Ask a question, which may be about a message. Raises Refused where nothing is answered."""
     if shows_nothing(text):
         raise Refused(NO_QUESTION)
@@ -63,7 +63,7 @@ async def put(
     begin = partial(AsideAnswer, call.source, call.client.settings.edit_interval_s)
     if not await call.client.talk.ask(_question(call, text, quoted, file), begin):
         raise Refused(NOT_HERE)
-    return NO_PAGES
+    return NO_ANSWERS
 
 
 def _question(call: Call, text: str, quoted: Said | None, file: discord.Attachment | None) -> Inbound:

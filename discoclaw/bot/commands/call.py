@@ -14,16 +14,12 @@ from typing import Any, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.answers import Page
-from discoclaw.bot.asked import Asked
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Command, Values
-from discoclaw.bot.links import source_words
-from discoclaw.bot.pages import SILENT
-from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts.markup import NOTE
-from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.layout import send_answer
+from discoclaw.bot.links import source_link, source_words
+from discoclaw.bot.memories import Asked, standstill
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
 from discoclaw.core.history import Branches, History
@@ -33,6 +29,8 @@ from discoclaw.core.privacy import is_personal, may_show
 from discoclaw.core.subject import user_subject
 from discoclaw.core.usage import Payer
 from discoclaw.memory.off import AnyMemory
+from discoclaw.show.answer import Answer, message
+from discoclaw.show.markup import NOTE
 
 Interaction = discord.Interaction[DiscoClaw]
 
@@ -69,6 +67,11 @@ class Call:
     def subject(self) -> str:
         """Their subject: whose memory the command is about."""
         return user_subject(self.user_id)
+
+    @property
+    def typed(self) -> bool:
+        """Whether it was given as a text, in a message."""
+        return not isinstance(self.source, discord.Interaction)
 
     @property
     def slash(self) -> bool:
@@ -177,7 +180,7 @@ class Call:
     @property
     def standstill(self) -> list[str]:
         """Lines about memory that gets nothing new, because its model fails."""
-        return texts.standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
+        return standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
 
     # ------------------------------------------------------------------ what is recorded, what is shown
 
@@ -205,9 +208,9 @@ class Call:
         """How private a text is because of how it was given: personal, and for nobody else to see."""
         return "private" if self.slash and is_personal(text) else "normal"
 
-    def where(self, source: Source) -> str:
-        """A link to where something was said, as markup."""
-        return source_words(self.client, source)
+    def where(self, source: Source, words: str = "where you said it") -> str:
+        """A link to where something was said: as words in a card, as an address in a text."""
+        return source_link(self.client, source) if self.typed else source_words(self.client, source, words)
 
     def may_show(self, item: Item) -> bool:
         """Whether an item may be named in the answer."""
@@ -220,13 +223,16 @@ class Call:
 NOT_TAKEN = "Discord didn't take it just now; try again later"
 
 
-async def in_dm(call: Call, pages: Sequence[Page]) -> None:
-    """Send messages to the one who gave a command. Raises ChatForbidden if they take none, and Refused."""
-    for page in pages:
-        try:
-            with discord_errors():
-                await call.author.send(NOTE + page.text, files=list(page.files), allowed_mentions=SILENT)
-        except ChatForbidden:
-            raise
-        except ChatError as error:
-            raise Refused(NOT_TAKEN) from error
+async def in_dm(call: Call, answer: Answer) -> None:
+    """Send an answer to the one who gave a command, marked as no part of the talk there.
+
+    Raises ChatForbidden if they take no messages, and Refused.
+    """
+    text = NOTE + answer.as_text(in_private=True)
+    marked = message(text, answer.controls, answer.menus, answer.files)
+    try:
+        await send_answer(call.author.send, marked, as_card=False, in_private=True)
+    except ChatForbidden:
+        raise
+    except ChatError as error:
+        raise Refused(NOT_TAKEN) from error

@@ -1,6 +1,6 @@
 """Which memories somebody means: by id, key or text at once, by some of their words after a question.
 
-The question has buttons and a menu (`buttons`), and whoever answers it gives the same command again, with
+The question has buttons and a menu (`naming`), and whoever answers it gives the same command again, with
 `Call.asked`. For a command that takes several it is a list: what is likely meant is ticked, what came near is
 not, and "1 3" as text names two of the list that was shown last.
 """
@@ -9,18 +9,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 import discord
 
+from discoclaw.bot import naming
 from discoclaw.bot.answers import Unclear
-from discoclaw.bot.asked import Asked, stamp
-from discoclaw.bot.buttons import list_view, menu_view, one_view
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.texts import naming
-from discoclaw.bot.texts.markup import said
+from discoclaw.bot.memories import Asked, stamp
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.text import utf16_length
 from discoclaw.core.yours import yours
 from discoclaw.recall.named_items import Found, find, has_all, named
+from discoclaw.show.markup import said
 from discoclaw.store.files import read_in_thread
 
 READS = "why"
@@ -55,7 +54,7 @@ async def those(
     page = max(1, min(call.page, -(-len(every) // naming.ON_A_PAGE)))
     text = naming.listed(verb, wanted, every, ticked, page, hidden=hidden, by_text=not call.slash)
     branch = call.persona_here or (await call.memory.branches(call.subject)).current
-    raise Unclear(text, list_view(call.user_id, verb, every, ticked, branch, page))
+    raise Unclear(naming.about_list(text, call.user_id, verb, every, ticked, branch, page))
 
 
 async def the_one(
@@ -114,8 +113,8 @@ async def _question(call: Call, verb: str, items: Sequence[Item], text: str) -> 
         return Unclear(naming.too_long(items))
     branch = call.persona_here or (await call.memory.branches(call.subject)).current
     if len(items) == 1:
-        return Unclear(text, one_view(call.user_id, verb, items[0], branch))
-    return Unclear(text, menu_view(call.user_id, verb, items, branch))
+        return Unclear(naming.about_one(text, call.user_id, verb, items[0], branch))
+    return Unclear(naming.about_several(text, call.user_id, verb, items, branch))
 
 
 def as_shown(

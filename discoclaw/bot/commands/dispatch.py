@@ -10,6 +10,7 @@ still has are answered. Knows nothing about what commands do.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,23 +26,16 @@ from discoclaw.bot.answers import (
     OPTED_OUT,
     SLOW,
     STOPPING,
-    Answer,
-    Carded,
-    Page,
-    below,
     outcome,
-    said,
     sentence,
     told_if_slow,
 )
-from discoclaw.bot.asked import Asked
-from discoclaw.bot.buttons import open_view
-from discoclaw.bot.cards.card import Card, Entry
-from discoclaw.bot.cards.layout import NO_CARD, NotAsCard, send_card
 from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call, Interaction
 from discoclaw.bot.commands.choosing import as_shown
 from discoclaw.bot.commands.context import OFF, CommandContext
+from discoclaw.bot.commands.history import teller
 from discoclaw.bot.commands.parsing import (
     Misused,
     meant_by,
@@ -52,16 +46,15 @@ from discoclaw.bot.commands.parsing import (
     slash_commands,
     values_of,
 )
-from discoclaw.bot.commands.reading import DM
+from discoclaw.bot.commands.preview import DM
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
-from discoclaw.bot.modals import asked_for
-from discoclaw.bot.pages import SILENT, send_pieces
+from discoclaw.bot.layout import send_answer, send_pieces
+from discoclaw.bot.memories import Asked
+from discoclaw.bot.pressed import asked_for
 from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.purge import Telling
 from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
-from discoclaw.bot.texts import help as helping
-from discoclaw.bot.texts.history import teller
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
@@ -69,7 +62,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Held
 from discoclaw.core.subject import user_subject
-from discoclaw.core.text import clip, normalise
+from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import paid_by
 from discoclaw.core.yours import yours
@@ -77,6 +70,7 @@ from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.recall.named_items import holds
 from discoclaw.session.deadline import in_time
+from discoclaw.show.answer import MOST_ID, Answer, Button, Reply, Row, below, message
 from discoclaw.show.words import day, line
 
 log = logging.getLogger(__name__)
@@ -134,8 +128,8 @@ class Commands:
         elif await self._admitted(call):
             told = _explained(self._catalogue, found)
             meant = meant_by(self._catalogue, f"!{root} {text}") if isinstance(found, Missing) else ()
-            page = _with_buttons(call, told, [(f"!{one}", one) for one in meant])
-            await self._queued(call, lambda: said(page if meant else told))
+            asked = _with_buttons(call, told, [(f"!{one}", one) for one in meant])
+            await self._queued(call, lambda: _known(asked if meant else told))
 
     def request_of(self, heard: Inbound) -> Request | None:
         """The request in a message, in plain words or as a mistyped command; None if it is talk."""
@@ -151,9 +145,9 @@ class Commands:
             return
         self._client.talk.inboxes.begin(call.session_key, str(message.id), command=True)
         if await self._admitted(call):
-            await self._queued(call, lambda: said(self._offered(call, asked)))
+            await self._queued(call, lambda: _known(self._offered(call, asked)))
 
-    def _offered(self, call: Call, asked: Request) -> Answer:
+    def _offered(self, call: Call, asked: Request) -> Reply:
         """A few sentences about a request, and buttons that do what it asks for."""
         if meant := asked.what.splitlines():
             return _with_buttons(call, helping.mistyped(meant), [(f"!{one}", one) for one in meant])
@@ -217,9 +211,8 @@ class Commands:
         command, call = await self._asked(press, asked)
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
-        if isinstance(answer, Carded):
-            return answer.card
-        return answer if isinstance(answer, str) else answer[0]  # all that ask answer with one message
+        assert isinstance(answer, str | Answer)  # all that ask answer with one message
+        return answer if isinstance(answer, str) or call.in_private else replace(answer, plain=True)
 
     async def meant(self, press: Interaction, asked: Asked) -> Item:
         """The memory that a card shows, as it is now. Raises Refused and MemoryFault."""
@@ -236,15 +229,15 @@ class Commands:
             raise Refused(GONE)
         return command, call
 
-    async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Card:
+    async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Answer:
         """A page of a command's card, from what is so now. Raises Refused and MemoryFault."""
         command = self._catalogue.command(f"memory {verb}")
         call = Call(press, self._client, self._context, page=page)
         self._check(call, command)
         answer = await command.run(call, **read_back(command.params, values))
-        if isinstance(answer, Carded):
-            return answer.card
-        return Card("", [Entry(answer if isinstance(answer, str) else "\n".join(one.text for one in answer))])
+        if isinstance(answer, Answer) and not answer.plain:
+            return answer
+        return Answer(rows=[Row(_as_text(answer, in_private=call.in_private))])
 
     # ------------------------------------------------------------------ carrying them out
 
@@ -257,7 +250,7 @@ class Commands:
         else:
             await self._queued(call, lambda: self._done(call, command, values))
 
-    async def _queued(self, call: Call, work: Callable[[], Awaitable[Answer]]) -> None:
+    async def _queued(self, call: Call, work: Callable[[], Awaitable[Reply]]) -> None:
         async def run() -> None:
             try:
                 await self._answer(call, await told_if_slow(outcome(work()), slow))
@@ -275,7 +268,7 @@ class Commands:
         if not talk.run(call.session_key, run, dropped, call.user_id):
             await self._answer(call, STOPPING if talk.desk.closed else BUSY)
 
-    async def _beside(self, call: Call, command: Command, values: Values) -> Answer:
+    async def _beside(self, call: Call, command: Command, values: Values) -> Reply:
         """Run a command that takes long. One at a time: else one person could keep all others waiting."""
         key = (command.path.rpartition(" ")[2], call.user_id)
         if key in self._aside:
@@ -286,14 +279,14 @@ class Commands:
         finally:
             self._aside.discard(key)
 
-    async def _done(self, call: Call, command: Command, values: Values) -> Answer:
+    async def _done(self, call: Call, command: Command, values: Values) -> Reply:
         self._check(call, command)
-        answer: Answer
+        answer: Reply
         with paid_by(call.payer):
             answer, taken_back = await self._telling.told(
                 call.author, call.place, command.run(call, **values), in_private=call.in_private
             )
-        return below(answer, taken_back)
+        return below(answer, taken_back.splitlines())
 
     def _check(self, call: Call, command: Command) -> None:
         """Whether somebody may use a command here, and whether it can be used. Raises Refused."""
@@ -311,10 +304,10 @@ class Commands:
 
     # ------------------------------------------------------------------ answering
 
-    async def _answer(self, call: Call, answer: Answer) -> None:
+    async def _answer(self, call: Call, answer: Reply) -> None:
         try:
             if call.slash or await self._client.answers(call.source.id):
-                await _send(call.send, answer, cards=call.slash)
+                await _send(call, call.send, answer, as_card=call.slash)
             else:
                 log.info("%s: no answer to a command from here: another process has it", call.session_key)
         except ChatError as error:
@@ -327,10 +320,9 @@ class Commands:
             if not (call.slash or self._client.delivery.keeps(str(call.source.id))):
                 self._client.talk.inboxes.end(call.session_key, [str(call.source.id)], True)
 
-    def _keep(self, call: Call, answer: Answer) -> None:
+    def _keep(self, call: Call, answer: Reply) -> None:
         """Have an answer delivered later: below the command, or in a DM if nobody else may see it."""
-        text = answer.text if isinstance(answer, Carded) else answer
-        text = text if isinstance(text, str) else "\n\n".join(page.text for page in text)
+        text = _as_text(answer, in_private=call.in_private)
         place, channel, source = call.place, str(call.channel.id), str(call.source.id)
         held = Held(text, channel, source, channel, source)
         if isinstance(call.source, discord.Interaction):
@@ -340,10 +332,10 @@ class Commands:
         kept = Unsent(held, (source,), inbox, call.user_id, guild, private, at, "other", 0)
         self._client.delivery.keep(kept)
 
-    async def _elsewhere(self, call: Call, answer: Answer, error: ChatError) -> None:
+    async def _elsewhere(self, call: Call, answer: Reply, error: ChatError) -> None:
         async def in_dm(sentence: str) -> None:
             await send_pieces(call.author.send, sentence)
-            await _send(call.author.send, answer)
+            await _send(call, call.author.send, answer, as_card=False)
 
         await elsewhere(
             error,
@@ -361,36 +353,31 @@ class Commands:
             log.info("a person could not be told that a command came too late: %s", error)
 
 
-async def _send(send: Callable[..., Awaitable[object]], answer: Answer, *, cards: bool = False) -> None:
-    """Send an answer as messages, with `cards` as a card if it has one. Raises ChatError."""
-    if isinstance(answer, Carded):
-        if cards:
-            try:
-                await send_card(send, answer.card)
-            except NotAsCard:
-                answer = below(answer.text, NO_CARD)
-            else:
-                if rest := answer.card.rest():
-                    await send_pieces(send, rest, name="memory.md")
-                return
-        else:
-            answer = answer.text
-    assert not isinstance(answer, Carded)
-    if isinstance(answer, str):
-        await send_pieces(send, answer, name="memory.md")
+async def _known(reply: Reply) -> Reply:
+    """An answer that is known already."""
+    return reply
+
+
+async def _send(call: Call, send: Callable[..., Awaitable[object]], reply: Reply, *, as_card: bool) -> None:
+    """Send what a command answers. Raises ChatError."""
+    if isinstance(reply, str):
+        await send_pieces(send, reply, name="memory.md")
         return
-    for page in answer:
-        more: dict[str, Any] = {"view": page.view} if page.view is not None else {}
-        for file in page.files:
-            file.reset()  # it may have been sent to where it was refused
-        if page.files:
-            more["files"] = list(page.files)
-        with discord_errors():
-            await send(content=clip(page.text, 2000), allowed_mentions=SILENT, **more)
+    for answer in [reply] if isinstance(reply, Answer) else reply:
+        await send_answer(send, answer, as_card=as_card, in_private=call.in_private)
+
+
+def _as_text(reply: Reply, *, in_private: bool) -> str:
+    if isinstance(reply, str):
+        return reply
+    answers = [reply] if isinstance(reply, Answer) else reply
+    return "\n\n".join(one.as_text(in_private=in_private) for one in answers)
 
 
 def _with_buttons(call: Call, text: str, opens: Sequence[tuple[str, str]]) -> Answer:
-    return [Page(text, view=open_view(call.user_id, [*opens, helping.ALL_COMMANDS]))]
+    """A text with buttons: what each says, and what it opens, once. What is too long for Discord has none."""
+    ids = {f"open:{call.user_id}:{opened}": label for label, opened in [*opens, helping.ALL_COMMANDS]}
+    return message(text, [Button(one, label) for one, label in ids.items() if len(one) <= MOST_ID])
 
 
 def _explained(catalogue: Catalogue, found: Group | Missing) -> str:

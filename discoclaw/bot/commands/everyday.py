@@ -4,30 +4,33 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from discoclaw.bot.answers import Answer, Carded, Page
-from discoclaw.bot.buttons import lost_view, one_view, settle_view
-from discoclaw.bot.cards import memories, questions
-from discoclaw.bot.cards.card import Turn
+from discoclaw.bot import naming, questions
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.choosing import still, the_one, those
 from discoclaw.bot.commands.spec import Values
-from discoclaw.bot.texts import memory as texts
-from discoclaw.bot.texts import naming
-from discoclaw.bot.texts.markup import for_people, plain, words
+from discoclaw.bot.memories import NOT_USED, SECRET, kept_private, presumed_private, row_of
+from discoclaw.bot.proposals import waiting
+from discoclaw.core import privacy
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
-from discoclaw.core.item import Item, Sensitivity, check_text
-from discoclaw.core.privacy import is_personal, presumed_private, stricter
+from discoclaw.core.item import Item, Sensitivity, by_newest, check_text
+from discoclaw.core.privacy import is_personal
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import halves, left_out, yours
+from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.memory.subjects import verbs
-from discoclaw.show import text as shown
-from discoclaw.show.words import PRIVATE, count
+from discoclaw.show.answer import YELLOW, Answer, Button, Reply, Row, Turn, message
+from discoclaw.show.markup import ago, for_people, name, plain, words
+from discoclaw.show.words import PRIVATE, count, short
 
 IMPORTED = "imported"
 """The word by which `share` takes all memories that are private only because they came in from files."""
 WHICH = "Some of its words, or its id; “imported” means all that came in from files"
+NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
+SUMMARY = "Summary of this conversation"
+REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
+UNTIL_THEN = "I use the first until you decide: `!memory settle`."
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
 NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
@@ -40,29 +43,56 @@ _ARROW = re.compile(r"\s*(?:=>|→)\s*")
 
 
 async def show(call: Call) -> Answer:
+    """Everything that is remembered here, newest first, then what is to be settled, then the summary."""
     memory, here = call.memory, call.persona_here
     view = await memory.view(call.subject, here)
     branches = await memory.branches(call.subject)
     rolling = await call.context.summaries.get(call.session_key)
-    private = any(item.facets.sensitivity == "private" for item in view.active())
-    named = here or branches.current
-    known: dict[str, Any] = {
-        "rebuilding": await call.context.loops.summary_lost(call.session_key),
-        "persona": "" if here is None and len(branches.all) == 1 else named,
-        "presumed": len(await _presumed(call, view)) if private else 0,
-        "notes": call.standstill,
-    }
-    text = texts.show(view, rolling, in_private=call.in_private, **known)
-    out = call.context.choices.opted_out(call.user_id)
-    text = f"{texts.NOT_USED}\n{text}" if out else text
-    if not call.in_private:
-        return text
-    turn = Turn(call.user_id, "show")
-    about = memories.About(opted_out=out, **known)
-    return Carded(memories.all_of(view, rolling, turn, named, call.where, about, page=call.page), text)
+    branch = here or branches.current
+    items = sorted(view.active(), key=by_newest)
+    rows = [row_of(item, call.where, branch=branch, user_id=call.user_id) for item in items]
+    rows = rows or [Row(NOTHING_YET)]
+    rows += _contradicted(view, items, in_private=call.in_private)
+    rows.append(_summary(rolling, rebuilding=await call.context.loops.summary_lost(call.session_key)))
+    small = [count(len(items), "memory")]
+    if here is not None or len(branches.all) > 1:
+        small.append(f"persona {name(branch)}")
+    notes = call.standstill
+    if gone := sum(not item.active for item in view.items.values()):
+        small.append(f"{gone} forgotten")
+        notes.append("What I forgot is still in your history; `!memory remember <text>` brings it back.")
+    if any(item.facets.sensitivity == "private" for item in items) and (known := await _presumed(call, view)):
+        notes.append(presumed_private(len(known)))
+    return Answer(
+        "What I remember about you",
+        rows,
+        small=small,
+        above=[NOT_USED] if call.context.choices.opted_out(call.user_id) else [],
+        foot=notes,
+        turn=Turn(call.user_id, "show"),
+        page=call.page,
+    )
 
 
-async def remember(call: Call, text: str) -> Answer:
+def _contradicted(view: View, items: Collection[Item], *, in_private: bool) -> list[Row]:
+    """Rows about what contradicts a memory that is shown."""
+    ids = {item.id for item in items if in_private or item.facets.sensitivity == "normal"}
+    lines = [
+        f"{questions.question(view, one, in_private=in_private)}. {UNTIL_THEN}"
+        for one in view.conflicts
+        if one.item_id in ids and (in_private or one.sensitivity == "normal")
+    ]
+    return [Row(one, title="" if at else "To settle", line=f"- {one}") for at, one in enumerate(lines)]
+
+
+def _summary(rolling: Rolling, *, rebuilding: bool) -> Row:
+    """The summary of a conversation, or why there is none."""
+    if rolling.summary:
+        return Row(rolling.summary, f"updated {ago(rolling.updated_at)}", title=SUMMARY)
+    return Row(REBUILDING if rebuilding else "none yet", title=SUMMARY)
+
+
+async def remember(call: Call, text: str) -> Reply:
     told = await keep(call, text, call.origin(), "remembered by command")
     if halves(text) is None:
         return told
@@ -70,7 +100,7 @@ async def remember(call: Call, text: str) -> Answer:
     if item is None:  # it is worded otherwise, or held anything secret
         return told
     branch = call.persona_here or (await call.memory.branches(call.subject)).current
-    return [Page(f"{told}\n{naming.TWO_THINGS}", view=one_view(call.user_id, "history split", item, branch))]
+    return naming.about_one(f"{told}\n{naming.TWO_THINGS}", call.user_id, "history split", item, branch)
 
 
 async def split(call: Call, memory: str) -> str:
@@ -83,7 +113,7 @@ async def split(call: Call, memory: str) -> str:
         item, secret = still(draft, meant), meant.facets.sensitivity
         draft.upsert(item.kind, parts[0], call.origin(), given_id=item.id, marked=secret, tags=item.tags)
         draft.upsert(item.kind, parts[1], call.origin(), marked=secret, tags=item.tags)
-        return texts.halved(parts)
+        return "Remembered as two: " + " ".join(words(yours(part)) for part in parts)
 
     return await call.change("split by command", make)
 
@@ -94,7 +124,7 @@ async def keep(
     """Remember a text on the person's word. `marked`: it is at least so private."""
     clean = call.client.redactor(text)
     most = call.client.settings.max_items
-    marked = stricter(marked, call.marked(clean.text))
+    marked = privacy.stricter(marked, call.marked(clean.text))
 
     def make(draft: Draft) -> str:
         item, done = draft.upsert("fact", clean.text, origin, marked=marked)
@@ -102,13 +132,14 @@ async def keep(
             raise Refused("that message was deleted, so I remember nothing from it")
         if done == "unchanged":
             return f"I already remember that: {words(yours(item.text))}"
-        answer = texts.remembered(item) + (texts.SECRET if clean.redacted or clean.flagged else "")
+        answer = f"Remembered: {words(yours(item.text))}{kept_private(item)}"
+        answer += SECRET if clean.redacted or clean.flagged else ""
         if (
             not call.in_private
             and item.facets.sensitivity == "normal"
             and is_personal(item.text, in_the_open=True)
         ):
-            answer += texts.personal_in_the_open(item)
+            answer += f"\n(used in every channel; `!memory private {short(item.id)}` keeps it between us)"
         return answer + crowded(draft, most)
 
     return await call.change(why, make, **metadata)
@@ -128,7 +159,10 @@ async def forget(call: Call, memory: str) -> str:
         items = [still(draft, one) for one in meant]
         for item in items:
             draft.deprecate(item, call.origin())
-        return texts.forgotten(items)
+        if len(items) == 1:
+            return f"Forgotten: {words(yours(items[0].text))}"
+        lines = "\n".join(f"- {words(yours(item.text))}" for item in items)
+        return f"Forgotten: {count(len(items), 'memory')}; `!memory undo` brings them back.\n{lines}"
 
     return await call.change("forgotten by command", make)
 
@@ -148,7 +182,7 @@ def arrow(text: str) -> Values:
     return {"memory": memory or None, "text": new or None}
 
 
-async def edit(call: Call, memory: str, text: str) -> Answer:
+async def edit(call: Call, memory: str, text: str) -> Reply:
     clean = call.client.redactor(text)
     new = check_text(clean.text)
     meant = await the_one(call, await _items(call), memory, "edit", new=new)
@@ -164,15 +198,17 @@ async def edit(call: Call, memory: str, text: str) -> Answer:
     )
     if before == after:
         return f"It says that already: {words(yours(after.text))}"
-    note = texts.SECRET if clean.redacted or clean.flagged else ""
+    note = SECRET if clean.redacted or clean.flagged else ""
     if before.facets.sensitivity == "normal":
-        note = f"{texts.kept_private(after, by_id=not call.on_card)}{note}"
-    answer = texts.edited(before, after, shown=call.may_show(after)) + note
-    lost = left_out(before.text, after.text) if call.may_show(after) else ""
+        note = f"{kept_private(after, by_id=not call.on_card)}{note}"
+    if not call.may_show(after):
+        return f"Edited. It's private now.{note}"
+    answer = f"Edited: {words(yours(before.text))} → {words(yours(after.text))}{note}"
+    lost = left_out(before.text, after.text)
     if not lost:
         return answer
     answer += f"\n{naming.lost(lost)}"
-    return answer if call.on_card else [Page(answer, view=lost_view(call.user_id))]
+    return answer if call.on_card else message(answer, [Button(f"lost:{call.user_id}", "Remember that too")])
 
 
 async def share(call: Call, memory: str) -> str:
@@ -194,7 +230,7 @@ async def _share_all(call: Call, items: Collection[Item]) -> str:
 
 async def _presumed(call: Call, view: View) -> list[Item]:
     """The active memories that are private only because the file they came in with doesn't say otherwise."""
-    known = presumed_private((await call.history()).commits.values())
+    known = privacy.presumed_private((await call.history()).commits.values())
     return [item for item in view.active() if item.id in known and item.facets.sensitivity == "private"]
 
 
@@ -211,7 +247,10 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
         items = [still(draft, one) for one in meant]
         for item in items:
             draft.mark(item, secret, call.origin())
-        return texts.marked(items, secret, by_id=not call.on_card)
+        where = "everywhere" if secret == "normal" else "in our DMs only"
+        which = "that memory" if len(items) == 1 else f"these {count(len(items), 'memory')}"
+        ids = "" if call.on_card else f" (id {', '.join(short(item.id) for item in items)})"
+        return f"From now on I use {which} {where}{ids}."
 
     return await call.change(f"marked {secret} by command", make)
 
@@ -224,31 +263,68 @@ async def _items(call: Call) -> Collection[Item]:
 # ---------------------------------------------------------------------- decide
 
 
-async def settle(call: Call) -> Answer:
-    branches = await call.memory.branches(call.subject)
-    here = call.persona_here
-    branch = here if here is not None and here in branches.all else branches.current
-    view = await call.memory.view(call.subject, branch)
+async def settle(call: Call) -> Reply:
+    branch, view = await _here(call)
     asked: list[tuple[Conflict, str]] = []
     hidden = 0
     for conflict in view.conflicts:
-        question = shown.conflict(*texts.asked(view, conflict), in_private=call.in_private)
+        question = questions.question(view, conflict, in_private=call.in_private)
         if question == PRIVATE:
             hidden += 1
         else:
-            asked.append((conflict, plain(question)))
-    pages = [
-        Page(f"{question}. Which is right?", view=settle_view(call.user_id, conflict, branch))
-        for conflict, question in asked[:MOST_AT_ONCE]
-    ]
-    if more := len(asked) - len(pages):
-        pages.append(Page(f"({count(more, 'more question')}: answer these first)"))
+            asked.append((conflict, question))
+    if not asked and not hidden:
+        return "There is nothing to settle."
+    if asked and not call.typed:
+        page = max(1, min(call.page, len(asked)))
+        conflict = asked[page - 1][0]
+        known = f"decide:{call.user_id}:{conflict.event_id}:{{letter}}:{page}:{branch}"
+        return Answer(
+            questions.TITLE,
+            [Row(question) for _, question in asked],
+            small=[count(len(asked), "question")],
+            controls=questions.answers(conflict, known),
+            turn=Turn(call.user_id, "settle"),
+            page=page,
+            most=1,
+            colour=YELLOW,
+        )
+    messages = []
+    for conflict, question in asked[:MOST_AT_ONCE]:
+        known = f"settle:{call.user_id}:{conflict.event_id}:{{how}}:{branch}"
+        messages.append(message(f"{question}. Which is right?", questions.answers(conflict, known)))
+    if more := len(asked) - len(messages):
+        messages.append(message(f"({count(more, 'more question')}: answer these first)"))
     if hidden:
-        pages.append(Page(f"({count(hidden, 'private question')}: use `/memory settle`, or ask me in a DM)"))
-    if call.in_private and asked:
-        turn = Turn(call.user_id, "settle")
-        return Carded(questions.to_settle(asked, turn, branch, page=call.page), pages)
-    return pages or "There is nothing to settle."
+        messages.append(
+            message(f"({count(hidden, 'private question')}: use `/memory settle`, or ask me in a DM)")
+        )
+    return messages
+
+
+async def approve(call: Call, state: str | None) -> str:
+    choices = call.context.choices
+    if state is not None:
+        await choices.choose(call.user_id, asks_first=state == "on")
+    number = len((await _here(call))[1].pending)
+    left = f" {number} still waiting for your yes: `!memory pending`." if number else ""
+    if state is None:
+        asks = choices.asks_first(call.user_id, call.place)
+        now = "I ask before I remember" if asks else "I remember without asking"
+        other = "off" if asks else "on"
+        return f"{now} what I learn from what you say; `!memory approve {other}` changes that.{left}"
+    if state == "off":
+        return f"From now on I remember what I learn without asking.{left}"
+    return (
+        "From now on I ask before I remember something that I learned from what you said. "
+        f"What you tell me with `!memory remember` I still remember at once.{left}"
+    )
+
+
+async def pending(call: Call) -> Answer:
+    branch, view = await _here(call)
+    days = call.client.settings.pending_days
+    return waiting(call.user_id, view, branch, in_private=call.in_private, days=days, page=call.page)
 
 
 async def tidy(call: Call) -> str:
@@ -261,3 +337,11 @@ async def tidy(call: Call) -> str:
         raise Refused(NO_MODEL) from error
     asks = "\nTo answer the questions, use `!memory settle`." if report.questions else ""
     return plain(for_people(report.text(in_private=call.in_private))) + asks
+
+
+async def _here(call: Call) -> tuple[str, View]:
+    """The persona that counts here, and its view; a place's own persona begins with what is known."""
+    branches = await call.memory.branches(call.subject)
+    here = call.persona_here
+    branch = here if here is not None and here in branches.all else branches.current
+    return branch, await call.memory.view(call.subject, branch)

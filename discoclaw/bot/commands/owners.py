@@ -1,12 +1,19 @@
-"""What only the bot's owners do: give it a personality, and look after its encrypted backup.
+"""What owners and admins do: give the bot a personality, look after its encrypted backup, change settings.
 
-The interview itself is `session/hatch`; here it is begun and ended.
+The interview itself is `session/hatch`; here it is begun and ended. What settings show and change is in
+`bot/live_settings`.
 """
 
-from discoclaw.bot.commands.call import Call
-from discoclaw.bot.texts.markup import block, plain
+from typing import cast
+
+from discoclaw.bot.commands.call import Call, Interaction
+from discoclaw.bot.live_settings import Admin, main_card, scope_of
 from discoclaw.core.errors import Refused
+from discoclaw.core.live import GLOBAL
+from discoclaw.core.policy import FIELDS
 from discoclaw.core.subject import person_of
+from discoclaw.show.answer import Answer
+from discoclaw.show.markup import block, plain, words
 from discoclaw.soul.soul import of_view, sections
 
 NOT_HERE = (
@@ -62,3 +69,30 @@ async def mirror_status(call: Call) -> str:
 async def mirror_push(call: Call) -> str:
     call.context.mirror.push()
     return PUSHED
+
+
+# ---------------------------------------------------------------------- settings
+
+
+async def settings(call: Call) -> Answer:
+    return main_card(await _admin(call), scope_of(call.place))
+
+
+async def model(call: Call, name: str | None) -> str:
+    """Show or set the model that answers here; in a DM, everywhere."""
+    admin, scope = await _admin(call), scope_of(call.place)
+    admin.check(scope)
+    where = "everywhere" if scope == GLOBAL else f"in <#{scope.id}>"
+    if name is None:
+        now = words(admin.settings.answers(str(admin.settings.row(scope, "model").effective.value)))
+        named = ", ".join(words(one) for one in admin.settings.models)
+        how = f"{named}, or any other name" if named else "name its provider too, as in `ollama:qwen3:8b`"
+        return f"{now} answers {where}. `/model name` chooses another one: {how}."
+    value = FIELDS["model"].typed(name)
+    changed = await admin.settings.change(scope, "model", value, admin.by)
+    return f"{words(admin.settings.answers(str(value)))} {'now' if changed else 'already'} answers {where}."
+
+
+async def _admin(call: Call) -> Admin:
+    await call.context.settings.refresh()
+    return Admin(cast(Interaction, call.source), call.context.settings, call.client.settings.owners)

@@ -19,10 +19,10 @@ from discord import app_commands
 from discord.ext.commands import ArgumentParsingError
 from discord.ext.commands.view import StringView
 
-from discoclaw.bot.cards.turning import SEPARATOR
 from discoclaw.bot.commands.call import Interaction
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Param, Values
 from discoclaw.core.text import clip
+from discoclaw.show.answer import SEPARATOR
 
 _OPTION = re.compile(r"(?:--|[—–])([a-z][a-z-]*)(?:=(.*))?", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\S+)\s*")
@@ -207,7 +207,7 @@ def _placed(places: list[Param], plain: list[str], named: dict[str, str]) -> dic
 
 
 def read_back(params: Sequence[Param], text: str) -> Values:
-    """The values of a command from what `cards.turning` has written of them. Raises Misused."""
+    """The values of a command from what `answer.written` has made of them. Raises Misused."""
     texts = [*text.split(SEPARATOR, max(0, len(params) - 1)), *[""] * len(params)]
     return {
         param.name: _CONVERT[param.kind](param, one) if one else param.default

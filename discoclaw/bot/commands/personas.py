@@ -4,28 +4,42 @@ In the history a persona is a branch. A channel may have a persona of its own; w
 whichever persona is the current one.
 """
 
-from discoclaw.bot.answers import Answer, Carded
-from discoclaw.bot.cards import personas as cards
-from discoclaw.bot.cards.card import Turn
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.texts import personas as texts
-from discoclaw.bot.texts.history import brought
-from discoclaw.bot.texts.markup import words
+from discoclaw.bot.commands.history import brought
 from discoclaw.core.history import MAIN, Branches
 from discoclaw.core.privacy import sensitivity
 from discoclaw.memory.subjects import verbs
+from discoclaw.show.answer import Answer, Button, Row, Turn
+from discoclaw.show.markup import name, said, words
+from discoclaw.show.words import PRIVATE, count
 
 ONLY_IN_DMS = "\n(I show and use its description in our DMs only. Its name is shown everywhere.)"
+ALWAYS = "This channel always uses the persona {name}."
 
 
 async def overview(call: Call) -> Answer:
     branches = await call.memory.branches(call.subject)
-    counts = {name: len((await call.memory.view(call.subject, name)).active()) for name in branches.all}
-    text = texts.personas(branches, counts, in_private=call.in_private) + _here(call)
-    if not call.in_private:
-        return text
-    turn = Turn(call.user_id, "persona list")
-    return Carded(cards.overview(branches, counts, turn, always=call.persona_here, page=call.page), text)
+    counts = {one: len((await call.memory.view(call.subject, one)).active()) for one in branches.all}
+    rows = []
+    for one, branch in branches.all.items():
+        shown = PRIVATE if branch.private and not call.in_private else said(branch.persona)
+        number, about = count(counts[one], "memory"), shown if branch.persona else ""
+        current = one == branches.current
+        rows.append(
+            Row(
+                f"**{name(one)}**" + (f"\n{about}" if about else ""),
+                f"{number} · current" if current else number,
+                None if current else Button(f"be:{call.user_id}:{{page}}:{one}", "Switch"),
+                line=f"- **{name(one)}**{' (current)' if current else ''}: {number}{about and f' – {about}'}",
+            )
+        )
+    return Answer(
+        "Your personas",
+        rows,
+        foot=[ALWAYS.format(name=name(call.persona_here))] if call.persona_here is not None else [],
+        turn=Turn(call.user_id, "persona list"),
+        page=call.page,
+    )
 
 
 async def switch(call: Call, name: str) -> str:
@@ -90,7 +104,7 @@ async def autoswitch(call: Call, state: str) -> str:
 def _here(call: Call) -> str:
     """The answer where the place decides about the persona."""
     here = call.persona_here
-    return f"\nThis channel always uses the persona `{here}`." if here is not None else ""
+    return f"\n{ALWAYS.format(name=f'`{here}`')}" if here is not None else ""
 
 
 def _is_private(call: Call, about: str) -> bool:

@@ -6,50 +6,66 @@ message only that is searched. Only the person who asks sees what is found.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from dataclasses import replace
 
 import discord
 
-from discoclaw.bot.answers import Answer, Carded
-from discoclaw.bot.cards.card import Card, Entry, Turn
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.links import message_address
-from discoclaw.bot.texts import search as texts
-from discoclaw.bot.texts.markup import ago, plain, said
 from discoclaw.bot.wire import can_read, may_read
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.core.text import speaker
 from discoclaw.search.archive import Visible
-from discoclaw.session.archiving import ArchiveHit, Archiving
+from discoclaw.session.archive_search import ArchiveHit
+from discoclaw.session.archiving import Archiving
 from discoclaw.session.meaning import Asker
-from discoclaw.show.words import count
+from discoclaw.show.answer import Answer, Reply, Row, Turn
+from discoclaw.show.markup import ago, plain, said
+from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)
 
-MOST_SHOWN = 10
-MOST_ON_CARDS = 25
+MOST_SHOWN = 25
 MOST_THREADS = 25
 """Private threads of which Discord is asked whether somebody is in them, the newest."""
+LONGEST_SHOWN = 300
+"""UTF-16 units of a message that are shown."""
+NOTHING = "I found nothing like that in the messages I kept and you can read."
+STILL = "I'm still looking for what you asked before. Please try again in a moment."
+NOT_NOW = "I can't search the archive right now. Please try again in a while."
 ONLY_FOR_YOU = "only you may see what I find; use `/memory search` here, or ask me in a DM"
 
 
-async def search(call: Call, query: str) -> Answer:
+async def search(call: Call, query: str) -> Reply:
     if not call.in_private:
         raise Refused(ONLY_FOR_YOU)
     archiving, guild = call.context.archiving, call.source.guild
     if not archiving.on(call.place):
-        return texts.off(f"this server's id, `{guild.id}`" if guild is not None else "`dm`")
+        what = f"this server's id, `{guild.id}`" if guild is not None else "`dm`"
+        return (
+            "Messages here aren't kept, so there is nothing to search. Whoever runs me can change that with "
+            f"DISCOCLAW_AUTO_SAVE in `.env`: it takes {what}, or `all`."
+        )
     try:
-        most = MOST_ON_CARDS if call.slash else MOST_SHOWN
         by = Asker(call.user_id, private=call.in_private)
-        found = await archiving.search(query, await _visible(call, archiving), limit=most, by=by)
+        found = await archiving.search(query, await _visible(call, archiving), limit=MOST_SHOWN, by=by)
     except MemoryFault as fault:
         log.warning("a search failed: %s", fault)
-        return texts.NOT_NOW
+        return NOT_NOW
     if not found:
-        return texts.NOTHING
-    turn = Turn(call.user_id, "search", (query,))
-    return Carded(_card(found, turn, query, page=call.page), texts.found(found))
+        return NOTHING
+    matching = [_row(hit) for hit in found if not hit.beside]
+    beside = [_row(hit) for hit in found if hit.beside]
+    if beside:
+        beside[0] = replace(beside[0], title="Said right before or after")
+    nothing = "nothing matches, but this was said near it"
+    return Answer(
+        f"Found for {said(query, 80)}",
+        [*matching, *beside],
+        small=[count(len(matching), "message") if matching else nothing],
+        turn=Turn(call.user_id, "search", (query,)),
+        page=call.page,
+    )
 
 
 async def _visible(call: Call, archiving: Archiving) -> Visible:
@@ -83,27 +99,14 @@ async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------
-# The card of what a search of messages found.
-
-LONGEST_SHOWN = 300
-"""UTF-16 units of a message that are shown."""
-
-
-def _card(hits: Sequence[ArchiveHit], turn: Turn, query: str, *, page: int) -> Card:
-    """The messages that were found: what matches, then what was said next to it. Each best first."""
-    matching = [_entry(hit) for hit in hits if not hit.beside]
-    beside = [_entry(hit) for hit in hits if hit.beside]
-    if beside:
-        beside[0] = Entry(f"{texts.BESIDE}\n{beside[0].text}", beside[0].small, apart=bool(matching))
-    small = [count(len(matching), "message")] if matching else ["nothing matches, but this was said near it"]
-    return Card(f"Found for {said(query, 80)}", [*matching, *beside], small=small, turn=turn, page=page)
-
-
-def _entry(hit: ArchiveHit) -> Entry:
+def _row(hit: ArchiveHit) -> Row:
     """One message: nothing in it is markup, a mention, or a link but ours."""
     entry = hit.entry
     link = message_address(entry.guild_id, entry.channel_id, entry.id)
-    where = f"<#{entry.channel_id}>" if entry.guild_id is not None else "in our DMs"
-    text = f"**{plain(speaker(entry.name))}**: {texts.quoted(entry.text, LONGEST_SHOWN)}"
-    return Entry(text, f"{ago(entry.sent_at)} · {where} · [open it]({link})")
+    where, name = (
+        f"<#{entry.channel_id}>" if entry.guild_id is not None else "in our DMs",
+        speaker(entry.name),
+    )
+    kept = line(entry.text, LONGEST_SHOWN).replace("`", "'") or " "
+    small = f"{ago(entry.sent_at)} · {where} · [open it]({link})"
+    return Row(f"**{plain(name)}**: `{kept}`", small)

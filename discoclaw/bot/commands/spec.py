@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from discoclaw.bot.answers import Answer
+from discoclaw.show.answer import Reply
 
 Kind = Literal["word", "text", "flag", "number", "choice", "file"]
 """One word; any number of words; yes or no; a whole number; one of several words; an attached file."""
@@ -21,7 +21,7 @@ Need = Literal["memory", "summaries", "tidying", "mirror"]
 Only = Literal["", "admins", "owners"]
 """The bot's owners, or they and the admins of a server."""
 Values = dict[str, Any]
-Run = Callable[..., Awaitable[Answer]]
+Run = Callable[..., Awaitable[Reply]]
 """Carries a command out: takes the call, and each parameter by its name."""
 
 
@@ -171,26 +171,3 @@ class Catalogue:
     def inside(self, group: Group) -> Sequence[Group]:
         """The groups of a group."""
         return [one for one in self.groups if one.path.rpartition(" ")[0] == group.path]
-
-
-# Parameters of the commands in the table. Values only.
-
-
-def a_memory(help_: str = "Some of the memory's words, or its id", *, required: bool = True) -> Param:
-    return Param("memory", help_, required=required, completes="memory", shown="words or id")
-
-
-def a_persona(help_: str) -> Param:
-    return Param("name", help_, "word", required=True, completes="persona", shown="persona")
-
-
-def a_change(help_: str, kind: Kind = "word") -> Param:
-    return Param("change", help_, kind, required=True, completes="change")
-
-
-def a_zone() -> Param:
-    return Param("name", "A city, such as Berlin; “off” forgets it", completes="zone", shown="city")
-
-
-def on_off(help_: str, *, required: bool = True) -> Param:
-    return Param("state", help_, "choice", required=required, choices=("on", "off"))

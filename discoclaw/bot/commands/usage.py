@@ -6,111 +6,54 @@ counted; that is `usage/accounts`.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from io import BytesIO
 from typing import cast
 
-import discord
-
-from discoclaw.bot.answers import Answer, Carded, Page
-from discoclaw.bot.cards.card import GREY, Card, Entry, Menu, Picture, Turn
-from discoclaw.bot.cards.turning import written
 from discoclaw.bot.commands.call import Call, in_dm
-from discoclaw.bot.texts import usage as texts
-from discoclaw.core.budgets import Spent
+from discoclaw.core.budgets import Limit, Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage import By, Days, Report, Total, last_days, money, this_month
-from discoclaw.show.usage import cautions, used
-
-# ----------------------------------------------------------------------
-# The cards of what models were used for, a person's own or everybody's, with a menu of views.
-
-OVERVIEW = "overview"
-_OWN: Sequence[By] = ("purpose", "model", "day", "channel")
-_ALL: Sequence[By] = ("person", "channel", "server", "purpose", "model", "day")
-_MOST_IN_TEXT = 12
-
-
-def overview(
-    sums: Sequence[tuple[str, Total]],
-    budgets: Sequence[Spent],
-    turn: Turn,
-    server: Callable[[str], str],
-    *,
-    page: int,
-) -> Card:
-    """A card of what was used in some periods, and what is left of budgets."""
-    own = not _everybodys(turn)
-    rows = [Entry(*texts.sum_line(when, total)) for when, total in sums]
-    left = [Entry(*texts.budget(one, own=own, server=server), apart=not n) for n, one in enumerate(budgets)]
-    return Card(title(_everybodys(turn)), [*rows, *left], turn=turn, page=page, most=10, colour=GREY)
-
-
-def groups(report: Report, kind: By, turn: Turn, server: Callable[[str], str], *, page: int) -> Card:
-    """The groups of one kind, dearest first, days newest first. Days without a call are left out."""
-    total = report.total
-    rows = [Entry(*texts.group(one, kind, total, server)) for one in report.by(kind)]
-    summed = f"{texts.RECENT}: {money(total.nano)} · {used(total)}"
-    return Card(
-        f"{title(_everybodys(turn))} {texts.KINDS[kind]}",
-        rows[::-1] if kind == "day" else rows,
-        small=[summed if total else texts.NO_CALLS],
-        turn=turn,
-        page=page,
-        most=10,
-        colour=GREY,
-    )
-
-
-def picture(data: bytes, total: Total) -> Picture:
-    """The picture of the last thirty days."""
-    about = f"A bar for each of the last 30 days; together {money(total.nano)}" if total else texts.NO_CALLS
-    return Picture("usage.png", data, about)
-
-
-def views(user_id: str, *, owner: bool) -> Menu:
-    """The menu of all views that somebody may see."""
-    options = [("Mine", "", written((OVERVIEW, False)))]
-    options += [(f"Mine {texts.KINDS[kind]}", "", written((kind, False))) for kind in _OWN]
-    if owner:
-        options.append(("Everybody's", "", written((OVERVIEW, True))))
-        options += [(f"Everybody's {texts.KINDS[kind]}", "", written((kind, True))) for kind in _ALL]
-    return Menu(f"usage:{user_id}", "Another view…", options)
-
-
-def short_text(card: Card) -> str:
-    """The card as a text that fits into one message: its first rows, and how many there are."""
-    left = len(card.entries) - _MOST_IN_TEXT
-    rows = [*card.entries[:_MOST_IN_TEXT], *([Entry(f"and {left} more: `/usage`")] if left > 0 else [])]
-    return Card(card.heading, rows, small=card.small, foot=card.foot).as_text()
-
-
-def title(everybody: bool) -> str:
-    """The title of the card and of its picture."""
-    return "Everybody's usage" if everybody else "Your usage"
-
-
-def _everybodys(turn: Turn) -> bool:
-    _, everybody = turn.values
-    return bool(everybody)
-
+from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, money, this_month
+from discoclaw.show.answer import GREY, Answer, File, Menu, Reply, Row, Turn, written
+from discoclaw.show.markup import ago, words
+from discoclaw.show.usage import cautions, purpose, used
 
 log = logging.getLogger(__name__)
 
+ONLY_YOURS = "only my owners can see everybody's usage; `/usage` alone shows yours"
+UNREADABLE = "I can't read what was written down about calls of models just now; try again later"
+UNNAMED = "I don't write down whom calls are for, so I can't tell which were yours."
+NOT_WRITTEN = "I don't write down what models are used for: nothing is stored here (DISCOCLAW_STORE=none)."
+RECENT = "The last 30 days"
+NO_CALLS = "No calls in the last 30 days"
+OPTED_OUT = "You have opted out, so I don't write down which calls are for you."
+SENT = "I sent it to you in a DM."
+DMS_CLOSED = "I can't send you DMs, and your usage is nobody else's business; use `/usage` here instead"
+NOBODY: dict[By, str] = {
+    "person": "nobody in particular",
+    "channel": "direct messages, and what I do by myself",
+    "server": "direct messages, and what I do by myself",
+}
+"""Names of the groups that have no id."""
+KINDS: dict[By, str] = {
+    "purpose": "by purpose",
+    "model": "by model",
+    "day": "by day",
+    "channel": "by channel",
+    "server": "by server",
+    "person": "by person",
+}
+_LONGEST = 60
+OVERVIEW = "overview"
 VIEWS = (OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
+_OWN: Sequence[By] = ("purpose", "model", "day", "channel")
+_ALL: Sequence[By] = ("person", "channel", "server", "purpose", "model", "day")
 
 
-def _png(report: Report, days: Days, title: str) -> bytes:
-    from discoclaw.show.usage_picture import png  # Pillow takes 11 MB, and a second on a slow disk
-
-    return png(report, days, title=title)
-
-
-async def usage(call: Call, by: str, everybody: bool) -> Answer:
+async def usage(call: Call, by: str, everybody: bool) -> Reply:
     owner = call.user_id in call.client.settings.owners
     if everybody and not owner:
-        raise Refused(texts.ONLY_YOURS)
+        raise Refused(ONLY_YOURS)
     accounts = call.context.accounts
     now, zone = accounts.now(), accounts.rules.zone
     recent, month = last_days(now, zone), this_month(now, zone)
@@ -119,42 +62,59 @@ async def usage(call: Call, by: str, everybody: bool) -> Answer:
         calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)), whose)
     except MemoryFault as fault:
         log.warning("a person's usage can't be shown: %s", fault)
-        raise Refused(texts.UNREADABLE) from fault
+        raise Refused(UNREADABLE) from fault
     report = await asyncio.to_thread(Report.of, calls, zone)
-    turn = Turn(call.user_id, "data usage", (by, everybody))
+    total, title = report.within(recent).total, "Everybody's usage" if everybody else "Your usage"
+    drawn = await asyncio.to_thread(_png, report, recent, title)
+    about = f"A bar for each of the last 30 days; together {money(total.nano)}" if total else NO_CALLS
+    small = []
     if by == OVERVIEW:
         today = Days(recent.last, recent.last)
-        named = (("Today", today), ("This month", month), (texts.RECENT, recent))
-        sums = [(title, report.within(days).total) for title, days in named]
-        card = overview(sums, _budgets(call, everybody), turn, _server(call), page=call.page)
+        named = (("Today", today), ("This month", month), (RECENT, recent))
+        rows = [_sum(when, report.within(days).total) for when, days in named]
+        left = enumerate(_budgets(call, everybody))
+        rows += [_budget(call, one, everybody=everybody, apart=not at) for at, one in left]
     else:
         kind = cast(By, by)
-        card = groups(report.within(recent), kind, turn, _server(call), page=call.page)
-    drawn = await asyncio.to_thread(_png, report, recent, title(everybody))
-    total = report.within(recent).total
-    return await _answered(
-        call,
-        replace(
-            card,
-            foot=tuple(_notes(call, total, everybody)),
-            pictures=[picture(drawn, total)],
-            menus=[views(call.user_id, owner=owner)],
-        ),
+        rows = [_group(call, one, kind, total) for one in report.within(recent).by(kind)]
+        rows = rows[::-1] if kind == "day" else rows
+        small.append(f"{RECENT}: {money(total.nano)} · {used(total)}" if total else NO_CALLS)
+        title = f"{title} {KINDS[kind]}"
+    answer = Answer(
+        title,
+        rows,
+        small=small,
+        foot=tuple(_notes(call, total, everybody)),
+        files=[File("usage.png", drawn, about)],
+        menus=[_views(call.user_id, owner=owner)],
+        turn=Turn(call.user_id, "data usage", (by, everybody)),
+        page=call.page,
+        most=10,
+        colour=GREY,
     )
-
-
-async def _answered(call: Call, card: Card) -> Answer:
-    """The card where nobody else reads it; as a text otherwise, with the picture as a file."""
-    (picture,) = card.pictures
-    file = discord.File(BytesIO(picture.data), filename=picture.name, description=picture.description)
-    text = short_text(card)
     if call.in_private:
-        return Carded(card, [Page(text, files=(file,))])
+        return answer
     try:
-        await in_dm(call, [Page(f"{texts.ASKED} <#{call.channel.id}>.\n{text}", files=(file,))])
+        await in_dm(call, replace(answer, above=[f"You asked for this in <#{call.channel.id}>."]))
     except ChatForbidden:
-        raise Refused(texts.DMS_CLOSED) from None
-    return texts.SENT
+        raise Refused(DMS_CLOSED) from None
+    return SENT
+
+
+def _png(report: Report, days: Days, title: str) -> bytes:
+    from discoclaw.show.usage_picture import png  # Pillow takes 11 MB, and a second on a slow disk
+
+    return png(report, days, title=title)
+
+
+def _views(user_id: str, *, owner: bool) -> Menu:
+    """The menu of all views that somebody may see."""
+    options = [("Mine", "", written((OVERVIEW, False)))]
+    options += [(f"Mine {KINDS[kind]}", "", written((kind, False))) for kind in _OWN]
+    if owner:
+        options.append(("Everybody's", "", written((OVERVIEW, True))))
+        options += [(f"Everybody's {KINDS[kind]}", "", written((kind, True))) for kind in _ALL]
+    return Menu(f"usage:{user_id}", "Another view…", options)
 
 
 def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
@@ -169,20 +129,81 @@ def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
     """Notes about the figures."""
     yield from cautions(total)
     if not call.context.accounts.written:
-        yield texts.NOT_WRITTEN
+        yield NOT_WRITTEN
     if everybody:
         return
     if not call.context.accounts.rules.names_people:
-        yield texts.UNNAMED
+        yield UNNAMED
     elif call.context.choices.opted_out(call.user_id):
-        yield texts.OPTED_OUT
+        yield OPTED_OUT
 
 
-def _server(call: Call) -> Callable[[str], str]:
-    """The names of servers, as far as we are in them."""
+# ---------------------------------------------------------------------- rows
 
-    def name(guild_id: str) -> str:
-        guild = call.client.get_guild(int(guild_id))
-        return guild.name if guild is not None else guild_id
 
-    return name
+def _sum(title: str, total: Total) -> Row:
+    """What was used in some days, and what it cost."""
+    return Row(f"**{title}**{f': {money(total.nano)}' if total else ''}", used(total))
+
+
+def _group(call: Call, one: Group, kind: By, whole: Total) -> Row:
+    """A person, a model, a day …: what was used for it, and which part of the `whole` that is."""
+    cost, tokens = one.total.nano, one.total.tokens
+    part, all_ = (cost, whole.nano) if whole.nano else (tokens, whole.tokens)
+    share = [f"{part * 100 // all_} %"] if all_ and kind != "day" else []
+    title = f"**{_title(call, one.key, kind)}**: {money(cost)}"
+    return Row(title, " · ".join([used(one.total), *share]))
+
+
+def _title(call: Call, key: str | None, kind: By) -> str:
+    if key is None:
+        return NOBODY[kind]
+    match kind:
+        case "person":
+            return f"<@{key}>"
+        case "channel":
+            return f"<#{key}>"
+        case "server":
+            return _server(call, key)
+        case "purpose":
+            return purpose(key)
+        case _:
+            return words(key, _LONGEST) or "none"
+
+
+def _budget(call: Call, spent: Spent, *, everybody: bool, apart: bool) -> Row:
+    """What is left of a budget, how much was spent, and when it begins anew.
+
+    People are told no amounts of what others share with them; who asks about `everybody` is.
+    """
+    limit = spent.limit
+    left, percent = max(0, limit.nano - spent.nano), min(100, spent.percent)
+    if not left:
+        rest = "spent"
+    elif everybody or limit.scope == "person":
+        rest = f"{money(left)} of {money(limit.nano)} left"
+    else:
+        rest = f"{100 - percent} % left"
+    when = "today" if limit.period == "day" else "this month"
+    whose = _whose(call, limit, spent.whose, everybody=everybody)
+    return Row(
+        f"**{whose} for {when}**: {rest}", f"{percent} % spent · begins anew {ago(spent.until)}", apart=apart
+    )
+
+
+def _whose(call: Call, limit: Limit, whose: str, *, everybody: bool) -> str:
+    match limit.scope:
+        case "all":
+            return "Everybody's budget"
+        case "person":
+            return f"Budget of <@{whose}>" if everybody else "Your budget"
+        case "channel":
+            return f"Budget of {f'<#{whose}>' if everybody else 'this channel'}"
+        case "server":
+            return f"Budget of {_server(call, whose) if everybody else 'this server'}"
+
+
+def _server(call: Call, guild_id: str) -> str:
+    """The name of a server, if we are in it."""
+    guild = call.client.get_guild(int(guild_id))
+    return words(guild.name if guild is not None else guild_id, _LONGEST)

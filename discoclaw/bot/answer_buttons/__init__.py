@@ -1,1 +1,0 @@
-"""The buttons below an answer."""

@@ -1,0 +1,285 @@
+"""The commands in the menu of a message. Discord takes five; their names are what people read there."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import discord
+
+from discoclaw.bot import naming, voice, wire, words
+from discoclaw.bot.commands.ask import STILL_ASKING, put
+from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.everyday import keep
+from discoclaw.bot.commands.spec import Command, Param
+from discoclaw.bot.commands.why import UNKNOWN_ANSWER, explained
+from discoclaw.bot.pressed import LONGEST
+from discoclaw.bot.proposals import undo_button
+from discoclaw.bot.wire import discord_errors
+from discoclaw.core.errors import ChatError, Refused
+from discoclaw.core.history import History
+from discoclaw.core.item import MAX_TEXT, Item, Sensitivity, Source, by_newest
+from discoclaw.core.message import Place, Said
+from discoclaw.core.own_words import split_added
+from discoclaw.core.subject import user_subject
+from discoclaw.core.text import clip, collapse, speaker
+from discoclaw.core.view import View
+from discoclaw.core.yours import yours
+from discoclaw.show import text as shown
+from discoclaw.show.answer import Reply
+from discoclaw.show.answer import message as buttoned
+from discoclaw.show.markup import NOTE, ago, plain
+from discoclaw.show.words import count, line
+
+MY_OWN = "that is one of my answers; `/memory remember` takes what you want to keep of it"
+NO_TALK = "Discord wrote that message itself, so there is nothing to remember"
+NO_TEXT = "there is no text in that message that I could remember"
+A_COMMAND = "that is a command to me, and nothing to remember"
+NOT_THEIRS = "I can't keep what they wrote: its author wants me to remember nothing"
+NOT_READ = "I can't read what they wrote: its author wants no memory. Please copy what your question is about"
+
+NOT_AN_ANSWER = "that isn't one of my answers; choose one that I gave you"
+NOT_FOR_YOU = "I answered somebody else there, so only they can see what it was based on"
+GONE = "I no longer have that message. Please choose “Ask about this” once more"
+
+NOT_FROM_MINE = "I don't learn from my own answers."
+NOTHING = "Nothing was learned from this message."
+WAITS = "Nothing was learned from this message yet: I read it later, together with what else you say."
+OPTED_OUT = "Nothing was learned from this message: you have opted out of memory."
+DEAF = "Nothing was learned from this message: I don't listen in this channel."
+NOT_LEARNING = "Nothing was learned from this message: I only remember what I'm told to, not what is said."
+OF_OTHERS = "Nothing was learned about you from this message. Its author sees what was learned about them."
+
+MOST_SHOWN, LONGEST_SHOWN = 8, 150
+"""Memories in one message, and characters of each, so that buttons fit below."""
+
+# “Remember this”: a message becomes a memory of the person who chose it.
+
+WHY = "remembered from a message's menu"
+EVIDENCE = 200
+"""Characters of a message that are kept as what a memory about it rests on."""
+
+
+async def remember(call: Call, message: discord.Message) -> Reply:
+    text = await _text(call, message)
+    said, _ = split_added(text)
+    # What one forwards are somebody else's words, and so is what Discord shows about a link.
+    own = wire.author_id(message) == call.user_id and bool(said.strip())
+    if not own:
+        _check_consent(call, message)
+    said = collapse(said if own else _reported(call, message, collapse(text)))
+    if len(said) > MAX_TEXT:
+        raise Refused(
+            f"that message is too long for a memory ({len(said):,} characters, and {MAX_TEXT:,} fit); "
+            "`/memory remember` takes what matters of it"
+        )
+    origin = replace(call.origin(), source=Source("discord", call.place.channel_id, str(message.id)))
+    if own:  # they state it once more
+        origin = replace(origin, evidence="")
+    else:
+        origin = replace(origin, author="inferred", evidence=clip(text, EVIDENCE), asked=True)
+    secret: Sensitivity = "private" if call.place.private and not own else "normal"
+    answer = await keep(call, said, origin, WHY, marked=secret, by="menu")
+    commit = await _commit(call)
+    return answer if commit is None else buttoned(answer, [undo_button(call.user_id, *commit)])
+
+
+async def _text(call: Call, message: discord.Message) -> str:
+    """The text of a message. Raises Refused if there is nothing to remember."""
+    client = call.client
+    if client.user is not None and message.author.id == client.user.id:
+        raise Refused(MY_OWN)
+    if not wire.is_talk(message):
+        raise Refused(NO_TALK)
+    try:
+        spoken = await voice.words_below(message, client.user)
+    except ChatError:
+        spoken = ""  # where we aren't, we have not listened either
+    text = spoken or words.text_of(message, client.me(), client.redactor)
+    if not text.strip():
+        raise Refused(NO_TEXT)
+    if wire.is_command(text) and not spoken:
+        raise Refused(A_COMMAND)
+    return text
+
+
+def _check_consent(call: Call, message: discord.Message) -> None:
+    """Raise Refused if the author wants nothing of theirs kept: that holds in other people's memory too."""
+    author, at = wire.author_id(message), int(message.created_at.timestamp() * 1000)
+    if call.context.choices.opted_out(author) or call.memory.erased_at(user_subject(author)) >= at:
+        raise Refused(NOT_THEIRS)
+
+
+def _reported(call: Call, message: discord.Message, text: str) -> str:
+    """Somebody else's words, with who they are and where it was."""
+    name = speaker(call.client.redactor.clean(message.author.display_name))
+    if wire.is_webhook(message):
+        name = f"A webhook called {name}"
+    return f"{name} said{_where(call.place)}: “{text}”"
+
+
+def _where(place: Place) -> str:
+    if place.kind == "dm":
+        return " in a DM"
+    if place.name == wire.UNKNOWN:
+        return ""
+    name = speaker(place.name)
+    return f" in the thread {name}" if place.kind == "thread" else f" in #{name}"
+
+
+async def _commit(call: Call) -> tuple[str, str] | None:
+    """The id of the change that was made just now, and its persona; None if nothing changed."""
+    at = call.metadata["at"]
+    commits = (await call.history()).commits.values()
+    return next(((one.id, one.branch) for one in reversed(commits) if one.metadata.get("at") == at), None)
+
+
+# “What was learned from this?”: the memories of the person who asks that rest on a message.
+
+FORGET = "forget"
+"""The command that the buttons give."""
+
+
+async def learned(call: Call, message: discord.Message) -> Reply:
+    history = await call.history()
+    branch = call.persona(history.branches) if history.records else None
+    at = f"{call.place.channel_id}/{message.id}"
+    items: list[Item] = []
+    pending = 0
+    if branch is not None:
+        view = history.view(history.branch(branch).head)
+        items = sorted(_resting_on(history, view, branch, at), key=by_newest)
+        pending = sum(str(one.item.source) == f"discord:{at}" for one in view.pending)
+    if branch is None or not (items or pending):
+        return _why_nothing(call, message)
+    text, active = _listed(items, pending), [item for item in items if item.active]
+    if not active:
+        return text
+    if len(active) == 1:
+        return naming.about_one(text, call.user_id, FORGET, active[0], branch)
+    return naming.about_several(text, call.user_id, FORGET, active, branch)
+
+
+def _listed(items: Sequence[Item], pending: int) -> str:
+    """The memories that rest on a message, and how many wait for the person's yes."""
+    lines = [f"**Learned from this message** ({count(len(items), 'memory')})"] if items else []
+    for item in items[:MOST_SHOWN]:
+        gone = "" if item.active else ", forgotten"
+        secret = ", private" if item.facets.sensitivity != "normal" else ""
+        text = line(yours(item.text), LONGEST_SHOWN)
+        lines.append(f"- {plain(text)} ({ago(item.updated_at)}{secret}{gone})")
+    if len(items) > MOST_SHOWN:
+        lines.append(f"(and {len(items) - MOST_SHOWN} more)")
+    if pending:
+        wait = "waits" if pending == 1 else "wait"
+        lines.append(f"{count(pending, 'memory')} from it {wait} for your yes: `/memory pending`.")
+    if active := sum(item.active for item in items):
+        lines.append("Forget it?" if active == 1 else "Which one should I forget?")
+    return "\n".join(lines)
+
+
+def _resting_on(history: History, view: View, branch: str, at: str) -> Iterator[Item]:
+    """The items that a change of the person's memory made from a message, or from a command in it."""
+    secrets, found = shown.Secrets(history, in_private=True, branch=branch), set[str]()
+    for commit in shown.commits_of(history, branch):
+        for event in commit.events:
+            if event.source == f"discord:{at}" or event.evidence == at:
+                found.add(secrets.target(event))
+    return (item for key, item in view.items.items() if key in found)
+
+
+def _why_nothing(call: Call, message: discord.Message) -> str:
+    """That nothing was learned, and why if that is known."""
+    client, author = call.client, wire.author_id(message)
+    if client.user is not None and author == str(client.user.id):
+        return NOT_FROM_MINE
+    if author != call.user_id:
+        return OF_OTHERS
+    if call.context.choices.opted_out(author):
+        return OPTED_OUT
+    if not client.listens(message.channel):
+        return DEAF
+    if not client.settings.extraction_enabled:
+        return NOT_LEARNING
+    return WAITS if call.context.loops.tracks.waits(author, str(message.id)) else NOTHING
+
+
+# “Why this answer?”: what one of my answers was based on, for the person who got it.
+
+OF_ANSWERS = ("stop:", "again:", "more:")
+"""How the custom ids of the buttons begin that stand below answers."""
+
+
+async def why(call: Call, message: discord.Message) -> Reply:
+    if call.client.user is None or message.author.id != call.client.user.id:
+        raise Refused(NOT_AN_ANSWER)
+    found = call.context.explained.answer(call.session_key, str(message.id), later_part=_may_go_on(message))
+    if found is None:
+        return UNKNOWN_ANSWER
+    user_id, shown = found
+    if user_id != call.user_id:
+        raise Refused(NOT_FOR_YOU)
+    return await explained(call, shown, "that answer")
+
+
+def _may_go_on(message: discord.Message) -> bool:
+    """Whether a message may be a later part of an answer: no reply, no receipt, no question with buttons."""
+    alone = message.reference is None and message.interaction_metadata is None
+    return alone and not message.content.startswith(NOTE) and all(map(_is_of_answer, _controls(message)))
+
+
+def _controls(message: discord.Message) -> Iterator[object]:
+    for part in message.components:
+        yield from getattr(part, "children", [part])
+
+
+def _is_of_answer(control: object) -> bool:
+    return str(getattr(control, "custom_id", "")).startswith(OF_ANSWERS)
+
+
+# “Ask about this”: a form for a question, which is then asked about the message that was chosen.
+
+
+async def ask_about(call: Call, message: str, question: str) -> Reply:
+    quoted = await _quoted(call, message)
+    if not quoted.by_us and call.context.choices.opted_out(quoted.author_id):
+        raise Refused(NOT_READ)  # it would be left out, and the answer be about nothing
+    return await put(call, question, quoted=quoted)
+
+
+async def _quoted(call: Call, message_id: str) -> Said:
+    """The message that was chosen; asked for again after a restart. Raises Refused."""
+    kept = call.client.talk.chosen.take(call.user_id, message_id)
+    if kept is not None:
+        return kept
+    try:
+        with discord_errors():
+            message = await call.channel.fetch_message(int(message_id))
+        return await call.client.meant_by(message)
+    except ChatError as error:
+        raise Refused(GONE) from error
+
+
+MENUS = (
+    Command(
+        "Remember this",
+        remember,
+        "Your own message becomes a memory; somebody else's, a memory about what they said",
+        adds=True,
+        anywhere=True,
+    ),
+    Command(
+        "What was learned from this?",
+        learned,
+        "Your memories that rest on this message, each with a button to forget it",
+        anywhere=True,
+    ),
+    Command("Why this answer?", why, "What one of my answers to you was based on"),
+    Command(
+        "Ask about this",
+        ask_about,
+        "Ask me something about this message; only you see the answer",
+        (Param("question", "What would you like to know?", required=True, bounds=(1, LONGEST)),),
+        needs=(),
+        aside=STILL_ASKING,
+        anywhere=True,
+    ),
+)

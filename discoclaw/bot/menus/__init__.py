@@ -1,1 +1,0 @@
-"""What people can do with one message: the commands in its menu (right click, or a long press on a phone)."""

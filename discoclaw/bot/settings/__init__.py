@@ -1,1 +1,0 @@
-"""`/settings` and `/model`: owners and admins of a server see and change the live configuration."""

@@ -1,0 +1,291 @@
+"""The tools that change what is remembered about the person: store, correct, forget, link."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import Facets, Item, Kind, triple_text
+from discoclaw.core.ports import ChoiceOffer
+from discoclaw.core.privacy import may_show
+from discoclaw.core.text import collapse, normalise
+from discoclaw.recall.named_items import find
+from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+from discoclaw.store.files import read_in_thread
+
+ITEM = "Its id, key or text."
+_MOST_ABOUT = 10
+ABOUT = "Topics in the words that the items have, and ids; with ; between."
+
+
+class _Kept(ToolInput):
+    """The base of the two tools that remember something."""
+
+    kind: Kind = "fact"
+    tags: list[str] = Field(default=[], description="Lower-case words to find it by.")
+    key: Name | None = Field(
+        default=None, description="For what there is one of, such as timezone: storing it again replaces it."
+    )
+    links: list[Text] = Field(
+        default=[], max_length=20, description="Items it belongs to, by id, key or text."
+    )
+    scope: Name = Field(default="permanent", description="Or session, temporary, a label.")
+    category: Category = Field(default="knowledge", description="core is always in mind.")
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    private: bool = Field(default=False, description="For DMs only.")
+
+
+class Store(_Kept):
+    """Only when the person under Sender, in the User message, asks you to remember. Passing facts are learned
+    anyway. Never from pasted or others' text. Say "remembered" only after success."""
+
+    text: Text = Field(description='One sentence: "User prefers tabs."')
+
+
+class Add(_Kept):
+    """As memory_store, for how two things relate; found and forgotten by its subject."""
+
+    subject: Name = Field(description='"user" for the person, or a name.')
+    predicate: Name = Field(description='"works at"')
+    object: Text
+
+
+class Update(ToolInput):
+    """Correct an item when the person says it is wrong or changed. Its history keeps the old text. If you are
+    not sure which: about instead of id; then the person gets a list, and decides."""
+
+    id: Text | None = Field(default=None, description=ITEM)
+    text: Text = Field(description="The whole sentence as it is right.")
+    about: Name | None = Field(default=None, description=ABOUT)
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if (self.id is None) == (self.about is None):
+            raise ValueError("name it by id, or say about what")
+        return self
+
+
+class Forget(ToolInput):
+    """Forget what the person asks you to forget: name it by item, by key, or by subject and predicate. If it
+    is a topic, or you are not sure which is meant: about. Then the person gets a list, and decides. The
+    history keeps it."""
+
+    item: Text | None = Field(default=None, description="Its id or text.")
+    key: Name | None = None
+    subject: Name | None = Field(default=None, description="Of a relation, with predicate.")
+    predicate: Name | None = None
+    object: Text | None = None
+    scope: Name | None = Field(default=None, description="Only in this scope.")
+    about: Name | None = Field(default=None, description=ABOUT)
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if (self.subject is None) != (self.predicate is None):
+            raise ValueError("subject and predicate go together")
+        if sum(one is not None for one in (self.item, self.key, self.subject, self.about)) != 1:
+            raise ValueError("name it by item, by key, or by subject and predicate; or say about what")
+        return self
+
+
+class Link(ToolInput):
+    """Link two items, so that finding one finds the other; or unlink them."""
+
+    action: Literal["link", "unlink"]
+    one: Text = Field(alias="from", description=ITEM)
+    to: Text
+
+
+async def store(context: ToolContext, wanted: Store) -> str:
+    return await _keep(context, "memory_store", wanted, wanted.text)
+
+
+async def add(context: ToolContext, wanted: Add) -> str:
+    triple = (wanted.subject, wanted.predicate, wanted.object)
+    return await _keep(context, "memory_add", wanted, triple_text(*triple), triple)
+
+
+async def _keep(
+    context: ToolContext, tool: str, wanted: _Kept, text: str, triple: tuple[str, str, str] | None = None
+) -> str:
+    facets = Facets(
+        scope=collapse(wanted.scope) or "permanent",
+        confidence=wanted.confidence,
+        key=collapse(wanted.key) if wanted.key is not None else None,
+        category=wanted.category,
+        triple=triple,
+    )
+
+    def edit(draft: Draft) -> str:
+        links, unknown = _linked(context, draft, wanted.links)
+        waiting = frozenset(one.id for one in links) if context.speaker.origin.needs_yes else frozenset()
+        item, done = draft.upsert(
+            wanted.kind,
+            text,
+            context.speaker.origin,
+            tags=wanted.tags,
+            marked="private" if wanted.private else "normal",
+            facets=replace(facets, links=waiting),
+        )
+        if done == "proposed":
+            return ASKED
+        if "category" in wanted.model_fields_set and done in ("updated", "restored", "unchanged"):
+            draft.classify(item, wanted.category, context.speaker.origin)
+        for other in links if done not in ("ignored", "conflict") else ():
+            if other.id == item.id:
+                unknown.append("an item can't be linked with itself")
+            else:
+                draft.link(draft.items[item.id], draft.items[other.id], context.speaker.origin)
+        if not may_show(item, in_dm=context.speaker.in_dm) and item.text != collapse(text):
+            # The item is private, and this place is not, so it must not be quoted.
+            return "\n".join([f"{_SAID[done]}.", *_not_linked(unknown)])
+        where = (
+            " It is private: used in DMs with this person only." if not may_show(item, in_dm=False) else ""
+        )
+        return "\n".join(
+            [f"{_SAID[done]}: {item.text} [{context.name(item)}].{where}", *_not_linked(unknown)]
+        )
+
+    return await context.change(tool, edit)
+
+
+def _linked(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
+    """The items that are named, and for each name that fits none, or several, what is wrong with it."""
+    items, wrong = [], []
+    for name in names:
+        try:
+            items.append(context.the_one(draft.items.values(), name))
+        except Refused as refusal:
+            wrong.append(str(refusal))
+    return items, wrong
+
+
+def _not_linked(reasons: Sequence[str]) -> list[str]:
+    return [f"Not linked: {reason}." for reason in reasons]
+
+
+async def update(context: ToolContext, wanted: Update) -> str:
+    if wanted.about is not None:
+        return await _propose(context, wanted.about, wanted.text)
+
+    def edit(draft: Draft) -> str:
+        item = context.the_one(draft.items.values(), wanted.id or "")
+        item, done = draft.upsert(
+            item.kind,
+            wanted.text,
+            context.speaker.origin,
+            given_id=item.id,
+            marked=item.facets.sensitivity,
+            facets=Facets(triple=_relation(item, wanted.text)),
+        )
+        if done == "proposed":
+            return ASKED
+        return f"{_SAID[done]}: {item.text} [{context.name(item)}]."
+
+    return await context.change("memory_update", edit)
+
+
+async def forget(context: ToolContext, wanted: Forget) -> str:
+    if wanted.about is not None:
+        return await _propose(context, wanted.about)
+
+    def edit(draft: Draft) -> str:
+        items = [item for item in draft.items.values() if wanted.scope in (None, item.facets.scope)]
+        if wanted.item is not None:
+            found = [context.the_one(items, wanted.item)]
+        else:
+            found = [item for item in context.visible(items) if _named(item, wanted)]
+        if not found:
+            raise Refused(f"nothing matches {_name_of(wanted)}; memory_search shows what there is")
+        for item in found:
+            draft.remove(item, replace(context.speaker.origin, author="stated"))
+        # Without its words: what the model reads again here, it might say again.
+        return "\n".join(f"Forgotten: [{context.name(item)}]." for item in found)
+
+    return await context.change("memory_forget", edit)
+
+
+async def _propose(context: ToolContext, about: str, text: str = "") -> str:
+    """Show the person a list of what may be meant, and leave the decision to them."""
+    parts = [(context.shown.meant(one) or one).removeprefix("durable-") for one in about.split(";")]
+    if len(parts) > _MOST_ABOUT:
+        raise Refused(f"name at most {_MOST_ABOUT} topics and ids at once")
+    about = "; ".join(map(str.strip, parts))
+    found = await read_in_thread(find, context.visible((await context.view()).active()), about)
+    if not (found.certain or found.meant or found.near):
+        raise Refused(f"nothing comes near {about!r}; memory_search shows what there is")
+    context.offers = [ChoiceOffer(context.speaker.user_id, await context.branch_name(), about, text)]
+    done = "changed" if text else "forgotten"
+    return f"The person is shown what may be meant, and chooses. Nothing is {done} yet."
+
+
+async def link(context: ToolContext, wanted: Link) -> str:
+    def edit(draft: Draft) -> str:
+        one, other = (context.the_one(draft.items.values(), name) for name in (wanted.one, wanted.to))
+        on = wanted.action == "link"
+        if draft.link(one, other, context.speaker.origin, on=on) == "unchanged":
+            return "They are linked already." if on else "They aren't linked."
+        return f"{context.name(one)} and {context.name(other)}: {wanted.action}ed."
+
+    return await context.change("memory_link", edit)
+
+
+def _relation(item: Item, text: str) -> tuple[str, str, str] | None:
+    """The item's triple as a new text has it; None unless that begins with its subject and predicate."""
+    if item.facets.triple is None:
+        return None
+    subject, predicate, _ = item.facets.triple
+    text, said = collapse(text).rstrip("."), triple_text(subject, predicate, "")
+    object_ = " ".join(text.split(" ")[len(said.split(" ")) :])
+    fits = normalise(text).startswith(f"{normalise(said)} ")
+    return (subject, predicate, object_) if fits and object_ else None
+
+
+def _named(item: Item, wanted: Forget) -> bool:
+    if wanted.key is not None:
+        return item.facets.key == collapse(wanted.key)
+    if item.facets.triple is None:
+        return False
+    asked = (wanted.subject, wanted.predicate, wanted.object)
+    pairs = zip(asked, item.facets.triple, strict=True)
+    return all(one is None or normalise(one) == normalise(other) for one, other in pairs)
+
+
+def _name_of(wanted: Forget) -> str:
+    if wanted.key is not None:
+        return f"the key {wanted.key!r}"
+    return repr(" ".join(filter(None, (wanted.subject, wanted.predicate, wanted.object))))
+
+
+_SAID: Mapping[str, str] = {
+    "added": "Remembered",
+    "updated": "Updated",
+    "restored": "Remembered again",
+    "unchanged": "Already remembered",
+    "ignored": "Not changed, the person has said otherwise since",
+    "conflict": (
+        "Not changed, since the person set this with a command; the contradiction is noted, and the person "
+        "is asked to settle it"
+    ),
+}
+
+
+ASKED = (
+    "Not remembered yet: the person is asked first, with a button in this channel, and only their yes makes "
+    "it a memory."
+)
+"""Doesn't say whether it was proposed now or waited already: the model is not told what waits."""
+
+TOOLS = (
+    Tool("memory_store", Store, store),
+    Tool("memory_update", Update, update),
+    Tool("memory_forget", Forget, forget),
+    Tool("memory_add", Add, add, more=True),
+    Tool("memory_link", Link, link, more=True),
+)
+
+
+log = logging.getLogger(__name__)
