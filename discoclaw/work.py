@@ -261,7 +261,7 @@ class Worker(Generic[K]):
 
     `retry_s` None: a key that failed waits for its next note. A key starts again `gap_s` after its last start
     at the earliest. `idle` is awaited when nothing is due any more, with the keys that were run without an
-    error since it was last called. A run that takes longer than `most_s` counts as hanging; see `jobs`.
+    error since it was last called. A run that takes longer than `most_s` counts as hanging; see `Jobs`.
     """
 
     def __init__(

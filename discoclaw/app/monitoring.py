@@ -144,7 +144,7 @@ def hanging(slow_s: float = SLOW_S, hangs_s: float = HANGS_S) -> list[Finding]:
 
 
 def queue(desk: Desk) -> Finding:
-    """How long messages wait. Whether an answer hangs, `jobs` says."""
+    """How long messages wait. Whether an answer hangs, `work` says."""
     if not (waiting := desk.waiting):
         return Finding("the queue", "good", "no message waits")
     text = f"{waiting} messages wait, the first for {desk.oldest_s:.0f} s"
