@@ -15,8 +15,7 @@ from bench.world import EchoModel, fresh_folder, message, settings_in
 from discoclaw.app import build, now_ms
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import MakeReply
-from discoclaw.session.catch_up import CatchUp, Missed
-from discoclaw.session.talk import Talk
+from discoclaw.session.talk import CatchUp, Missed, Talk
 
 ROOMS, EACH, ASKED = 20, 50, (24, 49)
 

@@ -26,8 +26,7 @@ from discoclaw.search.archive import Archive, Put, Visible
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.archive_tables import ArchiveTables
 from discoclaw.search.talk_vectors import Provider, TalkVectors
-from discoclaw.session.archive_rules import words_of
-from discoclaw.session.archive_search import find
+from discoclaw.session.archiving import find, words_of
 from discoclaw.store.postgres.connection import Database
 from discoclaw.store.postgres.tables import Tables
 

@@ -15,7 +15,7 @@ from discoclaw.app import now_ms
 from discoclaw.core.draft import Draft
 from discoclaw.core.message import Entry
 from discoclaw.search.archive import Put
-from discoclaw.session.archive_rules import words_of
+from discoclaw.session.archiving import words_of
 from discoclaw.storage import Storage, build
 
 MESSAGES, SUMMARIES, ROUNDS = 10_000, 50, 10

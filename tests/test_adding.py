@@ -20,8 +20,8 @@ from discoclaw.core.model import (
     ToolTurn,
 )
 from discoclaw.models.offline.model import OfflineModel
+from discoclaw.session.toolbox import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.session.tools import ALL
-from discoclaw.session.tools.base import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.show.answer import Answer, Row, Turn
 from tests.contract.cards import every_page, said
 from tests.contract.world import Start, starting

@@ -29,9 +29,9 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.rank import Ranker
-from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.meaning import NoMeaning
+from discoclaw.session.prepare import ItemSearch
 
 SIZES = {200: 200, 2_000: 100, 10_000: 30}
 TARGETS = {200: 1.0, 2_000: 2.0, 10_000: 5.0}

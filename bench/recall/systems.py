@@ -34,8 +34,7 @@ from discoclaw.search.archive import Archive, Put, Visible
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.matrix import Matrix
 from discoclaw.search.talk_vectors import Provider, TalkVectors
-from discoclaw.session.archive_rules import words_of
-from discoclaw.session.archive_search import find
+from discoclaw.session.archiving import find, words_of
 
 
 class ItemSystem(Protocol):

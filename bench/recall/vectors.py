@@ -17,8 +17,7 @@ from discoclaw.recall.document import in_context
 from discoclaw.recall.floor import texts as sample
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import VectorCache, hash_of
-from discoclaw.session.floor import floor_from
-from discoclaw.session.meaning import LONGEST_QUESTION, without_names
+from discoclaw.session.meaning import LONGEST_QUESTION, floor_from, without_names
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 

@@ -68,38 +68,31 @@ from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
-from discoclaw.session import sources, tools
-from discoclaw.session.archive_rules import Rules as ArchiveRules
+from discoclaw.session import tools
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrivals
+from discoclaw.session.archiving import Rules as ArchiveRules
+from discoclaw.session.arrival import Arrivals, Stops
 from discoclaw.session.branching import Branching
-from discoclaw.session.catch_up import CatchUp
-from discoclaw.session.content import Content
-from discoclaw.session.conversation import Conversation
+from discoclaw.session.conversation import CallLog, Conversation
 from discoclaw.session.deleted_messages import DeletedMessages
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
-from discoclaw.session.explained import Explained
 from discoclaw.session.files.attaching import Attachments
 from discoclaw.session.files.attaching import Bounds as FileBounds
 from discoclaw.session.files.reading import Limits as FileLimits
 from discoclaw.session.files.reading import Reader
 from discoclaw.session.files.shelf import Shelf
-from discoclaw.session.gather import Always, Gatherer
+from discoclaw.session.gather import Content, Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
-from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.listen import Listener
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
-from discoclaw.session.noted import CallLog
-from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
+from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation, Prompts
 from discoclaw.session.refill import Refill
-from discoclaw.session.stopping import Stops
-from discoclaw.session.talk import Talk
+from discoclaw.session.talk import CatchUp, Talk
 from discoclaw.session.talk_in_ram import TalkInRam
-from discoclaw.session.tools.base import Toolbox, ToolParts
-from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.turn import Asking, Record, Turns
+from discoclaw.session.toolbox import Consolidation, Toolbox, ToolParts
+from discoclaw.session.turn import Asking, Explained, Record, Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
 from discoclaw.storage import build as build_storage
@@ -315,7 +308,6 @@ def build(
     offered = toolbox if settings.tools_enabled else tools.NONE
     files_at_once = settings.files_per_message if settings.files_enabled else 0
     learns = extracts and settings.commands_enabled
-    content = Content(settings.content_dir)
     turns = Turns(
         stops=stops,
         hatchery=hatchery,
@@ -323,14 +315,14 @@ def build(
         preparation=Preparation(
             refill,
             Gatherer(
-                items=sources.ItemSource(storage.used),
-                who=sources.SoulSource(storage.used, content),
-                used=sources.UsedSource(people.last_used) if settings.fade.idle_days > 0 else Always({}),
-                summary=sources.SummarySource(storage.summaries),
-                names=sources.NameSource(storage.cursors),
-                group=sources.GroupSource(people.groups),
-                owners=sources.OwnerSource(sorted(settings.owners), people.profiles),
-                texts=sources.TextSource(content),
+                storage.used,
+                Content(settings.content_dir),
+                people.last_used if settings.fade.idle_days > 0 else None,
+                storage.summaries,
+                storage.cursors,
+                people.groups,
+                people.profiles,
+                owners=sorted(settings.owners),
             ),
             items,
             Prompts(

@@ -21,8 +21,8 @@ from discoclaw.core.health import UnderWay
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
 from discoclaw.core.shards import Shards
-from discoclaw.session.catch_up import CatchUp
 from discoclaw.session.refill import HISTORY_WAIT_S
+from discoclaw.session.talk import CatchUp
 from discoclaw.show.words import count
 from discoclaw.work import GRACE_S, Worker
 

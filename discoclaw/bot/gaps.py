@@ -24,7 +24,7 @@ from discoclaw.core.message import Inbound
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
-from discoclaw.session.catch_up import CatchUp, Missed
+from discoclaw.session.talk import CatchUp, Missed
 from discoclaw.session.turn import tell
 
 log = logging.getLogger(__name__)

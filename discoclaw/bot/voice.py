@@ -30,7 +30,7 @@ from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub, utf16_length, utf16_prefix
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.values import dataclass, replace
-from discoclaw.session.slots import Slots
+from discoclaw.session.desk import Slots
 from discoclaw.session.talk import Talk
 from discoclaw.show.markup import NOTE, plain, unmarked
 from discoclaw.show.words import count, line

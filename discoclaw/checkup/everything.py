@@ -49,7 +49,7 @@ from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.relays.wire import Filter
 from discoclaw.recall.floor import NEVER, PROBE, texts
-from discoclaw.session.floor import floor_from
+from discoclaw.session.meaning import floor_from
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import count, line

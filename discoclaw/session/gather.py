@@ -4,20 +4,43 @@ What is in RAM is taken from there, without a task; the rest is read concurrentl
 failure here prevents a reply. Independent of prompts and of how items are ranked.
 """
 
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
+import aiofiles
+
+from discoclaw.core.errors import MemoryFault
+from discoclaw.core.history import MAIN
 from discoclaw.core.item import Item
+from discoclaw.core.message import Place
+from discoclaw.core.profile import Profile
+from discoclaw.core.subject import BOT
+from discoclaw.core.text import clip
 from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import EMPTY, View
+from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.cursors import Cursors, names_of
+from discoclaw.memory.off import AnyMemory, NoGroups, NoLastUsed, NoProfiles, NoSummaries
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.people.profiles import Profiles
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.content import Texts
 from discoclaw.session.deadline import read_in_time
 from discoclaw.soul.soul import Soul, exists, of_view
+from discoclaw.store.files import read_in_thread
+from discoclaw.store.threads import DISK
 
-# ----------------------------------------------------------------------
-# Who the bot is to the person it answers: its own memory, overridden by the personality's files.
+log = logging.getLogger(__name__)
+
+Texts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The context files' texts: those for everywhere, ordered by file name, and those for one place."""
+Owners = tuple[tuple[str, str], ...]
+"""Names and ids; a name is "" if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +49,6 @@ class Who:
 
     soul: Soul = field(default=Soul())
     hatched: bool = True
-
-
-def who_for(arrival: Arrival, files: Soul, view: View | None) -> Who:
-    """The bot as a message's author sees it. `view`: the bot's own memory, None if it can't be read."""
-    author, kept = arrival.message.author, view or EMPTY
-    soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
-    if soul.user and (not author.is_owner or arrival.permission.opted_out):
-        soul = replace(soul, user="")
-    return Who(soul, view is None or bool(files) or exists(kept))
-
-
-T = TypeVar("T")
-
-Owners = tuple[tuple[str, str], ...]
-"""Names and ids; a name is "" if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,48 +83,243 @@ class Gathered:
     texts: Texts = ((), ())
 
 
-class Source(Protocol[T]):
-    """The source of one field. `name` is for the log, `nothing` is the value after a failure."""
-
-    name: str
-    nothing: T
-
-    def in_ram(self, arrival: Arrival) -> T | None:
-        """The value if it is in RAM; None if it has to be read first."""
-        ...
-
-    def read(self, arrival: Arrival) -> Coroutine[Any, Any, T]:
-        """Read the value from disk. Raises MemoryFault or OSError."""
-        ...
-
-
-class Always(Generic[T]):
-    """A source with a constant value: stands in for one that is switched off."""
-
-    name = "nothing"
-
-    def __init__(self, nothing: T) -> None:
-        self.nothing = nothing
-
-    def in_ram(self, arrival: Arrival) -> T | None:
-        return self.nothing
-
-    async def read(self, arrival: Arrival) -> T:
-        return self.nothing
+_CALLED: Mapping[str, str] = {
+    "items": "what is remembered",
+    "who": "the personality",
+    "used": "the times of use",
+    "summary": "the summary",
+    "names": "the names in the summary",
+    "group": "what the channel is about",
+    "owners": "the owners' names",
+    "texts": "the context files",
+}
+"""The fields of `Gathered` as the log calls them."""
 
 
 class Gatherer:
-    """Queries its sources, keyed by the field of `Gathered` that each fills."""
+    """Collects what the parts of memory know. `last_used` is None where the times of use don't count."""
 
-    def __init__(self, **sources: Source[Any]) -> None:
-        self._sources: Sequence[tuple[str, Source[Any]]] = tuple(sources.items())
+    def __init__(
+        self,
+        memory: AnyMemory,
+        content: "Content",
+        last_used: LastUsed | NoLastUsed | None,
+        rolling: RollingMemory | NoSummaries,
+        cursors: Cursors,
+        groups: Groups | NoGroups,
+        profiles: Profiles | NoProfiles,
+        owners: Sequence[str],
+    ) -> None:
+        self._memory = memory
+        self._content = content
+        self._last_used = last_used
+        self._rolling = rolling
+        self._cursors = cursors
+        self._groups = groups
+        self._profiles = profiles
+        self._owners = sorted(owners)
 
     async def gather(self, arrival: Arrival) -> Gathered:
-        """Return everything known for a message."""
-        found: dict[str, Any] = {name: source.in_ram(arrival) for name, source in self._sources}
-        late = [(name, source) for name, source in self._sources if found[name] is None]
+        """Return everything known for a message. What can't be read in time is as if there were nothing."""
+        found = self._in_ram(arrival)
+        late = [name for name, value in found.items() if value is None]
         if late:
-            readings = [(source.name, source.read(arrival), source.nothing) for _, source in late]
-            values = await read_in_time(readings)
-            found.update(zip((name for name, _ in late), values, strict=True))
+            nothing = Gathered(owners=tuple(("", one) for one in self._owners))
+            readings = [(_CALLED[name], self._read(name, arrival), getattr(nothing, name)) for name in late]
+            found.update(zip(late, await read_in_time(readings), strict=True))
         return Gathered(**found)
+
+    def _in_ram(self, arrival: Arrival) -> dict[str, Any]:
+        """The fields of `Gathered` whose values are in RAM; None for those that have to be read first."""
+        holds, subject = arrival.permission.holds, arrival.subject
+        # Who wants no memory has neither items nor times of use. A DM has one person.
+        items: Items | None = Items()
+        used: Mapping[str, int] | None = {}
+        if holds:
+            view = self._view_in_ram(subject, arrival.persona)
+            items = self._visible(arrival, view) if view is not None else None
+            if self._last_used is not None:
+                used = self._last_used.of(subject) if self._last_used.complete(subject) else None
+        files, view = self._content.soul_in_ram(), self._view_in_ram(BOT)
+        summary = self._rolling.in_ram(arrival.session_key)
+        names = {} if arrival.in_dm else self._cursors.in_ram(f"people-{arrival.session_key}")
+        at_hand = all(map(self._profiles.at_hand, self._owners))
+        return {
+            "items": items,
+            "who": _who(arrival, files, view) if files is not None and view is not None else None,
+            "used": used,
+            "summary": summary.summary if summary is not None else None,
+            "names": names_of(names) if names is not None else None,
+            "group": self._groups.notes_in_ram(arrival.place),
+            "owners": tuple((_name(self._profiles.in_ram(one)), one) for one in self._owners)
+            if at_hand
+            else None,
+            "texts": self._content.in_ram(arrival.place),
+        }
+
+    async def _read(self, name: str, arrival: Arrival) -> Any:
+        """Read a field of `Gathered` from disk. Raises MemoryFault or OSError."""
+        match name:
+            case "items":
+                return self._visible(arrival, await self._memory.view(arrival.subject, arrival.persona))
+            case "who":
+                files = self._content.soul_in_ram() or await self._content.soul()
+                try:
+                    return _who(arrival, files, await self._memory.view(BOT))
+                except MemoryFault:
+                    return _who(arrival, files, None)
+            case "used":
+                return await self._last_used.load(arrival.subject) if self._last_used is not None else {}
+            case "summary":
+                return (await self._rolling.get(arrival.session_key)).summary
+            case "names":
+                return names_of(await self._cursors.get(f"people-{arrival.session_key}"))
+            case "group":
+                return await self._groups.notes(arrival.place)
+            case "owners":
+                return tuple([(_name(await self._profiles.get(one)), one) for one in self._owners])
+            case _:
+                return await self._content.of(arrival.place)
+
+    def _view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
+        try:
+            return self._memory.view_in_ram(subject, branch)
+        except MemoryFault:
+            return None
+
+    def _visible(self, arrival: Arrival, view: View) -> Items:
+        """The items that may be shown where the author speaks, with the branches at the same moment."""
+        in_dm, branch = arrival.in_dm, arrival.persona
+        items, branches = view.visible(in_dm=in_dm), self._memory.branches_in_ram(arrival.subject)
+        if branches is None:
+            return Items(items, branch)
+        name = branch or branches.current
+        if len(branches.all) == 1 and branch in (None, MAIN):
+            return Items(items, name)
+        known = branches.all.get(name)
+        about = known.persona if known is not None and (in_dm or not known.private) else ""
+        return Items(items, name, PersonaNote(name, about, tuple(one for one in branches.all if one != name)))
+
+
+def _name(profile: Profile | None) -> str:
+    return profile.name if profile is not None else ""
+
+
+def _who(arrival: Arrival, files: Soul, view: View | None) -> Who:
+    """The bot as a message's author sees it: its own memory, overridden by the personality's files.
+
+    `view` is the bot's own memory, None if it can't be read.
+    """
+    author, kept = arrival.message.author, view or EMPTY
+    soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
+    if soul.user and (not author.is_owner or arrival.permission.opted_out):
+        soul = replace(soul, user="")
+    return Who(soul, view is None or bool(files) or exists(kept))
+
+
+# ----------------------------------------------------------------------
+# The context files an admin writes: `content/discord/base/*.md` for everywhere, one file a channel, `dm.md`.
+#
+# How the bot uses its memory is in `base/core.md`, below `## Memory`. Where no text has that heading, because
+# the folder is older than it, the program's own section is used; an empty section is none.
+# The personality may be there too: `content/soul/identity.md`, `user.md`, `philosophy.md`.
+#
+# Files are read when used, and again only after a change, so that an edit takes effect without a restart. A
+# file that cannot be read is left out with a warning.
+
+MOST_KNOWN = 1_000
+MAX_FILE = 20_000
+"""The most UTF-16 units of a context file that are used."""
+
+
+PACKAGED: Final = next(
+    folder for above in (1, 2) if (folder := Path(__file__).parents[above] / "content").exists() or above == 2
+)
+"""The `content/` that comes with the program: in an installed package, or in the checkout."""
+_MEMORY = re.compile(r"^## Memory[ \t]*$(.*?)(?=^##? |\Z)", re.MULTILINE | re.DOTALL)
+
+
+class Content:
+    """Context files below `folder` (the `content` folder), or the package's own until somebody makes one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._own = folder
+        self._soul: tuple[dict[Path, int], Soul] | None = None
+        self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
+
+    @property
+    def _folder(self) -> Path:
+        return self._own if _changed(self._own) else PACKAGED
+
+    def in_ram(self, place: Place) -> Texts | None:
+        """The texts if they were read and no file changed since, else None. Costs a `stat` for each file."""
+        known = self._known.get(_file_name(place))
+        if known is None or any(_changed(path) != changed for path, changed in known[0].items()):
+            return None
+        return known[1]
+
+    def soul_in_ram(self) -> Soul | None:
+        """The personality if it was read and no file changed since, else None. Costs a `stat` for each."""
+        if self._soul is None or any(_changed(path) != changed for path, changed in self._soul[0].items()):
+            return None
+        return self._soul[1]
+
+    async def soul(self) -> Soul:
+        """The personality, read from its files again."""
+        looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
+        files = [self._folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
+        looked_at.update((path, _changed(path)) for path in files)
+        identity, user, philosophy = [await _text(path) for path in files]
+        self._soul = (looked_at, Soul(identity, user, philosophy))
+        return self._soul[1]
+
+    async def of(self, place: Place) -> Texts:
+        """The texts, read from their files again."""
+        name = _file_name(place)
+        looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
+        common, channels = self._folder / "discord" / "base", self._folder / "discord" / "channels"
+        looked_at[common] = _changed(common)
+        base = await read_in_thread(lambda: sorted(common.glob("*.md")))
+        own = [channels / f"{name}.md"] if name else []
+        packaged = PACKAGED / "discord" / "base" / "core.md"
+        looked_at.update((path, _changed(path)) for path in [packaged, *base, *own])
+        found = await _texts(base), await _texts(own)
+        if not any(map(_MEMORY.search, found[0])) and (rules := _MEMORY.search(await _text(packaged))):
+            found = (*found[0], rules[0].strip()), found[1]
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = (looked_at, found)
+        return found
+
+
+def _file_name(place: Place) -> str:
+    """The name of a place's file. It comes from Discord, so only a plain file name may choose a file."""
+    if place.kind == "dm":
+        return "dm"
+    name = os.path.basename(place.group_name)
+    return "" if name.lower() == "dm" else name  # `dm.md` is for DMs, not for a channel of that name
+
+
+def _changed(path: Path) -> int:
+    """When a file or folder was last changed (ns); 0 if it does not exist or cannot be read."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+async def _texts(paths: Sequence[Path]) -> tuple[str, ...]:
+    """The texts of some files; empty ones are left out."""
+    return tuple([text for path in paths if (text := await _text(path))])
+
+
+async def _text(path: Path) -> str:
+    """A file's text, stripped; "" if it cannot be read."""
+    try:
+        async with aiofiles.open(path, encoding="utf-8", executor=DISK) as file:
+            return clip((await file.read()).strip(), MAX_FILE)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        log.warning("the context file %a is left out: %s", path.name, type(error).__name__)
+        return ""

@@ -12,10 +12,9 @@ from discoclaw.memory.off import NoGroups, NoProfiles
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival
+from discoclaw.session.arrival import Arrival, Stops
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.hatch import Hatchery
-from discoclaw.session.stopping import Stops
 from discoclaw.session.window import Windows
 
 

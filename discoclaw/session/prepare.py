@@ -3,23 +3,165 @@
 A turn takes these steps for a message that somebody sent, and a preview for one that nobody has sent.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
+from functools import cached_property
 
-from discoclaw.core.message import Encoded, Me, Said
+from discoclaw.core.item import Item, by_newest
+from discoclaw.core.message import Encoded, Inbound, Me, Said
 from discoclaw.core.model import Reads, ToolSpec, reads_usual
-from discoclaw.core.ports import Clock
+from discoclaw.core.ports import IDLE, LINKED_WITH, Clock, Recall, Signals
+from discoclaw.core.privacy import may_show
+from discoclaw.core.query import NO_COSINES
 from discoclaw.core.values import dataclass, replace
+from discoclaw.core.visible import VisibleItems, is_standing
 from discoclaw.core.zones import zone_of
+from discoclaw.memory.off import NoLastUsed
+from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.prompt.assemble import Assembled, Budget, Entry, Materials, Now, assemble, instructions
-from discoclaw.recall.select import Chosen, Selection
-from discoclaw.session.arrival import Arrival
+from discoclaw.recall.document import in_context, parse
+from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, Selection, select
+from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.compact import RESULTS_SHARE, most_tokens, tokens_of
 from discoclaw.session.files.attaching import Attached, Attachments
 from discoclaw.session.gather import Gathered, Gatherer
-from discoclaw.session.item_search import ItemSearch
+from discoclaw.session.kept_terms import MANY, KeptTerms
+from discoclaw.session.meaning import Meaning, NoMeaning, Question
 from discoclaw.session.refill import Refill
 from discoclaw.soul.soul import sections
+
+# ----------------------------------------------------------------------
+# Chooses the items that matter: for a prompt (step 2 of a turn), and for the model's search tools.
+#
+# It combines words, meaning (vectors) and times of last use; `recall` ranks. Never raises: what cannot be
+# read is left out.
+
+AT_ONCE = 32
+"""How many items are read before others get their turn, which takes about 5 ms."""
+
+
+class ItemSearch:
+    """Finds items with `ranker`. `usual_limit` applies to a search that sets no limit."""
+
+    def __init__(
+        self,
+        ranker: Recall,
+        terms: KeptTerms,
+        meaning: Meaning | NoMeaning,
+        last_used: LastUsed | NoLastUsed,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        usual_limit: int = 5,
+        prompt_chars: int = 2000,
+    ) -> None:
+        self.usual_limit = usual_limit
+        self._ranker = ranker
+        self._terms = terms
+        self._meaning = meaning
+        self._last_used = last_used
+        self._clock = clock
+        self._me = me
+        self._prompt_chars = prompt_chars
+
+    def ask(self, arrival: Arrival) -> Question | None:
+        """Begin to embed a message; None without vectors, or if nothing may be stored.
+
+        Only the author's own words go to a provider: other people in the talk may not have agreed to that.
+        """
+        if not (arrival.permission.holds and self._meaning.in_time):
+            return None
+        message = arrival.message
+        window = arrival.talk_before()
+        before = [said.text for said in window[-2:] if said.author_id == message.author.id]
+        text = in_context(message.text, "\n".join(before))
+        names, private = self.names_in(arrival), arrival.place.private
+        return self._meaning.ask(arrival.subject, text, private=private, names=names)
+
+    async def for_prompt(
+        self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
+    ) -> Selection:
+        """The items for the prompt, given the talk before the message and the message's vector."""
+        items, message = VisibleItems.of(gathered.items.active), arrival.message
+        replied_to = message.quoted.text if message.quoted is not None else ""
+        recent = "\n".join(said.text for said in window[-2:])
+        query = parse(message.text, replied_to=replied_to, recent=recent)
+        cosines: Mapping[str, float] = {}
+        if arrival.permission.holds:
+            self._meaning.want(arrival.subject, items)
+            cosines = await question.cosines(items) if question is not None else {}
+        branch = gathered.items.branch
+        await self._prepare(arrival.subject, branch, items)
+        return select(
+            self._ranker,
+            query,
+            items,
+            max_chars=self._prompt_chars,
+            now_ms=self._clock(),
+            signals=Signals(
+                cosines,
+                gathered.used,
+                own_name=message.author.name,
+                floor=self._meaning.floor,
+            ),
+        )
+
+    async def _prepare(self, subject: str, branch: str | None, items: VisibleItems) -> None:
+        """Read items in slices: all at once would stop everybody for a second."""
+        save = await self._terms.load(subject, items)
+        for _ in items.deriving() if len(items) >= MANY else ():
+            await asyncio.sleep(0)
+        for number, _ in enumerate(self._ranker.prepare(items)):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+        if save:
+            self._terms.save(subject, branch)
+
+    def names_in(self, arrival: Arrival) -> frozenset[str]:
+        """The names of the people in the talk, which say nothing about a question's meaning."""
+        said = (one.name for one in arrival.talk_before())
+        return frozenset({self._me().name, arrival.message.author.name, *said})
+
+    def question(
+        self, subject: str, query: str, *, private: bool, names: Collection[str], always: bool
+    ) -> Question | None:
+        """Begin to embed a search; see `Meaning.ask`."""
+        return self._meaning.ask(subject, query, private=private, names=names, always=always)
+
+    async def find(
+        self,
+        subject: str,
+        branch: str,
+        query: str,
+        items: Sequence[Item],
+        *,
+        limit: int,
+        question: Question | None,
+    ) -> tuple[list[Item], int]:
+        """The items that a query finds among these, best first, and how many more would fit.
+
+        Those returned, at most `limit`, count as used now.
+        """
+        asked, used = parse(query, search=True), await self._last_used.load(subject)
+        cosines = await question.cosines(items) if question is not None else {}
+        known = VisibleItems.of(items)
+        await self._prepare(subject, branch, known)
+        signals = Signals(cosines, used, floor=self._meaning.floor)
+        hits = self._ranker.rank(asked, known, now_ms=self._clock(), signals=signals)
+        # The tools follow links themselves, to the depth that the model asks for.
+        fitting = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)]
+        found = fitting[:limit]
+        self._last_used.touch(subject, [item.id for item in found])
+        return found, len(fitting) - len(found)
+
+    def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
+        """Record the use of items that an answer rested on by matching its words or meaning."""
+        self._last_used.touch(arrival.subject, [one.item.id for one in chosen if one.called_for])
+
+
+# ----------------------------------------------------------------------
+
 
 # ----------------------------------------------------------------------
 # Step 3 of a turn: turns what was gathered and chosen into the model's prompt.
@@ -185,3 +327,100 @@ class Preparation:
     def note_use(self, arrival: Arrival, ready: Prepared) -> None:
         """Record that the items of an answer that was given were used."""
         self._items.note_use(arrival, ready.used)
+
+
+# ----------------------------------------------------------------------
+# Previews what a model would read if somebody wrote now. Nothing is sent to it, and nothing is kept.
+#
+# The message takes the same steps as one that was sent (`prepare`), in a copy of its conversation's window.
+# Independent of Discord.
+
+FITS, PRIVATE, CONFIDENTIAL = "fits", "private", "confidential"
+FORGOTTEN, OPTED_OUT = "forgotten", "opted out"
+REASONS = (FITS, PRIVATE, CONFIDENTIAL, NO_ROOM, SAID, WAITS, UNRELATED, IDLE, OPTED_OUT, FORGOTTEN)
+"""Why an item is not in the prompt, in the order in which they are shown.
+
+`FITS` has the items that come once a message calls for them, if it is not known what the message says.
+"""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A message that nobody sent, and the prompt for it. Without a text, only what is always there counts."""
+
+    arrival: Arrival
+    ready: Prepared
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is known what the message says."""
+        return bool(self.arrival.message.text)
+
+    @property
+    def used(self) -> tuple[Chosen, ...]:
+        """The items that would be in the prompt, best first; without a text, those that always are."""
+        used = self.ready.used
+        return used if self.asked else tuple(one for one in used if one.item.id in self._always)
+
+    @cached_property
+    def _always(self) -> frozenset[str]:
+        """The ids of the items that are there whatever the message says.
+
+        The talk before it may have called for others, by its words or its meaning.
+        """
+        made = self.ready.selection
+        whatever = select(
+            made.recall,
+            parse(""),
+            made.items,
+            max_chars=made.max_chars,
+            now_ms=made.now_ms,
+            signals=replace(made.signals, cosines=NO_COSINES),
+        )
+        return frozenset(one.item.id for one in whatever.chosen if is_standing(one.item))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a message could still replace some of what is always there."""
+        return not self.asked and self.ready.selection.crowded
+
+    def left_out(self, items: Iterable[Item]) -> Mapping[str, list[Item]]:
+        """The other items of the person by reason, those of each reason newest first."""
+        used = {one.item.id for one in self.used}
+        reasons = self.ready.selection.left_out()
+        reasons |= {one.item.id: NO_ROOM for one in self.ready.selection.chosen[self.ready.prompt.durable :]}
+        found: dict[str, list[Item]] = {reason: [] for reason in REASONS}
+        for item in sorted(items, key=by_newest):
+            if item.id not in used:
+                found[self._why_not(item, reasons)].append(item)
+        return {reason: those for reason, those in found.items() if those}
+
+    def _why_not(self, item: Item, reasons: Mapping[str, str]) -> str:
+        if not item.active:
+            return FORGOTTEN
+        if not self.arrival.permission.holds:
+            return OPTED_OUT
+        if not may_show(item, in_dm=self.arrival.in_dm):
+            return CONFIDENTIAL if item.facets.sensitivity == CONFIDENTIAL else PRIVATE
+        if not self.asked and not is_standing(item):
+            return IDLE if self.ready.selection.faded(item) else FITS
+        why = reasons.get(item.id, WAITS if is_standing(item) else UNRELATED)
+        return FITS if why == WAITS and not self.asked else why
+
+
+class Previews:
+    """Makes previews with the parts that answer messages."""
+
+    def __init__(self, arrivals: Arrivals, refill: Refill, preparation: Preparation) -> None:
+        self._arrivals = arrivals
+        self._refill = refill
+        self._preparation = preparation
+
+    async def of(self, message: Inbound) -> Preview:
+        """The preview of a message."""
+        arrival = await self._arrivals.of(message)
+        arrival.fit()
+        await self._refill.fill(arrival)
+        arrival = replace(arrival, window=arrival.window.copy())
+        arrival.enter(arrival.said())
+        return Preview(arrival, await self._preparation.of(arrival, files=False))

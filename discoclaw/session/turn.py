@@ -7,12 +7,14 @@ by two seconds at most. Only the model and the chat can prevent it, and then the
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from discoclaw.core.budgets import less_text
 from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryFault, ModelError, QuestionGone
 from discoclaw.core.health import Asked, Ended
 from discoclaw.core.history import MAIN
+from discoclaw.core.idle import IdleMap
 from discoclaw.core.item import Item
 from discoclaw.core.message import Me, Said
 from discoclaw.core.pending import Pending
@@ -29,158 +31,15 @@ from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival
+from discoclaw.session.arrival import Arrival, Stoppable, Stops
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.deadline import in_time, noted_in_time
 from discoclaw.session.delivery import Delivery
-from discoclaw.session.explained import Explained, Shown
 from discoclaw.session.files.attaching import partly, unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation, Prepared
 from discoclaw.session.refill import Refill
-from discoclaw.session.stopping import Stoppable, Stops
-
-# ----------------------------------------------------------------------
-# Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
-
-WELCOME = (
-    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
-    "I say this only once."
-)
-
-
-class Asking:
-    """Finds the question that is to be shown below an answer."""
-
-    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
-        self._memory = memory
-        self._asked = asked
-        self._welcomes = welcomes
-
-    async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
-        """The question below the answer to a message, if there is one; it then counts as asked.
-
-        `branch` is the one of the persona that answered; None if it could not be read.
-        """
-        if branch is None:
-            return ()
-        known = self._memory.view_in_ram(arrival.subject, branch)
-        if known is not None and _question(known) is None:  # the usual case, without a task
-            return ()
-        try:
-            found = await in_time(self._found(arrival, branch))
-        except MemoryFault as fault:
-            log.warning("%s: no question is asked: %s", arrival.session_key, fault)
-            return ()
-        if found is None or not arrival.permission.holds:
-            return ()
-        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
-        return (found,) if noted else ()
-
-    async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
-        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
-
-        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
-        """
-        user_id, permission = arrival.message.author.id, arrival.permission
-        addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
-        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
-            return []
-        known = self._memory.view_in_ram(arrival.subject, branch) if branch is not None else None
-        if known is None or known.items:
-            return []
-        new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
-        return [WELCOME] if new and permission.holds else []
-
-    async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
-        """The question for a person where they speak. Raises MemoryFault."""
-        user_id, subject = arrival.message.author.id, arrival.subject
-        view = await self._memory.view(subject, branch)
-        one = _question(view)
-        if one is None or not _may_show(arrival, one, view.items.get(one.item.id)):
-            return None
-        asked = self._asked
-        if not asked.wanted(user_id) or not await asked.may_ask(user_id):
-            return None
-        if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
-            return None
-        for commit in (await self._memory.history(subject)).commits.values():
-            if any(event.id == one.event_id for event in commit.events):
-                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
-        return None
-
-
-def _question(view: View) -> Pending | None:
-    return next((one for one in view.pending if one.question), None)
-
-
-def _may_show(arrival: Arrival, one: Pending, held: Item | None) -> bool:
-    here = arrival.in_dm or one.source.channel_id == arrival.place.channel_id
-    return here and all(may_show(item, in_dm=arrival.in_dm) for item in (one.item, held) if item is not None)
-
-
-# ----------------------------------------------------------------------
-# Step 5 of a turn: the answer was sent, and becomes part of the talk.
-
-
-class Record:
-    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
-
-    def __init__(
-        self,
-        loops: Loops,
-        archive: Archiving,
-        explained: Explained,
-        purger: Purger,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        redactor: Redactor = PLAIN,
-    ) -> None:
-        self._loops = loops
-        self._archive = archive
-        self._explained = explained
-        self._purger = purger
-        self._clock = clock
-        self._me = me
-        self._redactor = redactor
-
-    def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
-        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
-
-        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
-        """
-        me, window = self._me(), arrival.window
-        said = Said(
-            answer_id,
-            me.id,
-            me.name,
-            self._redactor.clean(text),
-            self._clock(),
-            by_us=True,
-            to_id=arrival.message.author.id,
-            of=arrival.message.asks,
-        )
-        now, before = arrival.as_edited().message.text, arrival.message.text
-        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
-        private = arrival.place.hidden
-        if lost.hold(said.text) or self._purger.has(said, arrival.message.sent_at, private=private):
-            return
-        window.remember(said)
-        self._archive.hear(said, arrival.place, arrival.session_key)
-        if arrival.permission.holds:
-            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
-
-    def reasons(self, arrival: Arrival, answer_id: str, ready: Prepared) -> None:
-        """Record what the answer rested on, for people who ask why they were answered like this."""
-        used = tuple((one.item.id, one.why) for one in ready.used)
-        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
-        recent = ready.prompt.shown
-        files = tuple(ready.attached.kinds.items())
-        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
-        self._explained.note(arrival.session_key, arrival.message.author.id, shown)
-
 
 log = logging.getLogger(__name__)
 
@@ -202,9 +61,9 @@ class Turns:
         preparation: Preparation,
         branching: Branching,
         conversation: Conversation,
-        record: Record,
+        record: "Record",
         loops: Loops,
-        asking: Asking,
+        asking: "Asking",
         delivery: Delivery,
     ) -> None:
         self.stops = stops
@@ -383,3 +242,218 @@ async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "othe
         log.warning("%s: not even the failure could be said: %s", session_key, error)
         return not isinstance(error, ChatUnavailable)
     return True
+
+
+# ----------------------------------------------------------------------
+# Step 5 of a turn: the answer was sent, and becomes part of the talk.
+
+
+class Record:
+    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        archive: Archiving,
+        explained: "Explained",
+        purger: Purger,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._loops = loops
+        self._archive = archive
+        self._explained = explained
+        self._purger = purger
+        self._clock = clock
+        self._me = me
+        self._redactor = redactor
+
+    def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
+
+        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
+        """
+        me, window = self._me(), arrival.window
+        said = Said(
+            answer_id,
+            me.id,
+            me.name,
+            self._redactor.clean(text),
+            self._clock(),
+            by_us=True,
+            to_id=arrival.message.author.id,
+            of=arrival.message.asks,
+        )
+        now, before = arrival.as_edited().message.text, arrival.message.text
+        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
+        private = arrival.place.hidden
+        if lost.hold(said.text) or self._purger.has(said, arrival.message.sent_at, private=private):
+            return
+        window.remember(said)
+        self._archive.hear(said, arrival.place, arrival.session_key)
+        if arrival.permission.holds:
+            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
+
+    def reasons(self, arrival: Arrival, answer_id: str, ready: Prepared) -> None:
+        """Record what the answer rested on, for people who ask why they were answered like this."""
+        used = tuple((one.item.id, one.why) for one in ready.used)
+        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
+        recent = ready.prompt.shown
+        files = tuple(ready.attached.kinds.items())
+        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
+        self._explained.note(arrival.session_key, arrival.message.author.id, shown)
+
+
+# ----------------------------------------------------------------------
+# Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
+
+WELCOME = (
+    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
+    "I say this only once."
+)
+
+
+class Asking:
+    """Finds the question that is to be shown below an answer."""
+
+    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
+        self._memory = memory
+        self._asked = asked
+        self._welcomes = welcomes
+
+    async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
+        """The question below the answer to a message, if there is one; it then counts as asked.
+
+        `branch` is the one of the persona that answered; None if it could not be read.
+        """
+        if branch is None:
+            return ()
+        known = self._memory.view_in_ram(arrival.subject, branch)
+        if known is not None and _question(known) is None:  # the usual case, without a task
+            return ()
+        try:
+            found = await in_time(self._found(arrival, branch))
+        except MemoryFault as fault:
+            log.warning("%s: no question is asked: %s", arrival.session_key, fault)
+            return ()
+        if found is None or not arrival.permission.holds:
+            return ()
+        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
+        return (found,) if noted else ()
+
+    async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
+        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
+
+        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
+        """
+        user_id, permission = arrival.message.author.id, arrival.permission
+        addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
+        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
+            return []
+        known = self._memory.view_in_ram(arrival.subject, branch) if branch is not None else None
+        if known is None or known.items:
+            return []
+        new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
+        return [WELCOME] if new and permission.holds else []
+
+    async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
+        """The question for a person where they speak. Raises MemoryFault."""
+        user_id, subject = arrival.message.author.id, arrival.subject
+        view = await self._memory.view(subject, branch)
+        one = _question(view)
+        if one is None or not _may_show(arrival, one, view.items.get(one.item.id)):
+            return None
+        asked = self._asked
+        if not asked.wanted(user_id) or not await asked.may_ask(user_id):
+            return None
+        if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
+            return None
+        for commit in (await self._memory.history(subject)).commits.values():
+            if any(event.id == one.event_id for event in commit.events):
+                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
+        return None
+
+
+def _question(view: View) -> Pending | None:
+    return next((one for one in view.pending if one.question), None)
+
+
+def _may_show(arrival: Arrival, one: Pending, held: Item | None) -> bool:
+    here = arrival.in_dm or one.source.channel_id == arrival.place.channel_id
+    return here and all(may_show(item, in_dm=arrival.in_dm) for item in (one.item, held) if item is not None)
+
+
+# ----------------------------------------------------------------------
+# The sources of the last answers, so that people can ask why they got them.
+#
+# Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
+# later, the bot says that it no longer knows.
+
+DAY_MS = 86_400_000
+KEPT = 20
+"""How many answers to one person are kept in one conversation: people rarely ask about older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The sources of one answer: `items` are (item id, why it was chosen), best first.
+
+    `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
+    is the number of recent messages. `files` counts the files by kind ("picture").
+    """
+
+    asked_id: str
+    answer_id: str
+    at: int
+    branch: str
+    items: tuple[tuple[str, str], ...]
+    summary: bool
+    window: int
+    files: tuple[tuple[str, int], ...] = ()
+
+
+class Explained:
+    """The last answers to each person in each conversation."""
+
+    def __init__(self) -> None:
+        self._last: IdleMap[IdleMap[list[Shown]]] = IdleMap(lambda _: _people(), idle_ms=DAY_MS)
+
+    def note(self, session_key: str, user_id: str, shown: Shown) -> None:
+        """Record what an answer that was sent rested on."""
+        people = self._last.use(session_key, shown.at)
+        kept = people.use(user_id, shown.at)
+        kept.append(shown)
+        del kept[:-KEPT]
+        people.evict_idle(shown.at)
+        self._last.evict_idle(shown.at)
+
+    def last(self, session_key: str, user_id: str) -> Shown | None:
+        """The sources of the person's last answer there, or None if they are no longer known."""
+        kept = (self._last.peek(session_key) or _people()).peek(user_id)
+        return kept[-1] if kept else None
+
+    def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
+        """The user id that one of our messages answered, and what the answer rested on; None if unknown.
+
+        With `later_part`, it may belong to the answer before it: a long answer is several messages.
+        """
+        people = self._last.peek(session_key) or _people()
+        known = [
+            (user_id, shown)
+            for user_id in people
+            for shown in people.peek(user_id) or ()
+            if int(shown.answer_id) <= int(message_id)
+        ]
+        found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
+        return found if found is not None and (later_part or found[1].answer_id == message_id) else None
+
+    def forget(self, user_id: str) -> None:
+        """Drop everything about a person's answers."""
+        for session_key in self._last:
+            (self._last.peek(session_key) or _people()).drop(user_id)
+
+
+def _people() -> IdleMap[list[Shown]]:
+    return IdleMap(lambda _: [], idle_ms=DAY_MS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
 from discoclaw.search.archive import Amend, Change, Drop, Put
-from discoclaw.session.archive_rules import words_of
+from discoclaw.session.archiving import words_of
 from tests.memory.archives import archive_at
 from tests.memory.test_archive import ANN, BOB, CANARY, said
 

@@ -27,7 +27,7 @@ from discoclaw.search.archive import (
     Put,
     Visible,
 )
-from discoclaw.session.archive_rules import words_of
+from discoclaw.session.archiving import words_of
 from discoclaw.store import database
 from tests.memory.archives import InFile, emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing

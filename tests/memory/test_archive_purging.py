@@ -5,8 +5,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.search.archive import Archive, Put
-from discoclaw.session.archive_rules import Rules
-from discoclaw.session.archiving import Archiving
+from discoclaw.session.archiving import Archiving, Rules
 from tests.memory.archives import InFile, sound, texts
 from tests.memory.kit import NOW, Clock
 from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, said, write

@@ -14,8 +14,7 @@ from discoclaw.core.message import Place, Said
 from discoclaw.core.policy import AutoSave
 from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.search.archive import Amend, Put, Visible
-from discoclaw.session.archive_rules import Rules, words_of
-from discoclaw.session.archiving import Archiving
+from discoclaw.session.archiving import Archiving, Rules, words_of
 from tests.memory.archives import Kept, again, holding, rows, sound, texts
 from tests.memory.kit import NOW, Clock
 from tests.memory.test_archive import ANN, BOB, CANARY, US, found, in_dm, said, write

@@ -12,7 +12,7 @@ from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.recall.document import parse
 from discoclaw.search.archive import MOST_SCORED, Amend, Archive, Change, Drop, Only, Put, Visible
-from discoclaw.session.archive_search import find
+from discoclaw.session.archiving import find
 from tests.memory.archives import archive_at, emptied, sound, texts
 from tests.memory.kit import NOW
 from tests.memory.test_archive import ANN, BOB, US, in_dm, said, write

@@ -27,7 +27,7 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.nostr.incoming import recovery
 from discoclaw.search.archive import Put
 from discoclaw.search.vectors import VectorCache, hash_of
-from discoclaw.session.archive_rules import words_of as archived_words
+from discoclaw.session.archiving import words_of as archived_words
 from discoclaw.settings import Settings
 from discoclaw.soul.interview import Interview, Line
 from discoclaw.storage import Storage, build

@@ -20,7 +20,7 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.subject import user_subject
 from discoclaw.search.archive import Amend, Archive
 from discoclaw.search.archive_file import ArchiveFile
-from discoclaw.session.archive_rules import words_of
+from discoclaw.session.archiving import words_of
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage, build, disks_of
 from tests.memory.kills import in_forks

@@ -14,7 +14,7 @@ import pytest
 from discoclaw.bot.deliver import AGAIN
 from discoclaw.bot.gaps import COMMAND_STOPPED
 from discoclaw.bot.threads import DELETED
-from discoclaw.session.catch_up import LATE
+from discoclaw.session.talk import LATE
 from tests.citing import own_of
 from tests.process.forks import Source
 from tests.process.house import House, is_talk, message_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.bot.answers import SLOW, STOPPING
-from discoclaw.session.tools.base import MEMORY_LATE
+from discoclaw.session.toolbox import MEMORY_LATE
 from tests.process.house import House
 from tests.process.test_life import assert_whole
 from tests.servers.discord_server import User

@@ -56,41 +56,25 @@ from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.session import tools
-from discoclaw.session.archive_rules import Rules
-from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival, Arrivals
+from discoclaw.session.archiving import Archiving, Rules
+from discoclaw.session.arrival import Arrival, Arrivals, Stops
 from discoclaw.session.branching import Branching
-from discoclaw.session.content import Content
-from discoclaw.session.conversation import Conversation
+from discoclaw.session.conversation import CallLog, Conversation
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.desk import Desk
-from discoclaw.session.explained import Explained
 from discoclaw.session.files.attaching import Attachments, Bounds
 from discoclaw.session.files.shelf import Shelf
-from discoclaw.session.gather import Gatherer
+from discoclaw.session.gather import Content, Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
-from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
-from discoclaw.session.noted import CallLog
-from discoclaw.session.prepare import AnswerRules, Preparation, Prompts
+from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation, Prompts
 from discoclaw.session.refill import Refill
-from discoclaw.session.sources import (
-    GroupSource,
-    ItemSource,
-    OwnerSource,
-    SoulSource,
-    SummarySource,
-    TextSource,
-    UsedSource,
-)
-from discoclaw.session.stopping import Stops
 from discoclaw.session.talk import Talk
 from discoclaw.session.talk_in_ram import TalkInRam
-from discoclaw.session.tools.base import ToolParts
-from discoclaw.session.tools.consolidation import Consolidation
-from discoclaw.session.turn import Asking, Record, Turns
+from discoclaw.session.toolbox import Consolidation, ToolParts
+from discoclaw.session.turn import Asking, Explained, Record, Turns
 from discoclaw.session.window import Windows
 from discoclaw.store.plain import FileDocuments
 from tests.citing import cited_patch
@@ -484,15 +468,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     memory.join(shelf)
     preparation = Preparation(
         refill,
-        Gatherer(
-            items=ItemSource(use_memory),
-            who=SoulSource(use_memory, content),
-            used=UsedSource(last_used),
-            summary=SummarySource(use_rolling),
-            group=GroupSource(groups),
-            owners=OwnerSource([], profiles),
-            texts=TextSource(content),
-        ),
+        Gatherer(use_memory, content, last_used, use_rolling, cursors, groups, profiles, owners=[]),
         items,
         Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
         Attachments(shelf, NoLinks(), consent, given.pop("bounds", Bounds()), refill.usable),

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from discoclaw.session.files.kinds import kind_of
-from discoclaw.session.files.office import notebook_text, office_text
-from discoclaw.session.files.pdf import opened_pdf
+from discoclaw.session.files.documents import notebook_text, office_text, opened_pdf
+from discoclaw.session.files.kinds import detected, kind_of, plain
 from discoclaw.session.files.pictures import made_anew
 from discoclaw.session.files.refused import Refusal
-from discoclaw.session.files.texts import detected, plain
 from tests.contract import corpus
 
 LEFT_OUT = "has a picture, of which I saw nothing. Please send it as PNG."

@@ -23,10 +23,10 @@ from discoclaw.memory.off import AnyMemory, NoLastUsed, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.explained import Explained
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.live_settings import LiveSettings
-from discoclaw.session.tools.consolidation import Tidy
+from discoclaw.session.toolbox import Tidy
+from discoclaw.session.turn import Explained
 from discoclaw.usage.accounts import Accounts
 
 OFF: Mapping[Need, str] = {

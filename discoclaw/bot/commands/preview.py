@@ -1,6 +1,6 @@
 """`preview`: what the model would read about somebody if they wrote a message in a channel now.
 
-It is made by the parts that answer messages (`session/preview`). Only the person who asks sees what is in it,
+It is made by the parts that answer messages (`session/prepare`). Only the person who asks sees what is in it,
 and only of channels that they can read, as Discord says at this moment: a channel that a person can't read is
 never told apart from one that doesn't exist.
 """
@@ -29,8 +29,8 @@ from discoclaw.core.yours import yours
 from discoclaw.prompt.assemble import notes_about
 from discoclaw.recall import select
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen
-from discoclaw.session import preview as previews
-from discoclaw.session.preview import Preview
+from discoclaw.session import prepare as previews
+from discoclaw.session.prepare import Preview
 from discoclaw.show.answer import GREY, Answer, Reply, Row, Turn
 from discoclaw.show.markup import for_people, name, plain, said, words
 from discoclaw.show.words import count

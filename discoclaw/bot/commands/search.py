@@ -16,8 +16,7 @@ from discoclaw.bot.wire import can_read, may_read
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.core.text import speaker
 from discoclaw.search.archive import Visible
-from discoclaw.session.archive_search import ArchiveHit
-from discoclaw.session.archiving import Archiving
+from discoclaw.session.archiving import ArchiveHit, Archiving
 from discoclaw.session.meaning import Asker
 from discoclaw.show.answer import Answer, Reply, Row, Turn
 from discoclaw.show.markup import ago, plain, said

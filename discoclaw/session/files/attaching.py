@@ -18,7 +18,7 @@ from discoclaw.core.text import speaker
 from discoclaw.core.values import dataclass, replace
 from discoclaw.prompt.assemble import Entry
 from discoclaw.session.arrival import Arrival
-from discoclaw.session.files.process import BROKEN
+from discoclaw.session.files.reading import BROKEN
 from discoclaw.session.files.refused import refused
 from discoclaw.session.files.shelf import Origin, Read, Shelf
 from discoclaw.show.words import count

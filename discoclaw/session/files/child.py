@@ -26,7 +26,7 @@ def main(kind: str, seconds: int) -> None:
     answer: dict[str, object]
     try:
         if kind == "PDF":
-            from discoclaw.session.files.pdf import opened_pdf
+            from discoclaw.session.files.documents import opened_pdf
 
             pages, content = opened_pdf(data)
             answer = {"pages": pages}
@@ -50,13 +50,13 @@ def main(kind: str, seconds: int) -> None:
 
 def _text(kind: str, data: bytes) -> tuple[str, str]:
     """The text of a file, and what to tell its sender. Raises Refusal, and what broken files raise."""
-    from discoclaw.session.files import office
-    from discoclaw.session.files.texts import detected
+    from discoclaw.session.files.documents import notebook_text, office_text
+    from discoclaw.session.files.kinds import detected
 
     if kind == "office":
-        return office.office_text(data)
+        return office_text(data)
     if kind == "notebook":
-        return office.notebook_text(data)
+        return notebook_text(data)
     if (found := detected(data)) is None:
         from discoclaw.session.files.kinds import why_not
 

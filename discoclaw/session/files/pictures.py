@@ -1,7 +1,7 @@
 """Pictures, made anew: turned upright, scaled, and without anything but their pixels.
 
 What a camera wrote beside them (place, time, its owner's name) goes nowhere. The size in the header is looked
-at before anything is decoded: a few kilobytes can unpack to gigabytes. `process` says where this runs.
+at before anything is decoded: a few kilobytes can unpack to gigabytes. `reading` says where this runs.
 """
 
 import struct

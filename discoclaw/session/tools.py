@@ -1,21 +1,149 @@
-"""The tools that change what is remembered about the person: store, correct, forget, link."""
+"""The memory tools that a model may call while it answers, and the table of them all (`ALL`).
 
+To add a tool, write its input shape, whose docstring the model reads, and its function, and add a row to
+`ALL`, with `more` if a model that reads little at once can do without it. `toolbox` has what they share.
+"""
+
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import Refused
-from discoclaw.core.item import Facets, Item, Kind, triple_text
-from discoclaw.core.ports import ChoiceOffer
-from discoclaw.core.privacy import may_show
+from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.history import MAIN
+from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, triple_text
+from discoclaw.core.ports import ChoiceOffer, Offer
+from discoclaw.core.privacy import may_show, sensitivity
+from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import collapse, normalise
+from discoclaw.core.view import View
+from discoclaw.core.words import Gist, gist_of
+from discoclaw.memory.subjects import verbs
+from discoclaw.prompt.quote import memory_block
 from discoclaw.recall.named_items import find
-from discoclaw.session.tools.base import Category, Name, Text, Tool, ToolContext, ToolInput
+from discoclaw.session.deadline import in_time
+from discoclaw.session.meaning import Question
+from discoclaw.session.toolbox import Category, Name, Text, Tool, Toolbox, ToolContext, ToolInput
+from discoclaw.show import text as shown
 from discoclaw.store.files import read_in_thread
+
+log = logging.getLogger(__name__)
+
+NOTHING_FITS = "Nothing is remembered that fits."
+TALK_NOT_SEARCHED = "(What was said here before cannot be searched right now.)"
+
+
+class Recall(ToolInput):
+    """The few memories that fit a question best, with their keys and links, or none."""
+
+    query: Text
+    limit: int | None = Field(default=None, ge=1, le=50)
+    category: Category | None = None
+    depth: int = Field(default=0, ge=0, le=2, description="How many links to follow.")
+
+
+class Search(Recall):
+    """Look for what you were not given: memories of the person you answer, the newest if none fits, and what
+    was said here before, where that is archived."""
+
+    query: Text = Field(description="In the person's words.")
+    scope: Name | None = Field(default=None, description="Only this scope.")
+    subject: Name | None = Field(default=None, description='Only what is about a name, or "user".')
+
+
+async def search(context: ToolContext, wanted: Search) -> str:
+    """Search memory and, where talk is archived, also what was said, as a separate part of the answer."""
+    narrowed = (wanted.scope, wanted.subject) != (None, None) or wanted.category in ("core", "knowledge")
+    question = context.ask(wanted.query, of_talk=not narrowed)
+    items = await _items(context, wanted, question)
+    if narrowed:
+        return items
+    try:
+        said = await context.talk(wanted.query, wanted.limit or context.items.usual_limit, question)
+    except MemoryFault as fault:
+        log.warning("what was said cannot be searched: %s", fault)
+        said = TALK_NOT_SEARCHED
+    return f"{items}\n\n{said}" if said else items
+
+
+async def _items(context: ToolContext, wanted: Search, question: Question | None) -> str:
+    view = await context.view()
+    everything = context.visible(view.active())
+    items = [item for item in everything if _fits(item, wanted)]
+    if not items:
+        return "No item fits." if everything else "Nothing is remembered of this person yet."
+    limit = wanted.limit or context.items.usual_limit
+    found, more = await context.found(wanted.query, items, limit, question)
+    head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
+    chosen = found or sorted(items, key=by_newest)[:limit]
+    linked = _linked(context, view, chosen, wanted.depth)[:limit]
+    until = ends([*chosen, *linked], _gist)
+
+    def line(item: Item) -> str:
+        return f"{durable_line(item, until_ms=until.get(item.id))} [{context.name(item)}]"
+
+    return "\n".join(
+        [
+            *head,
+            *map(line, newest_first(chosen, alike(chosen, _gist))),
+            *(f"{line(item)} (linked)" for item in linked),
+            *([f"({len(chosen)} of {len(chosen) + more} shown; narrow it down.)"] if more else []),
+        ]
+    )
+
+
+def _gist(item: Item) -> Gist:
+    return gist_of(item.text)
+
+
+async def recall(context: ToolContext, wanted: Recall) -> str:
+    view, limit = await context.view(), wanted.limit or context.items.usual_limit
+    everything = context.visible(view.active())
+    items = [item for item in everything if wanted.category in (None, item.facets.category)]
+    found, _ = await context.found(wanted.query, items, limit, context.ask(wanted.query))
+    shown = [*found, *_linked(context, view, found, wanted.depth)[:limit]]
+    links = {link for item in shown for link in item.facets.links}
+    near = [item for item in everything if item.id in links]
+    return memory_block(shown, {one.id: _called(context, one) for one in [*shown, *near]}) or NOTHING_FITS
+
+
+def _called(context: ToolContext, item: Item) -> str:
+    """The name of an item in a block: its key, or else its short id."""
+    return item.facets.key or context.name(item)
+
+
+def _linked(context: ToolContext, view: View, start: Sequence[Item], depth: int) -> list[Item]:
+    """The visible, active items within `depth` links, nearest first."""
+    seen = {item.id for item in start}
+    edge, found = list(start), []
+    for _ in range(depth):
+        near = sorted({link for item in edge for link in item.facets.links} - seen)
+        seen.update(near)
+        edge = context.visible([view.items[one] for one in near if one in view.items])
+        edge = [item for item in edge if item.active]
+        found += edge
+    return found
+
+
+def _fits(item: Item, wanted: Search) -> bool:
+    facets = item.facets
+    return (
+        wanted.scope in (None, facets.scope)
+        and wanted.category in (None, facets.category)
+        and (wanted.subject is None or normalise(wanted.subject) == normalise(_subject(item)))
+    )
+
+
+def _subject(item: Item) -> str:
+    return item.facets.triple[0] if item.facets.triple is not None else "user"
+
+
+# ----------------------------------------------------------------------
+# The tools that change what is remembered about the person: store, correct, forget, link.
 
 ITEM = "Its id, key or text."
 _MOST_ABOUT = 10
@@ -120,7 +248,7 @@ async def _keep(
     )
 
     def edit(draft: Draft) -> str:
-        links, unknown = _linked(context, draft, wanted.links)
+        links, unknown = _named_links(context, draft, wanted.links)
         waiting = frozenset(one.id for one in links) if context.speaker.origin.needs_yes else frozenset()
         item, done = draft.upsert(
             wanted.kind,
@@ -152,7 +280,7 @@ async def _keep(
     return await context.change(tool, edit)
 
 
-def _linked(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
+def _named_links(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
     """The items that are named, and for each name that fits none, or several, what is wrong with it."""
     items, wrong = [], []
     for name in names:
@@ -279,13 +407,124 @@ ASKED = (
 )
 """Doesn't say whether it was proposed now or waited already: the model is not told what waits."""
 
-TOOLS = (
-    Tool("memory_store", Store, store),
-    Tool("memory_update", Update, update),
-    Tool("memory_forget", Forget, forget),
-    Tool("memory_add", Add, add, more=True),
-    Tool("memory_link", Link, link, more=True),
+
+# ----------------------------------------------------------------------
+# The tool for a person's personas: list them, create one, propose a switch.
+
+
+class Branch(ToolInput):
+    """List the person's personas (separate memories), create one, or propose a switch, which the person
+    decides by a button unless they allowed it."""
+
+    action: Literal["list", "create", "switch"]
+    name: Name | None = Field(default=None, description='One word: "coding".')
+    description: Annotated[str, Field(max_length=500)] = Field(
+        default="", description="What a new one is for."
+    )
+
+    @model_validator(mode="after")
+    def _has_a_name(self) -> Self:
+        if self.action != "list" and self.name is None:
+            raise ValueError(f"{self.action} needs a name")
+        return self
+
+
+async def branch(context: ToolContext, wanted: Branch) -> str:
+    speaker = context.speaker
+    branches = await context.memory.branches(speaker.subject)
+    if wanted.action == "list":
+        counts = {
+            name: len((await context.memory.view(speaker.subject, name)).active()) for name in branches.all
+        }
+        return shown.branches(branches, counts, in_private=speaker.in_dm)
+    name = wanted.name or ""
+    if wanted.action == "create":
+        start = context.branch if context.branch is None or context.branch in branches.all else MAIN
+        origin = speaker.origin
+        secret = sensitivity(
+            "fact",
+            wanted.description,
+            inferred=True,
+            learned_privately=origin.private,
+            marked="normal",
+            rule=origin.dm_privacy,
+        )
+        made = await verbs.create_branch(
+            context.memory,
+            speaker.subject,
+            name,
+            wanted.description,
+            start=start,
+            **context.why("memory_branch"),
+            **({"private": True} if secret != "normal" and wanted.description else {}),
+        )
+        new = (made.all.keys() - branches.all.keys()).pop()
+        return f"Created {new}. The current persona is still {speaker.branch or made.current}."
+    to = branches.named(name).name
+    if speaker.branch is not None:
+        raise Refused(f"this place always uses the persona {speaker.branch!r}; elsewhere they can switch")
+    if to == branches.current:
+        return f"{to} is the current persona already."
+    if context.choices.auto_switch(speaker.user_id):
+        said_at = speaker.origin.said_at
+        await verbs.switch(
+            context.memory, speaker.subject, to, said_at=said_at, **context.why("memory_branch")
+        )
+        context.branch = to
+        return f"Switched to {to}; what you were given belongs to {branches.current}."
+    context.offers = [Offer(speaker.user_id, to)]
+    return f"Proposed. The person gets a button to switch to {to}; nothing has changed yet."
+
+
+# ----------------------------------------------------------------------
+# The tools for a memory as a whole: show its history, and consolidate it.
+
+
+class HistoryOf(ToolInput):
+    """How the memory came about: its newest changes, or all that happened to one item."""
+
+    item: Text | None = Field(default=None, description="Its id, key or text.")
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class Consolidate(ToolInput):
+    """Tidy the memory now: merge duplicates, set aside what is outdated. Returns a report."""
+
+
+async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
+    history = await context.memory.history(context.speaker.subject)
+    branch, in_dm = await context.branch_name(), context.speaker.in_dm
+    if wanted.item is None:
+        return await asyncio.to_thread(
+            shown.log, history, branch=branch, limit=wanted.limit, in_private=in_dm, own=False
+        )
+    view = await context.view()
+    item = context.the_one(shown.TakenFrom([view]).items(view.items.values()), wanted.item)
+    why = await asyncio.to_thread(
+        shown.why, history, item, link=str, branch=branch, in_private=in_dm, own=False
+    )
+    return f"[{context.name(item)}] {why}"
+
+
+async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
+    speaker, why = context.speaker, context.why("memory_consolidate")
+    await in_time(context.view())  # a model may take its time, but not a disk
+    return await context.consolidation.run(speaker.subject, context.branch, why, in_dm=speaker.in_dm)
+
+
+ALL = Toolbox(
+    (
+        Tool("memory_search", Search, search),
+        Tool("memory_recall", Recall, recall, more=True),
+        Tool("memory_store", Store, store),
+        Tool("memory_update", Update, update),
+        Tool("memory_forget", Forget, forget),
+        Tool("memory_add", Add, add, more=True),
+        Tool("memory_link", Link, link, more=True),
+        Tool("memory_branch", Branch, branch, more=True),
+        Tool("memory_history", HistoryOf, history_of, more=True),
+        Tool("memory_consolidate", Consolidate, consolidate, more=True, waits=True),
+    )
 )
-
-
-log = logging.getLogger(__name__)
+NONE = Toolbox(())
+"""For a bot whose tools are switched off."""

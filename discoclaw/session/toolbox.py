@@ -6,6 +6,7 @@ neither found nor changed. Every write is one commit that names the tool and the
 of any particular tool.
 """
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -15,8 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from discoclaw.core.consent import Permission
+from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin, find
-from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
+from discoclaw.core.errors import MemoryFault, MemoryLate, ModelError, ModelSpent, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import SMALL_READS, ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import ChoiceOffer, Offer
@@ -27,9 +29,8 @@ from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.purge import Purger
 from discoclaw.session.deadline import in_time
-from discoclaw.session.item_search import ItemSearch
 from discoclaw.session.meaning import Question
-from discoclaw.session.tools.consolidation import Consolidation
+from discoclaw.session.prepare import ItemSearch
 from discoclaw.show.purge import purge_report
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class ToolParts:
     memory: AnyMemory
     search: ItemSearch
     choices: Choices
-    consolidation: Consolidation
+    consolidation: "Consolidation"
     purger: Purger
 
 
@@ -322,3 +323,39 @@ def _field(given: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(field.get("items"), Mapping):
         field["items"] = _field(field["items"])
     return field
+
+
+# ----------------------------------------------------------------------
+# Consolidates a memory at the model's request, with a limit on how long a reply waits for it.
+
+WAIT_S = 25.0
+"""The longest a reply waits for a consolidation; then it goes on without the report."""
+
+Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[ConsolidationReport]]
+"""Consolidates a subject's branch now, with the given commit metadata.
+
+Raises Refused, ModelError or MemoryFault.
+"""
+
+
+class Consolidation:
+    """Consolidates on demand with `tidy`."""
+
+    def __init__(self, tidy: Tidy, *, wait_s: float = WAIT_S) -> None:
+        self._tidy = tidy
+        self._wait_s = wait_s
+
+    async def run(self, subject: str, branch: str | None, why: Mapping[str, str], *, in_dm: bool) -> str:
+        """Return the report of a consolidation, or that it goes on. Raises Refused and MemoryFault."""
+        tidying = asyncio.ensure_future(self._tidy(subject, branch, why))
+        tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
+        done, _ = await asyncio.wait([tidying], timeout=self._wait_s)
+        if not done:
+            return "It takes a while; what comes of it is in the history afterwards (memory_history)."
+        try:
+            return tidying.result().text(in_private=in_dm)
+        except ModelSpent as error:
+            raise Refused(error.user_message) from None
+        except ModelError as error:
+            log.warning("consolidation for %s failed: %s", subject, error)
+            raise Refused("the model that tidies did not answer; nothing was changed") from None
