@@ -29,16 +29,14 @@ from discoclaw.app.models import counted_transcriber, meaning_of, meaning_of_tal
 from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
-from discoclaw.bot.catch_up import Absence
+from discoclaw.bot.absence import Absence, Bounds, LateAnswers
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
 from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.files import Download, Links
-from discoclaw.bot.gaps import Bounds
 from discoclaw.bot.gateway import finding as connection
-from discoclaw.bot.late import LateAnswers
 from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
 from discoclaw.bot.presses import Presses

@@ -12,7 +12,7 @@ import discord
 
 from discoclaw.app.monitoring import Health
 from discoclaw.bot import wire
-from discoclaw.bot.catch_up import Absence
+from discoclaw.bot.absence import Absence
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.whereabouts import whereabouts

@@ -17,11 +17,10 @@ import discord
 from discord.ext import commands
 
 from discoclaw.bot import answer_buttons, buttons, gateway, live_settings, pressed, voice, wire, words
-from discoclaw.bot.access import Access
+from discoclaw.bot.access import Access, Elsewhere
 from discoclaw.bot.answer_buttons import Anew
 from discoclaw.bot.answer_rows import Below
 from discoclaw.bot.deliver import Answer
-from discoclaw.bot.elsewhere import Elsewhere
 from discoclaw.bot.gateway import Connected
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
@@ -120,6 +119,7 @@ class DiscoClaw(commands.Bot):
         self.elsewhere = Elsewhere(self, settings.allowlist, cursors)
         self.access = Access(settings.allowlist, self, live, self.elsewhere)
         self.connected = Connected()
+        self._in_order: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self.pairing = Pairing(settings.token.get_secret_value() if settings.token is not None else "")
 
     def open(self, door: Door) -> None:
@@ -130,7 +130,6 @@ class DiscoClaw(commands.Bot):
         parts = (door.talk, door.deleted_messages, door.voices)
         self.anew = Anew(self, *parts, self.heard, self.said, self.answer, self.redactor)
         self.sessions = Sessions((self.connected, self.elsewhere, *door.hearers))
-        self.in_order = InOrder(self, door.missed)
 
     def me(self) -> Me:
         """Ourselves. Raises RuntimeError before we are logged in."""
@@ -203,7 +202,7 @@ class DiscoClaw(commands.Bot):
 
     async def on_message(self, message: discord.Message) -> None:
         """Hear a message of a channel we listen to; a text command goes to the commands instead."""
-        if (heard := await self.in_order.taken(message)) is None:
+        if (heard := await self._taken(message)) is None:
             return
         if self.access.allowlist.closed and heard.mentions_us:
             await self.pairing.answer(message)
@@ -219,12 +218,24 @@ class DiscoClaw(commands.Bot):
         finally:
             self.talk.inboxes.heard(heard.session_key, heard.id)
 
-    def pass_over(self, message: discord.Message) -> None:
-        """Note what is said where we are not to listen: else it would be read once we listen again."""
+    async def _taken(self, message: discord.Message) -> Inbound | None:
+        """A message as the parts inside know it. None if it is not to be handled, or was before.
+
+        Messages of a channel are taken in one after another, each after what was missed there before it.
+        """
         assert self.user is not None
-        place = wire.place_of(message.channel)
-        if message.author.id != self.user.id and self.access.deaf(place):
-            self.talk.inboxes.pass_over(place, wire.session_key(message), [message.id])
+        async with self._in_order.setdefault(message.channel.id, asyncio.Lock()):
+            heard = await self.heard(message)
+            if heard is None:
+                place = wire.place_of(message.channel)
+                if message.author.id != self.user.id and self.access.deaf(place):
+                    # else it would be read once we listen again
+                    self.talk.inboxes.pass_over(place, wire.session_key(message), [message.id])
+                return None
+            await self.door.missed(heard)
+            first = await self.talk.first_time(heard)
+            # Once we can answer nobody any more, it stays unhandled: the next start reads it again.
+            return heard if first and not self.is_closed() else None
 
     async def heard(self, message: discord.Message, *, strict: bool = False) -> Inbound | None:
         """A message as the parts inside know it. None if it is ours, or no talk that we listen to.
@@ -415,31 +426,6 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     """`!` or `/` and all before it, which is our mention at most: `wire.is_command` has made sure of that."""
     found = wire.COMMAND.search(message.content)
     return message.content[: found.start() + 1] if found is not None else "!"
-
-
-# Takes in the messages of a conversation one after another, and before them what was missed there.
-
-
-class InOrder:
-    """The order in which `client` takes in messages. `missed` is awaited before each of them."""
-
-    def __init__(self, client: DiscoClaw, missed: Callable[[Inbound], Awaitable[None]]) -> None:
-        self._client = client
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._missed = missed
-
-    async def taken(self, message: discord.Message) -> Inbound | None:
-        """A message as the parts inside know it. None if it is not to be handled, or was before."""
-        turn = self._turns.setdefault(message.channel.id, asyncio.Lock())
-        async with turn:
-            heard = await self._client.heard(message)
-            if heard is None:
-                self._client.pass_over(message)
-                return None
-            await self._missed(heard)
-            first = await self._client.talk.first_time(heard)
-            # Once we can answer nobody any more, it stays unhandled: the next start reads it again.
-            return heard if first and not self._client.is_closed() else None
 
 
 class Sessions:

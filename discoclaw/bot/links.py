@@ -2,7 +2,7 @@
 
 import discord
 
-from discoclaw.bot.elsewhere import Elsewhere
+from discoclaw.bot.access import Elsewhere
 from discoclaw.core.item import Source
 
 BY_COMMAND = "from your command"

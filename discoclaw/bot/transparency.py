@@ -17,7 +17,7 @@ from contextlib import suppress
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.elsewhere import knows_all
+from discoclaw.bot.access import knows_all
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.consent import UNLIMITED, Consent

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from discoclaw.bot.absence import COMMAND_STOPPED
 from discoclaw.bot.deliver import AGAIN
-from discoclaw.bot.gaps import COMMAND_STOPPED
 from discoclaw.bot.threads import DELETED
 from discoclaw.session.talk import LATE
 from tests.citing import own_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.bot.late import IN_DM, TOO_LATE
+from discoclaw.bot.absence import IN_DM, TOO_LATE
 from discoclaw.memory.conversations.undelivered import TAKEN_BACK
 from tests.process.forks import Source
 from tests.process.house import House, is_talk, message_of
