@@ -162,13 +162,10 @@ class Audit:
     def _beside(self, data: Path) -> Iterator[Finding]:
         """Copies kept aside, leftovers of killed writes, exports."""
         for path in sorted(data.rglob("*")):
-            if path.is_file() and not path.is_symlink() and not _OURS.fullmatch(_below(data, path)):
+            below = path.relative_to(data).as_posix()
+            if path.is_file() and not path.is_symlink() and not _OURS.fullmatch(below):
                 for text in _texts(path):
                     yield from self.in_text(BESIDE, str(path), text)
-
-
-def _below(data: Path, path: Path) -> str:
-    return path.relative_to(data).as_posix()
 
 
 def _texts(path: Path) -> Iterator[str]:

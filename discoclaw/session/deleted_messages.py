@@ -159,7 +159,12 @@ class DeletedMessages(Derived, Listener):
         """
         sessions = frozenset(self._sessions_of(channel_id) if session_key is None else [session_key])
         said = {one.id: one for one in known}
-        unheard = {one.id for one in said.values() if not self._may_be_used(one)}
+        # Nothing rests on messages of people who want no memory.
+        unheard = {
+            one.id
+            for one in said.values()
+            if not (one.by_us or self._consent.may_keep(one.author_id, one.sent_at))
+        }
         new = [one for one in message_ids if self._done.get(one) != 0 and one not in unheard]
         said |= self._listener.forget(message_ids, session_key)
         for message_id in new:
@@ -172,10 +177,6 @@ class DeletedMessages(Derived, Listener):
                     (one.to_id if one.by_us else one.author_id) if one else "",
                 )
             )
-
-    def _may_be_used(self, said: Said) -> bool:
-        """Whether anything may rest on a message: not on those of people who want no memory."""
-        return said.by_us or self._consent.may_keep(said.author_id, said.sent_at)
 
     def edited(self, now: Edited, before: str | None) -> None:
         """A message got another text; `before` is the old one, if the chat's adapter knows. Never blocks."""

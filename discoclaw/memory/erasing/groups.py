@@ -61,30 +61,25 @@ class GroupRecords(Derived):
         if user is None:
             return Purged()
         try:
-            done, seen = self._remove_copies(), set[str]()
+            # Copies and leftovers may have anybody's words.
+            ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
+            files = [one for one in self._groups.names() if not _FILE.fullmatch(one)]
+            removed, left = self._ledgers.remove(ledgers)
+            count, stays = self._groups.remove(files)
+            done, seen = Purged(removed + count, (*left, *stays)), set[str]()
             while groups := self._index.of(user) - seen:  # a commit may have come meanwhile
                 seen |= groups
                 for subject in sorted(groups):
-                    done += self._purged(subject, user)
+                    try:
+                        if self._purge(subject, user):
+                            done += Purged(1, changed=frozenset({subject}))
+                    except OSError as error:
+                        done += Purged(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
             if not done.stuck:
                 self._index.forget(user)
         except OSError as error:
             return Purged(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
         return done
-
-    def _purged(self, subject: str, user: str) -> Purged:
-        try:
-            return Purged(1, changed=frozenset({subject})) if self._purge(subject, user) else Purged()
-        except OSError as error:
-            return Purged(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
-
-    def _remove_copies(self) -> Purged:
-        """Remove copies and leftovers beside the files of groups."""
-        ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
-        files = [one for one in self._groups.names() if not _FILE.fullmatch(one)]
-        removed, left = self._ledgers.remove(ledgers)
-        count, stays = self._groups.remove(files)
-        return Purged(removed + count, (*left, *stays))
 
     def _purge(self, subject: str, user: str) -> bool:
         """Remove a person from one group. Returns whether there was anything. Raises OSError."""

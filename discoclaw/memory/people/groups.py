@@ -44,7 +44,7 @@ from discoclaw.memory.erasing.groups import GroupIndex
 from discoclaw.memory.kept import Kept, Records
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import Documents, Ledgers
+from discoclaw.store.port import Documents
 
 log = logging.getLogger(__name__)
 
@@ -438,16 +438,19 @@ class GroupPurge(Derived):
 
         Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
         """
-        return await read_in_thread(lambda: list(self._naming(purge)))
-
-    def _naming(self, purge: Purge) -> Iterator[str]:
         disk, named = self._memory.disk, purge.user_id
-        groups = GroupIndex(disk).recorded(named) if named else _groups(self._memory.ledgers)
         about = [f'"{one}"'.encode() for one in (named, *purge.messages) if one]
-        for subject in sorted(groups):
-            content = disk.ledgers.log(subject).read()
-            if any(one in content for one in about):
-                yield subject
+
+        def found() -> list[str]:
+            if named:
+                groups: Iterable[str] = GroupIndex(disk).recorded(named)
+            else:
+                everybody = (subject for subject, _ in self._memory.ledgers.by_age())
+                groups = (one for one in everybody if group_of(one) is not None)
+            logs = ((subject, disk.ledgers.log(subject).read()) for subject in sorted(groups))
+            return [subject for subject, content in logs if any(one in content for one in about)]
+
+        return await read_in_thread(found)
 
     async def _remove(self, subject: str, purge: Purge) -> int:
         """Remove items of one group. Returns how many. Raises MemoryFault."""
@@ -460,7 +463,9 @@ class GroupPurge(Derived):
             if key in said:
                 return _goes(item, purge)
             # Everybody who talked is named; only a note that mostly says the same is likely to be theirs.
-            return key in theirs and _goes(item, purge) and _mostly(item, purge)
+            own = distinctive(item.text)
+            mostly = purge.everything or len(own & purge.words.terms) * 2 >= len(own)
+            return key in theirs and _goes(item, purge) and mostly
 
         def wish(draft: Draft) -> int:
             gone = [item for key, item in draft.items.items() if goes(key, item)]
@@ -469,15 +474,6 @@ class GroupPurge(Derived):
             return len(gone)
 
         return await self._memory.change(subject, TAKEN_BACK, wish, by="withdrawal")
-
-
-def _groups(ledgers: Ledgers) -> Iterable[str]:
-    return (subject for subject, _ in ledgers.by_age() if group_of(subject) is not None)
-
-
-def _mostly(item: Item, purge: Purge) -> bool:
-    own = distinctive(item.text)
-    return purge.everything or len(own & purge.words.terms) * 2 >= len(own)
 
 
 def _theirs(chain: Iterable[Commit], purge: Purge) -> tuple[set[str], set[str]]:
