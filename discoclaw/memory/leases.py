@@ -399,10 +399,14 @@ class Renewing:
     def _beat(self) -> None:
         # Out of touch, it has to be seen first that the store takes writes again, and not only reads.
         due = self._unsaid or self._presence.stale or seconds() - self._renewed_at >= self._renew_s
-        if due and not self._renewed():
-            self._lost("the others no longer counted on this process")
-            if not self._entered_again():
-                return
+        if due:
+            sent, self._unsaid = seconds(), False
+            if self._rows.renew(self._epoch, State(self._position, self._fed, self._leases.waiting())):
+                self._count_on_us(self._epoch, sent)
+            else:
+                self._lost("the others no longer counted on this process")
+                if not self._entered_again():
+                    return
         if due and self._fewer and not (self._presence.stale or self._unsaid):
             self._fewer = False
             self._tell(Fewer())
@@ -412,13 +416,6 @@ class Renewing:
             self._pruned_at = seconds()
             if self._rows.take(PRUNING, self._epoch) and self._rows.prune():
                 self._fewer = True
-
-    def _renewed(self) -> bool:
-        sent, self._unsaid = seconds(), False
-        if not self._rows.renew(self._epoch, State(self._position, self._fed, self._leases.waiting())):
-            return False
-        self._count_on_us(self._epoch, sent)
-        return True
 
     def _entered_again(self) -> bool:
         """Get a new epoch. Without one, `presence` keeps that under which nothing is written any more."""

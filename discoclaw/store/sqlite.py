@@ -335,7 +335,8 @@ class _Documents(Documents):
             return 0, []
         try:
             with self._disk.writing() as db:
-                return sum(_remove(db, name) for name in wanted), []
+                query = "DELETE FROM documents WHERE name = ?"
+                return sum(db.execute(query, (one,)).rowcount + _remove_log(db, one) for one in wanted), []
         except OSError as error:
             return 0, [f"{self._disk.file / name}: {error}" for name in wanted]
 
@@ -365,11 +366,6 @@ def _put_document(db: sqlite3.Connection, name: str, content: bytes) -> None:
         "ON CONFLICT (name) DO UPDATE SET content = excluded.content",
         (name, _text(content)),
     )
-
-
-def _remove(db: sqlite3.Connection, name: str) -> int:
-    """Remove the document of this name. Returns how many there were."""
-    return db.execute("DELETE FROM documents WHERE name = ?", (name,)).rowcount + _remove_log(db, name)
 
 
 def _remove_log(db: sqlite3.Connection, name: str) -> int:

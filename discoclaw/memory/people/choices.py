@@ -173,7 +173,12 @@ def read(disk: Disk, user_ids: Collection[str] | None = None) -> dict[str, Chose
         return {one: people[one] for one in user_ids if one in people}
     rows = disk.documents(CHOICES)
     if user_ids is None:
-        texts: Mapping[str, bytes | None] = _all(rows)
+        try:
+            texts: dict[str, bytes | None] = {
+                name: content for name, content in rows.read_all().items() if name.endswith(_JSON)
+            }
+        except OSError as error:
+            raise MemoryFault(_unreadable(rows.folder, error)) from error
     else:
         texts = {name: _content(rows, name) for name in (f"{one}{_JSON}" for one in user_ids)}
     found = {_user_of(name): _row(rows, name, content) for name, content in texts.items()}
@@ -298,13 +303,6 @@ def _row(rows: Documents, name: str, content: bytes | None) -> Chosen:
     if content is None:
         return {}
     return _understood(rows, name, lambda text: _checked(_versioned(text)["chosen"]), content)
-
-
-def _all(rows: Documents) -> dict[str, bytes]:
-    try:
-        return {name: content for name, content in rows.read_all().items() if name.endswith(_JSON)}
-    except OSError as error:
-        raise MemoryFault(_unreadable(rows.folder, error)) from error
 
 
 def _content(documents: Documents, name: str) -> bytes | None:

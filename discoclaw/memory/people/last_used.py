@@ -90,7 +90,8 @@ class LastUsed(Derived, Listener):
         new, erased_at = self._new.get(subject), self._memory.erased_at(subject)
         if new is None:
             return  # erased while others' were written
-        existing = await self._existing(subject)
+        branches = (await self._memory.branches(subject)).all
+        existing = {key for name in branches for key in (await self._memory.view(subject, name)).items}
 
         def work(known: Times | None) -> Times | None:
             if self._new.get(subject) is not new or self._memory.erased_at(subject) != erased_at:
@@ -103,11 +104,6 @@ class LastUsed(Derived, Listener):
         await self._kept.change(subject, work)
         if self._new.get(subject) is new:
             del self._new[subject]
-
-    async def _existing(self, subject: str) -> Collection[str]:
-        """The ids of all items of a subject, on every branch. Raises MemoryFault."""
-        branches = await self._memory.branches(subject)
-        return {key for name in branches.all for key in (await self._memory.view(subject, name)).items}
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Count a commit as a use of the items it stores or expires."""
