@@ -26,7 +26,7 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.demo.world import Person, World, id_of
 from discoclaw.memory.subjects import inspect
 from discoclaw.settings import Settings
-from discoclaw.show.log import log, newest
+from discoclaw.show.text import log, newest
 from discoclaw.store.files import read_in_thread
 
 # ----------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Presents a memory to people: as text, as a graph, or as a picture. Pure. Imports only core.
+"""Presents a memory to people: as text, graph, picture, and as what commands answer. Imports only core.
 
-Texts have to read well both in a terminal and in a Discord message, so they contain no colour and no markup.
+Texts of a history have to read well in a terminal and in a code block, so they have no colour and no markup;
+answers (`answer`) are in Discord's markup.
 """

@@ -10,7 +10,6 @@ still has are answered. Knows nothing about what commands do.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -212,7 +211,9 @@ class Commands:
         values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
         assert isinstance(answer, str | Answer)  # all that ask answer with one message
-        return answer if isinstance(answer, str) or call.in_private else replace(answer, plain=True)
+        if isinstance(answer, str) or call.in_private:
+            return answer
+        return message(answer.as_text(in_private=False), answer.controls, answer.menus)
 
     async def meant(self, press: Interaction, asked: Asked) -> Item:
         """The memory that a card shows, as it is now. Raises Refused and MemoryFault."""
@@ -235,7 +236,7 @@ class Commands:
         call = Call(press, self._client, self._context, page=page)
         self._check(call, command)
         answer = await command.run(call, **read_back(command.params, values))
-        if isinstance(answer, Answer) and not answer.plain:
+        if isinstance(answer, Answer) and call.in_private and not answer.plain:
             return answer
         return Answer(rows=[Row(_as_text(answer, in_private=call.in_private))])
 

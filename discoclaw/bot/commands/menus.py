@@ -17,7 +17,7 @@ from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import MAX_TEXT, Item, Sensitivity, Source, by_newest
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Said
 from discoclaw.core.own_words import split_added
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, speaker
@@ -113,16 +113,13 @@ def _reported(call: Call, message: discord.Message, text: str) -> str:
     name = speaker(call.client.redactor.clean(message.author.display_name))
     if wire.is_webhook(message):
         name = f"A webhook called {name}"
-    return f"{name} said{_where(call.place)}: “{text}”"
-
-
-def _where(place: Place) -> str:
+    place, where = call.place, ""
     if place.kind == "dm":
-        return " in a DM"
-    if place.name == wire.UNKNOWN:
-        return ""
-    name = speaker(place.name)
-    return f" in the thread {name}" if place.kind == "thread" else f" in #{name}"
+        where = " in a DM"
+    elif place.name != wire.UNKNOWN:
+        there = speaker(place.name)
+        where = f" in the thread {there}" if place.kind == "thread" else f" in #{there}"
+    return f"{name} said{where}: “{text}”"
 
 
 async def _commit(call: Call) -> tuple[str, str] | None:
@@ -223,16 +220,10 @@ async def why(call: Call, message: discord.Message) -> Reply:
 def _may_go_on(message: discord.Message) -> bool:
     """Whether a message may be a later part of an answer: no reply, no receipt, no question with buttons."""
     alone = message.reference is None and message.interaction_metadata is None
-    return alone and not message.content.startswith(NOTE) and all(map(_is_of_answer, _controls(message)))
-
-
-def _controls(message: discord.Message) -> Iterator[object]:
-    for part in message.components:
-        yield from getattr(part, "children", [part])
-
-
-def _is_of_answer(control: object) -> bool:
-    return str(getattr(control, "custom_id", "")).startswith(OF_ANSWERS)
+    if not alone or message.content.startswith(NOTE):
+        return False
+    parts = [one for part in message.components for one in getattr(part, "children", [part])]
+    return all(str(getattr(one, "custom_id", "")).startswith(OF_ANSWERS) for one in parts)
 
 
 # “Ask about this”: a form for a question, which is then asked about the message that was chosen.
