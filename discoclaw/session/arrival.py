@@ -46,31 +46,6 @@ class Arrival:
     """The first message of an older answer that this answer is to replace."""
     processes: Processes = ALONE
 
-    @classmethod
-    def of(
-        cls,
-        message: Inbound,
-        policy: Policy,
-        permission: Permission,
-        window: Window,
-        persona: str | None,
-        processes: Processes = ALONE,
-    ) -> Self:
-        """The arrival of a message."""
-        place = message.place
-        return cls(
-            message,
-            policy,
-            permission,
-            window,
-            persona,
-            place,
-            message.session_key,
-            permission.subject,
-            place.kind == "dm",
-            processes=processes,
-        )
-
     async def keep(self) -> None:
         """Make sure that the message is still this process's to answer, and may still be shown to a model.
 
@@ -163,13 +138,18 @@ class Arrivals:
 
     def under(self, message: Inbound, policy: Policy) -> Arrival:
         """The arrival of a message under a policy."""
-        return Arrival.of(
+        place, permission = message.place, self._consent.ask(message.author.id, message.sent_at)
+        return Arrival(
             message,
             policy,
-            self._consent.ask(message.author.id, message.sent_at),
+            permission,
             self._windows.use(message.session_key),
-            self._personas.of(message.place),
-            self._processes,
+            self._personas.of(place),
+            place,
+            message.session_key,
+            permission.subject,
+            place.kind == "dm",
+            processes=self._processes,
         )
 
 

@@ -165,18 +165,17 @@ class Conversation:
                 if not "".join(text[before:]).strip():
                     looks = all(call.name in LOOKS for call in calls)
                     await reply.doing(LOOKING if looks else WORKING)
-                results = ToolTurn(tuple([await self._whole(context, call, arrival) for call in calls]))
-            else:
-                results, refused = _refused(finished.turn), True
+                # A call runs to its end, and is recorded, even if nobody waits for it any more.
+                made = (asyncio.create_task(self._call(context, call, arrival)) for call in calls)
+                results = ToolTurn(tuple([await asyncio.shield(one) for one in made]))
+            else:  # some local models call tools although they may not
+                told = (ToolResult(call.id, NO_TOOLS, failed=True) for call in finished.turn.calls)
+                results, refused = ToolTurn(tuple(told)), True
             if allowance.unused:  # counted late, because most answers call no tool
                 allowance.ask(transcript.tokens)
             allowance.add(finished.turn, results)
             transcript.add(finished, results)
         return finished.stop == "length"
-
-    async def _whole(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
-        """Run a tool call to its end, and record it, even if nobody waits for it any more."""
-        return await asyncio.shield(asyncio.create_task(self._call(context, call, arrival)))
 
     async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
         """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
@@ -234,11 +233,6 @@ class Conversation:
             return section(found, place)
 
         return search
-
-
-def _refused(turn: AssistantTurn) -> ToolTurn:
-    """Answers to calls that were not allowed; some local models make them anyway."""
-    return ToolTurn(tuple(ToolResult(call.id, NO_TOOLS, failed=True) for call in turn.calls))
 
 
 # ---------------------------------------------------------------------- how many tools

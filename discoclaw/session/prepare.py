@@ -249,20 +249,18 @@ class Prompts:
         reads = self._rules.reads(arrival.policy.model)
         beside = tokens_of(self._tools(reads)) + sum(one.tokens for one in media)
         room = reads - reads // RESULTS_SHARE - self._rules.answer(arrival.policy.model) - beside
-        found = self._within(room, reads, materials, files)
-        here = {said.author_id for said in window}
-        arrival.window.names = {one: name for one, name in found.names.items() if one in here}
-        return found
-
-    def _within(self, room: int, reads: int, materials: Materials, files: Sequence[Entry]) -> Assembled:
-        """The prompt, shortened until it takes at most `room` tokens or has nothing more to leave out."""
+        # Shortened until it takes at most `room` tokens, or has nothing more to leave out.
         found = whole = assemble(materials, self._budget, files)
         while (tokens := most_tokens([found.user, *(block.text for block in found.system)])) > room:
             least, budget = found, replace(self._budget, total=max(0, found.size * room // tokens))
             found = assemble(materials, budget, files)
             if found.size >= least.size:
                 break
-        return found if found is whole or found == whole else replace(found, whole=whole, reads=reads)
+        if found is not whole and found != whole:
+            found = replace(found, whole=whole, reads=reads)
+        here = {said.author_id for said in window}
+        arrival.window.names = {one: name for one, name in found.names.items() if one in here}
+        return found
 
 
 @dataclass(frozen=True, slots=True)

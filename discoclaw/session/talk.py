@@ -404,7 +404,11 @@ class CatchUp:
                 arrival = await self._talk.hear(one.message)
             if arrival is not None and not one.answered:
                 asked[one.message.id] = arrival, one
-        whole = [_question(one.message) for _, one in asked.values() if not one.half]
+        whole = [
+            Question(one.message.id, one.message.author.id, one.message.sent_at)
+            for _, one in asked.values()
+            if not one.half
+        ]
         halves = [Due((key,), late=False) for key, (_, one) in asked.items() if one.half]
         dues = sorted([*due(whole, self._clock()), *halves], key=lambda one: int(one.ids[-1]))
         if dues:
@@ -456,10 +460,6 @@ class CatchUp:
             ended(await tell(reply, LATE, key, "missing"))
             return
         await self._talk.turns.take(arrival, reply, ended, counted, due.ids)
-
-
-def _question(message: Inbound) -> Question:
-    return Question(message.id, message.author.id, message.sent_at)
 
 
 def _united(messages: Sequence[Inbound]) -> Inbound:
