@@ -8,8 +8,7 @@ Building touches no disk; `open` takes the folder. Independent of Discord and of
 from dataclasses import dataclass
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Clock, Processes
 from discoclaw.core.purge import Derived
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.changed_by import ChangedBy

@@ -20,8 +20,7 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.sharded import ShardedDiscoClaw, Slots
 from discoclaw.core.errors import ChatUnavailable, LeaseLost, MemoryFault, SettingsError
 from discoclaw.core.health import Seen
-from discoclaw.core.ports import MirrorControl, Service
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import MirrorControl, Processes, Service
 from discoclaw.core.redact import without_login
 from discoclaw.core.shards import AUTO, EVERY, Shards, every
 from discoclaw.memory.conversations.inboxes import Inboxes

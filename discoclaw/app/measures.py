@@ -32,7 +32,7 @@ from discoclaw.app.monitoring import SLOW_S, Health, LoopLag
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import Spent
 from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Seen, Why, as_json, healthy
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Processes
 from discoclaw.core.usage import DOLLAR, Total
 from discoclaw.session.desk import Desk
 from discoclaw.settings_types import Listen

@@ -21,9 +21,8 @@ from discoclaw.loops.embedding import Embedding, TalkEmbedding
 from discoclaw.memory.conversations.responses import Responses
 from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened
-from discoclaw.models.context import Contexts
 from discoclaw.models.offline import OfflineModel
-from discoclaw.models.providers import PROVIDERS, ByName, open_models
+from discoclaw.models.providers import PROVIDERS, ByName, Contexts, open_models
 from discoclaw.recall.talk import Meant
 from discoclaw.search.talk_vectors import Provider, TalkVectors
 from discoclaw.session.caching import CachingModel

@@ -9,8 +9,7 @@ from typing import Final
 
 from discoclaw.core.errors import LeaseLost
 from discoclaw.core.health import Finding
-from discoclaw.core.ports import Service
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Processes, Service
 from discoclaw.core.times import span
 from discoclaw.storage import Storage
 from discoclaw.store.files import in_thread, read_in_thread

@@ -30,7 +30,7 @@ from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Processes
 from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import EVERY, Shards
 from discoclaw.memory.cursors import Cursors

@@ -15,7 +15,7 @@ from discord.ext import commands
 from discoclaw.bot import gateway
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Processes
 from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import Shards
 from discoclaw.memory.cursors import Cursors

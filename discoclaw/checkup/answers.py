@@ -43,8 +43,7 @@ from discoclaw.evals.casefile import Chain
 from discoclaw.evals.judge import Verdict
 from discoclaw.models.anthropic import ends
 from discoclaw.models.config import ModelConfig, Models
-from discoclaw.models.context import usable
-from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.models.providers import PROVIDERS, open_models, usable
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 

@@ -117,8 +117,7 @@ def _answered(
     """
     from discoclaw.app.models import config_of  # slow imports, as above
     from discoclaw.checkup.model import address_of, plainly
-    from discoclaw.models.context import usable
-    from discoclaw.models.providers import open_models
+    from discoclaw.models.providers import open_models, usable
 
     config = config_of(settings)
     models = open_models(config)

@@ -21,8 +21,7 @@ from weakref import WeakKeyDictionary
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.ports import Clock, Embedder
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Clock, Embedder, Processes
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.visible import VisibleItems

@@ -19,8 +19,7 @@ from weakref import WeakValueDictionary
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.consolidate import ConsolidationReport, Review
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.subject import BOT, group_of, user_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator

@@ -29,8 +29,7 @@ from discoclaw.core.history import History
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending, lapsed
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import Cursors

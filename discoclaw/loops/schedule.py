@@ -14,15 +14,13 @@ from typing import Literal, NamedTuple
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, ModelTimeout
 from discoclaw.core.message import Place, Said
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.subject import person_of
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.facts import FactsLoop, NoFacts
-from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard
+from discoclaw.loops.heard import SPOILED, UNUSABLE, Backlog, Heard, PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.loops.summary import BATCH_CHARS as SUMMARY_CHARS
 from discoclaw.loops.summary import NoSummary, SummaryLoop
-from discoclaw.loops.track import PersonTrack, SessionTrack, Track, Tracks
 from discoclaw.work import GRACE_S, Worker
 
 # ----------------------------------------------------------------------

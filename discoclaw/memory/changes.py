@@ -34,7 +34,7 @@ class Listener:
     async def renewed(self, names: Collection[str]) -> None:
         """Another process changed these texts of the store: nothing that RAM has of them is used any more.
 
-        `names` are paths in the store (see `core/processes`). A text that every message needs is read again
+        `names` are paths in the store (see `core/ports`). A text that every message needs is read again
         here; any other when it is next used. Raises nothing.
         """
 

@@ -70,7 +70,7 @@ class Leases:
         return tuple(self._waiting)
 
     def lease(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Have a lease while this is entered; waits for whoever has it. See `core/processes`."""
+        """Have a lease while this is entered; waits for whoever has it. See `core/ports`."""
         return _Waited(self, name)
 
     async def had(self, name: str) -> AbstractAsyncContextManager[None]:

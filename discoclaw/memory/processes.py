@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.leases import Fewer, Heard, Leases, Lost, Overtaken, Renewing, Told
 from discoclaw.memory.stores import shared

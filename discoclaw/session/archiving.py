@@ -22,8 +22,7 @@ import regex
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Entry, Place, Said
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of

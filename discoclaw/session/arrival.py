@@ -12,7 +12,7 @@ from discoclaw.core.consent import Consent, Permission
 from discoclaw.core.errors import ErasedMeanwhile, LeaseLost, QuestionGone
 from discoclaw.core.message import Inbound, Place, Said, with_attachments
 from discoclaw.core.policy import PlacePersonas, Policy
-from discoclaw.core.processes import ALONE, Processes
+from discoclaw.core.ports import ALONE, Processes
 from discoclaw.core.subject import BOT, group_subject, user_subject
 from discoclaw.core.values import dataclass, replace
 from discoclaw.memory.live import LiveConfig

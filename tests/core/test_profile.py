@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.attribution import contributors, contributors_by_item, without
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.event import Commit, Record, Ref
-from discoclaw.core.history import History
+from discoclaw.core.history import History, contributors, contributors_by_item, without
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import (
     LONGEST_NOTES,

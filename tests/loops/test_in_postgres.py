@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from discoclaw.app.services import Part, Sole
-from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.decay import Decay
+from discoclaw.core.history import PEOPLE
 from discoclaw.memory.erasing.groups import GroupIndex
 from tests.loops.builders import upsert
 from tests.loops.processes import Process

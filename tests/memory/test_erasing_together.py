@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.errors import LeaseLost, MemoryFault
-from discoclaw.core.history import History
+from discoclaw.core.history import PEOPLE, History
 from discoclaw.core.purge import Derived
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes

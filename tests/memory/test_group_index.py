@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.attribution import PEOPLE
+from discoclaw.core.history import PEOPLE
 from discoclaw.core.profile import Group
 from discoclaw.memory.erasing import groups
 from discoclaw.memory.erasing.groups import INDEX, OF_PERSON, GroupIndex, newest

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoclaw.core.attribution import contributors
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Record
-from discoclaw.core.history import History
+from discoclaw.core.history import History, contributors
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Place
 from discoclaw.core.patch import Summary

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from discoclaw.core.model import VENDOR
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.context import Contexts
-from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.models.providers import PROVIDERS, Contexts, open_models
 from tests.tables import each_row
 
 

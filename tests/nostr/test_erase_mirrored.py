@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
+from discoclaw.core.history import PEOPLE
 from discoclaw.core.item import item_id
 from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.memory.changes import SESSION

@@ -39,8 +39,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.item import tidy_tags
-from discoclaw.core.ports import Clock
-from discoclaw.core.processes import Processes
+from discoclaw.core.ports import Clock, Processes
 from discoclaw.core.purge import Purge, Purged, erasing
 from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
 from discoclaw.core.times import ms_of_iso, valid_ms

@@ -1,6 +1,6 @@
 """Removes a person from groups: from the ledgers what rests on their words, from the files their membership.
 
-A ledger is rewritten without the commits that rest on the person's words (see `core/attribution`). A group
+A ledger is rewritten without the commits that rest on the person's words (see `core/history`). A group
 with no tie to the person keeps every byte. The file is updated before the ledger: if the program is killed in
 between, the next start still finds the person named in the ledger and does both again. Copies kept aside of
 any group, and leftovers of killed writers, are removed too, since nobody knows whose words they contain; so
@@ -17,10 +17,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from discoclaw.core.attribution import contributors, without
 from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, Record, decode_line, encode_line
-from discoclaw.core.history import History
+from discoclaw.core.history import History, contributors, without
 from discoclaw.core.profile import Group
 from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject

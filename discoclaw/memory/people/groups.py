@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from discoclaw.core.attribution import PEOPLE, contributors_by_item
 from discoclaw.core.consent import Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.event import Commit
+from discoclaw.core.history import PEOPLE, contributors_by_item
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.item import Facets, Item, Kind
 from discoclaw.core.message import Place

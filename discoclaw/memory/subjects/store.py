@@ -21,15 +21,13 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from discoclaw.core.attribution import PEOPLE
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.event import Commit, Record, Ref
-from discoclaw.core.history import Branches, History, branch_name
+from discoclaw.core.history import PEOPLE, Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
-from discoclaw.core.ports import Clock
+from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.privacy import DmPrivacy
-from discoclaw.core.processes import ALONE, Processes
 from discoclaw.core.purge import Derived
 from discoclaw.core.subject import BOT, group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
