@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.recall import report, report_cases, score
+from bench.recall.cases import FRAMED, OF_PEOPLE
 from bench.recall.cases_run import Asked, misses
 from bench.recall.data import DEVELOP_SEED, REPORT_SEED
 from bench.recall.runs import Questions, Run, learn, of_cases, of_items, of_prompts, of_talk
@@ -115,7 +116,8 @@ class Shown:
         asked = self._run.cases
         title = f"cases, part {asked.part}" + (f", one in {asked.step}" if asked.step > 1 else "")
         if self._run.without:
-            console.print(report_cases.in_short(title, self._cases))
+            for kinds in (FRAMED, OF_PEOPLE):
+                console.print(report_cases.in_short(title, self._cases, kinds))
         else:
             console.print(report_cases.by_kind(title, self._cases))
         if self._with_misses:

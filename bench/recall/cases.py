@@ -1,4 +1,5 @@
-"""Cases about names, weak clues, replaced facts, messages that ask for nothing, and standing preferences.
+"""Cases from frames, about names, weak clues, replaced facts, messages that ask for nothing, and standing
+preferences; and cases of people, written by hand.
 
 `cases("names", "develop")` are for developing a ranker. The part "final" is run once, at the end. The parts
 have no frame, and hardly any vocabulary, in common.
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
+from bench.recall import cases_people
 from bench.recall.cases_asked import clues, names, replaced
 from bench.recall.cases_unasked import nothing, preferences
 from bench.recall.cases_values import PARTS, Case, Part, numbered
@@ -19,9 +21,13 @@ MAKERS: Mapping[str, Callable[[Part], Iterator[Case]]] = MappingProxyType(
         "replaced": replaced,
         "nothing": nothing,
         "preferences": preferences,
+        **cases_people.MAKERS,
     }
 )
 KINDS = tuple(MAKERS)
+OF_PEOPLE = cases_people.KINDS
+FRAMED = tuple(kind for kind in KINDS if kind not in OF_PEOPLE)
+"""The kinds that are made from frames."""
 
 
 @cache

@@ -7,7 +7,8 @@ from bench.recall.cases import KINDS, cases
 from bench.recall.cases_score import MOST, Found, newest_first
 from bench.recall.cases_values import Case, Part
 from bench.recall.score import LIMIT
-from bench.recall.systems import ItemSystem
+from bench.recall.systems import ItemSystem, Ours
+from bench.recall.variants import Without
 from discoclaw.core.text import clip
 
 Answers = Mapping[str, Sequence[Found]]
@@ -41,6 +42,9 @@ def ask_cases(make: Callable[[], ItemSystem], asked: Asked, kinds: Iterable[str]
 
 def _ask(system: ItemSystem, case: Case) -> Found:
     system.load(case.items)
+    ours = system.inner if isinstance(system, Without) else system
+    if isinstance(ours, Ours):
+        ours.own_name = case.own_name
     return Found(case, tuple(system.search(case.message, LIMIT)))
 
 
@@ -60,7 +64,7 @@ def _wrong(found: Found) -> list[str]:
     texts = {item.id: item.text for item in case.items}
     lines = [f"      missing  {texts[one]}" for one in sorted(case.must.difference(first))]
     if newest_first(found) == 0.0 and case.first in first:
-        lines.append(f"      instead of the newest comes first  {texts[found.ids[0]]}")
+        lines.append(f"      before what has to be first comes  {texts[found.ids[0]]}")
     instead = [one for one in found.ids if one in case.must_not]
     lines += [f"      in vain  {texts[one]}" for one in instead[:SOME]]
     if len(instead) > SOME:

@@ -1,7 +1,8 @@
 """How well a ranking does on cases: shares in 0…1, None where no case says anything about a figure. Pure.
 
 Which figures matter depends on the kind: names and preferences need `recall` and `precision`, clues also
-`leading`, replaced facts `newest_first` and `recall`, and messages that ask for nothing `empty`.
+`leading`, replaced facts `newest_first` and `recall`, and messages that ask for nothing `empty`. Questions
+that nothing answers have `lines` and `in_vain`, which are counts.
 """
 
 import statistics
@@ -32,6 +33,8 @@ class Figures:
     leading: float | None
     newest_first: float | None
     empty: float | None
+    lines: float | None
+    in_vain: float | None
 
 
 def recall(found: Found, most: int = MOST) -> float | None:
@@ -73,6 +76,16 @@ def empty(found: Found) -> float | None:
     return None if found.case.must else float(not found.ids)
 
 
+def lines(found: Found) -> float | None:
+    """How many items came back; None for a case that has something to find."""
+    return None if found.case.must else float(len(found.ids))
+
+
+def in_vain(found: Found) -> float | None:
+    """How many of those don't belong there; None for a case that has something to find."""
+    return None if found.case.must else float(len(found.case.must_not.intersection(found.ids)))
+
+
 def figures(answers: Sequence[Found]) -> Figures:
     """The means over all cases that say something about a figure."""
     return Figures(
@@ -82,6 +95,8 @@ def figures(answers: Sequence[Found]) -> Figures:
         leading=_mean(leading(one) for one in answers),
         newest_first=_mean(newest_first(one) for one in answers),
         empty=_mean(empty(one) for one in answers),
+        lines=_mean(lines(one) for one in answers),
+        in_vain=_mean(in_vain(one) for one in answers),
     )
 
 

@@ -6,7 +6,7 @@ Cases are made from the texts `cases_*.toml` by seed, the same for the same seed
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -28,7 +28,8 @@ class Case:
 
     `must` are the ids of the items to find, `must_not` those that don't belong there. Ids in neither set are
     tolerated and count neither way. `first` is the id that has to come before all others, if there is one.
-    If `must` is empty, nothing should be found. `frame` says from which texts the case was made.
+    If `must` is empty, nothing should be found. `frame` says from which texts the case was made, and
+    `own_name` what the person who asks is called.
     """
 
     items: tuple[Item, ...]
@@ -39,6 +40,7 @@ class Case:
     first: str | None
     name: str
     frame: str
+    own_name: str = "Somebody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +180,6 @@ def mistyped(message: str, name: str, dice: random.Random) -> str | None:
 def numbered(kind: str, part: Part, made: Iterator[Case]) -> tuple[Case, ...]:
     """The cases, each with a name that says its kind, part, number and variant."""
     return tuple(
-        Case(
-            one.items,
-            one.message,
-            one.now_ms,
-            one.must,
-            one.must_not,
-            one.first,
-            f"{kind}/{part}/{number:03} {one.frame}: {one.name}",
-            one.frame,
-        )
+        replace(one, name=f"{kind}/{part}/{number:03} {one.frame}: {one.name}")
         for number, one in enumerate(made)
     )

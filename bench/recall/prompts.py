@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bench.recall.cases import KINDS
+from bench.recall.cases import FRAMED
 from bench.recall.cases_run import Asked
 from bench.recall.data import Person
 from bench.recall.data_items import crowd
@@ -113,10 +113,10 @@ def of_people(people: Sequence[Person]) -> dict[str, tuple[list[Message], list[M
 
 
 def of_cases(asked: Asked, seed: int) -> dict[str, tuple[list[Message], list[Message]]]:
-    """The cases by kind, each with its own memory and with a full one."""
+    """The cases made from frames by kind, each with its own memory and with a full one."""
     more = crowd(MORE, seed)
     made: dict[str, tuple[list[Message], list[Message]]] = {}
-    for kind in KINDS:
+    for kind in FRAMED:
         small, full = made[kind] = [], []
         for case in asked.of(kind):
             own = {item.id for item in case.items}

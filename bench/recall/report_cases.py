@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from bench.recall.cases_run import Answers
-from bench.recall.cases_score import figures
+from bench.recall.cases_score import Figures, figures
 from bench.recall.prompts import Contents
 
 COLUMNS = {
@@ -16,13 +16,24 @@ COLUMNS = {
     "leading": "leading",
     "newest_first": "newest first",
     "empty": "empty",
+    "lines": "lines",
+    "in_vain": "in vain",
 }
+COUNTS = ("lines", "in_vain")
+"""The figures that are no shares."""
 TOLD = {
     "names": ("recall", "precision"),
     "clues": ("recall", "precision", "leading"),
     "replaced": ("recall", "newest_first"),
     "nothing": ("empty",),
     "preferences": ("recall", "precision"),
+    "topics": ("recall", "precision"),
+    "gathered": ("recall", "precision"),
+    "owners": ("recall", "newest_first"),
+    "oneself": ("recall", "precision"),
+    "unanswerable": ("lines", "in_vain"),
+    "inflected": ("recall", "precision"),
+    "latest": ("recall", "newest_first"),
 }
 """What tells most about each kind, for the tables that have no room for everything."""
 
@@ -39,21 +50,22 @@ def by_kind(title: str, answers: Mapping[str, Answers]) -> Table:
         for number, (name, every) in enumerate(answers.items()):
             one = figures(every[kind])
             first = (kind, str(one.count)) if not number else ("", "")
-            table.add_row(*first, name, *(share(getattr(one, field)) for field in COLUMNS))
+            table.add_row(*first, name, *(_told(one, field) for field in COLUMNS))
         table.add_section()
     return table
 
 
-def in_short(title: str, answers: Mapping[str, Answers]) -> Table:
-    """A row a system, with what tells most about each kind."""
+def in_short(title: str, answers: Mapping[str, Answers], kinds: Iterable[str]) -> Table:
+    """A row a system, with what tells most about each of those kinds."""
+    shown = {kind: TOLD[kind] for kind in kinds}
     table = Table(title=title)
     table.add_column("system")
-    for kind, told in TOLD.items():
+    for kind, told in shown.items():
         for number, field in enumerate(told):
             table.add_column(f"{'' if number else kind}\n{COLUMNS[field]}", justify="right")
     for name, every in answers.items():
-        of = {kind: figures(every[kind]) for kind in TOLD}
-        table.add_row(name, *(share(getattr(of[kind], one)) for kind, told in TOLD.items() for one in told))
+        of = {kind: figures(every[kind]) for kind in shown}
+        table.add_row(name, *(_told(of[kind], one) for kind, told in shown.items() for one in told))
     return table
 
 
@@ -83,6 +95,11 @@ def to_json(answers: Mapping[str, Answers]) -> dict[str, dict[str, dict[str, Any
         name: {kind: asdict(figures(found)) for kind, found in every.items()}
         for name, every in answers.items()
     }
+
+
+def _told(found: Figures, field: str) -> str:
+    value: float | None = getattr(found, field)
+    return f"{value:.1f}" if field in COUNTS and value is not None else share(value)
 
 
 def share(value: float | None) -> str:

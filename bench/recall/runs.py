@@ -96,7 +96,8 @@ def learn(run: Run, wanted: Collection[str]) -> None:
             texts += [question(one.text, talk.speakers) for one in talk.questions]
     if not {"cases", "prompts"}.isdisjoint(wanted):
         for case in [case for kind in KINDS for case in run.cases.of(kind)]:
-            texts += [*(item.text for item in case.items), Ours().embedded(case.message)]
+            asked = question(case.message, [case.own_name])
+            texts += [*(item.text for item in case.items), asked]
     run.say(f"vectors: {run.vectors.learn(filter(None, texts))} made")
 
 

@@ -151,9 +151,8 @@ class FullText:
 class Ours:
     """The bot's ranking of items, which knows what the person is called; with `vectors`, if there are any."""
 
-    OWN_NAME = "Somebody"
-
     def __init__(self, vectors: Vectors | None = None) -> None:
+        self.own_name = "Somebody"
         self._recall = Ranker()
         self._vectors = vectors
         self._items = VisibleItems()
@@ -179,15 +178,15 @@ class Ours:
 
     def embedded(self, query: str) -> str:
         """What is embedded of a query: "" if nothing is."""
-        return question(query, [self.OWN_NAME])
+        return question(query, [self.own_name])
 
     def signals(self, query: str) -> Signals:
         """What is known of a query beside its words."""
         asked = self.embedded(query)
         if self._vectors is None or not asked:
-            return Signals(own_name=self.OWN_NAME)
+            return Signals(own_name=self.own_name)
         cosines = self._matrix.cosines(self._vectors.vector(asked), self._texts)
-        return Signals(cosines, own_name=self.OWN_NAME, floor=self._vectors.floor)
+        return Signals(cosines, own_name=self.own_name, floor=self._vectors.floor)
 
 
 class OverTurns:

@@ -67,6 +67,12 @@ class TestTheCases:
             for one in answers:
                 assert set(one.ids) == {item.id for item in one.case.items}
 
+    def test_ours_knows_what_the_person_of_a_case_is_called_also_without_a_step(self):
+        inner = Ours()
+        for system in (inner, Without(inner, ())):
+            (one, *_) = ask_cases(lambda system=system: system, Asked(step=1000), ["oneself"])["oneself"]
+            assert inner.own_name == one.case.own_name != Ours().own_name
+
     def test_what_is_missing_and_what_came_in_vain_are_listed(self):
         (case, *_) = cases("names", "develop")
         texts = {item.id: item.text for item in case.items}
@@ -87,6 +93,7 @@ class TestTheCases:
             assert set(kinds) == set(KINDS)
             assert 0 < kinds["names"]["recall"] <= 1
             assert kinds["nothing"]["empty"] is not None
+            assert kinds["unanswerable"]["lines"] >= kinds["unanswerable"]["in_vain"] >= 0
 
     def test_the_table_has_a_row_for_each_kind_and_system_and_the_misses_are_ours(self):
         told = printed(["cases"], run(made_up()), with_misses=True)

@@ -2,7 +2,17 @@
 
 import pytest
 
-from bench.recall.cases_score import Found, empty, figures, leading, newest_first, precision, recall
+from bench.recall.cases_score import (
+    Found,
+    empty,
+    figures,
+    in_vain,
+    leading,
+    lines,
+    newest_first,
+    precision,
+    recall,
+)
 from bench.recall.cases_values import Case
 
 ASKED = Case((), "?", 0, frozenset({"a", "b"}), frozenset({"x", "y"}), None, "asked", "frame")
@@ -53,6 +63,12 @@ def test_empty_is_about_cases_with_nothing_to_find():
     assert empty(Found(ASKED, ())) is None
 
 
+def test_what_comes_back_where_nothing_answers_is_counted_and_what_is_tolerated_is_not_in_vain():
+    found = Found(NOTHING, ("x", "tolerated"))
+    assert (lines(found), in_vain(found)) == (2, 1)
+    assert lines(Found(ASKED, ("x",))) is in_vain(Found(ASKED, ("x",))) is None
+
+
 def test_figures_are_means_over_the_cases_that_count():
     found = figures([Found(ASKED, ("a",)), Found(NEWEST, ("a", "x")), Found(NOTHING, ("x",))])
     assert found.count == 3
@@ -61,4 +77,5 @@ def test_figures_are_means_over_the_cases_that_count():
     assert found.leading == 1.0
     assert found.newest_first == 1.0
     assert found.empty == 0.0
+    assert found.lines == found.in_vain == 1.0
     assert figures([]).recall is None
