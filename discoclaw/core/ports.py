@@ -87,6 +87,8 @@ NO_SIGNALS = Signals()
 
 LINKED_WITH = "linked with "
 """The start of `Hit.why` for an item found only through a link; the other item's id follows."""
+POSSIBLE = "possibly related"
+"""What is said of items that are shown without evidence of their own."""
 IDLE = "idle for too long"
 """`Hit.dropped` of an item that nobody has used for so long that it is not found any more."""
 
@@ -146,7 +148,10 @@ class Embedder(Protocol):
 
 
 class Hit(Protocol):
-    """A ranked item. `score` is above 0; `why` names the matched terms. `dropped` is why it is left out."""
+    """A ranked item. `score` is above 0; `why` names the matched terms. `dropped` is why it is left out.
+
+    `possible`: it has no evidence of its own, and comes behind all that have.
+    """
 
     @property
     def item(self) -> Item: ...
@@ -156,6 +161,8 @@ class Hit(Protocol):
     def why(self) -> str: ...
     @property
     def dropped(self) -> str: ...
+    @property
+    def possible(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,10 @@ class Query:
     `terms` are those of the text, each once, in order; `dates` the date terms it names. `in_english` maps a
     term to its English form, which is tried if no item contains the term: a short question doesn't tell its
     language for sure. `wanted` are all of these. `names` are what is written as names, each as its terms.
-    `everything`: the person asks for all that is remembered about them. `sentences` has the terms and dates
-    of each sentence, since words of different sentences don't ask for one thing.
+    `everything`: the person asks for all that is remembered about them. `topics` has the terms and dates of
+    each topic, since words of different sentences and questions don't ask for one thing; `asked` are the
+    places of the topics that are asked about, and not just mentioned; `bare`: there are no function words.
+    `compounds`: its language writes compounds as one word.
     """
 
     terms: tuple[str, ...] = ()
@@ -27,7 +29,10 @@ class Query:
     wanted: tuple[str, ...] = ()
     names: tuple[frozenset[str], ...] = ()
     everything: bool = False
-    sentences: tuple[frozenset[str], ...] = ()
+    topics: tuple[frozenset[str], ...] = ()
+    asked: frozenset[int] = frozenset()
+    bare: bool = False
+    compounds: bool = False
 
 
 # ----------------------------------------------------------------------

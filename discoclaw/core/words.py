@@ -110,6 +110,12 @@ class Tokens:
             and not _asks_about_oneself(joined)
         )
 
+    @property
+    def asks(self) -> bool:
+        """Whether it begins as a question: "where do I live"; not "what a day"."""
+        pairs = pairwise(self.runs[:3])
+        return any(one in ASKING and other in _AFTER_ASKING for one, other in pairs)
+
     def in_english(self) -> dict[str, str]:
         """The English term for each term that would differ if the text were English ("Las Vegas")."""
         found: dict[str, str] = {}

@@ -6,6 +6,7 @@ item or entry is kept beside the dates that its text names. Pure.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -13,18 +14,19 @@ from typing import Generic, TypeAlias, TypeVar
 from weakref import KeyedRef
 
 from discoclaw.core.item import KINDS, Item
-from discoclaw.core.languages import MONTHS
+from discoclaw.core.languages import MONTHS, POINTING
 from discoclaw.core.message import Entry
 from discoclaw.core.query import Query
 from discoclaw.core.times import date_of, valid_ms
 from discoclaw.core.values import dataclass
-from discoclaw.core.words import Tokens, fold, is_common, terms, terms_in, tokenise
+from discoclaw.core.words import STOP_WORDS, Tokens, fold, is_common, terms, terms_in, tokenise
 
 T = TypeVar("T")
 Names: TypeAlias = tuple[frozenset[str], ...]
 _KINDS = {kind: terms(kind) for kind in KINDS}
 MOST_KNOWN = 100_000
 """The most documents that are kept, for all people together."""
+LONGEST_OPENING = 3
 NO_TERMS = frozenset[str]()
 """One object, because a garbage collection stops everybody for longer the more of them there are."""
 _SEPARATORS = str.maketrans("-_:", "   ")
@@ -48,6 +50,8 @@ class Document:
     parts: frozenset[str] = frozenset()
     given: tuple[frozenset[str], ...] = ()
     written: tuple[frozenset[str], ...] = ()
+    opening: tuple[str, ...] = ()
+    """The first terms of the text: what a sentence is about mostly stands there."""
 
 
 def of_item(item: Item) -> Document:
@@ -140,6 +144,7 @@ def _document(
         when,
         frozenset(parts) or NO_TERMS,
         *names,
+        tuple(tokens.terms[:LONGEST_OPENING]),
     )
 
 
@@ -277,9 +282,18 @@ MOST_TERMS = 128
 """The most terms of a text that are looked up; of more, those that are common in any talk are left out."""
 LONGEST_REQUEST = 300
 """A message with more characters than this asks for something in particular."""
+TALKATIVE = 3
+"""In so many sentences, only those that ask something are cut into topics."""
+COMPOUNDING = frozenset(["german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian"])
+"""Languages that write compounds as one word: a "Geburtstagskuchen" is a "Kuchen"."""
+LONGEST_LISTED = 4
+"""Words of a topic in a list of topics."""
 _ENDS = ("st", "nd", "rd", "th")
 _BREAK = re.compile(r"(?:(?<=\w\w\w[.…])|(?<=[!?…]))[\"'”’»)\]]*\s+|(?<=[。！？])|\n\s*")
 """The end of a sentence; after two letters and a full stop none does ("Dr. Okonkwo")."""
+_AND = re.compile(r"[,;]?\s+(?:and|or|plus|und|oder|sowie|et|ou|y|o|e|и|или|&)\s+", re.IGNORECASE)
+_COMMA = re.compile(r"[,;、；，،]\s*")
+"""Where another topic may begin."""
 _OWN_VERB = re.compile(
     r"\b(?:i|let me)\s+(?:[\w'’]+\s+){0,3}?(?:know|remember|recall|learn\w*)\b", re.IGNORECASE
 )
@@ -310,7 +324,8 @@ def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool 
         text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    return _query(text, everything=everything, search=search, known={text: tokens} if brief else {})
+    known = {text: tokens} if brief else {}
+    return _query(text, everything=everything, search=search, known=known)
 
 
 def in_context(message: str, recent: str) -> str:
@@ -324,26 +339,49 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
     in_english: dict[str, str] = {}
     dates: set[str] = set()
     names: dict[frozenset[str], None] = {}
-    sentences: list[set[str]] = []
-    for sentence in filter(None, _BREAK.split(text)):
+    topics: list[set[str]] = []
+    about: set[int] = set()
+    compounds = False
+    sentences = [one for one in _BREAK.split(text) if one]
+    brief = len(text) <= LONGEST_REQUEST
+    for sentence in sentences:
         tokens, named = known.get(sentence) or tokenise(sentence), dates_in(sentence)
         if tokens.asks_nothing and not search:
             continue
         left_out = _spoken(named)
-        words = tokens.terms
-        if search and not words:
-            words = terms_in(sentence, "english")  # "go" alone looks Polish
-        found = dict.fromkeys(term for term in words if term not in left_out)
         in_english |= tokens.in_english()
-        asked |= found
+        compounds |= tokens.language in COMPOUNDING
         dates |= named
         names |= dict.fromkeys(names_in(sentence, tokens.language, note=False))
-        if sentences and all(map(is_common, found)) and not named:
-            sentences[-1] |= found.keys()  # "Have I heard them live?" goes on about what was named before
-        else:
-            sentences.append(found.keys() | named)
+        begun = len(topics)
+        cut = brief and (len(sentences) < TALKATIVE or sentence.rstrip("\"')”’").endswith(("?", "？", "؟")))
+        for part in _parts(sentence, tokens) if cut else [tokens]:
+            words = part.terms
+            if search and not words:
+                words = Tokens(part.runs, "english").terms  # "go" alone looks Polish
+            found = dict.fromkeys(term for term in words if term not in left_out)
+            asked |= found
+            asks = part.asks and POINTING.isdisjoint(part.runs)
+            if topics and all(map(is_common, found)) and not (named or (brief and asks and found)):
+                topics[-1] |= found.keys()  # "Have I heard them live?" goes on about what was named before
+                continue
+            if asks:
+                about.add(len(topics))
+            topics.append(set(found))
+        for topic in topics[begun:] if named else ():
+            topic |= named
+        if named and begun == len(topics):
+            topics.append(set(named))
+    if not asked and not dates:
+        asked = dict.fromkeys(_of_signs(text))
+        topics = [set(asked)]
     kept = _most_telling(asked)
     in_english = {term: in_english[term] for term in kept if term in in_english}
+    unique: dict[frozenset[str], bool] = {}
+    for place, topic in enumerate(topics):
+        if topic:
+            key = frozenset(topic)
+            unique[key] = unique.get(key, False) or place in about
     return Query(
         kept,
         frozenset(dates),
@@ -351,8 +389,50 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
         (*kept, *in_english.values(), *sorted(dates)),
         tuple(names),
         everything,
-        tuple(dict.fromkeys(frozenset(one) for one in sentences if one)),
+        tuple(unique),
+        frozenset(place for place, asks in enumerate(unique.values()) if asks),
+        len(sentences) == 1 and _is_bare(tokenise(sentences[0])),
+        compounds,
     )
+
+
+def _of_signs(text: str) -> list[str]:
+    """The terms of the names of a text's signs: who sends nothing but a sailing boat means one."""
+    signs = [sign for sign in text if unicodedata.category(sign) == "So"]
+    return [term for sign in signs for term in terms_in(unicodedata.name(sign, ""), "english")]
+
+
+def _is_bare(tokens: Tokens) -> bool:
+    """Whether there are no function words."""
+    return (STOP_WORDS[tokens.language] | STOP_WORDS["english"]).isdisjoint(tokens.runs)
+
+
+def _parts(sentence: str, tokens: Tokens) -> list[Tokens]:
+    """A sentence cut where another topic begins: "my dog and my employer", "cello, novel".
+
+    Behind "and" it begins with a function word of its own, and a comma stands between topics only in a list
+    without any: "red and green apples" and "the taxi is at number 3, which door?" are one topic each.
+    """
+    stop = STOP_WORDS[tokens.language] | STOP_WORDS["english"]
+    bare = _is_bare(tokens)
+    listed = _COMMA.split(sentence)
+    short = [len(tokenise(one).runs) <= LONGEST_LISTED for one in listed]
+    if not bare and len(listed) > 2 and all(short[1:]):  # "tell me about my back, the publisher, the cat"
+        listed = [one for part in listed for one in _AND.split(f" {part}")]
+    elif not bare:
+        listed = _AND.split(sentence)
+    else:
+        listed = [one for part in listed for one in _AND.split(part)]
+    found: list[Tokens] = []
+    for part in listed:
+        runs = tokenise(part).runs
+        new = Tokens(runs, tokens.language)
+        begins = bare or (runs and runs[0] in stop and POINTING.isdisjoint(runs))
+        if found and not (begins and new.terms and found[-1].terms):
+            found[-1] = Tokens([*found[-1].runs, *runs], tokens.language)
+        elif runs:
+            found.append(new)
+    return found
 
 
 def _most_telling(asked: Collection[str]) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ from discoclaw.recall.document import Document
 
 MOST_OF_IT = 0.5
 """The share of what a sentence asks that is evidence although no term of it is specific."""
+ALL_OF_IT = 0.99
+"""The share that common words alone need of a topic that is asked about beside others: "where do I live?"."""
 TOGETHER = 0.2
 """The share of what a sentence asks that two terms need to be evidence together."""
 MANY = 3
@@ -33,6 +35,7 @@ IN_PASSING = 0.3
 
 The more somebody writes, the more words meet a memory by chance.
 """
+LONGEST_LIST = 4
 NAMED, GIVEN = 1.1, 1.25
 """The factors for a document that is named completely, and by a name that somebody gave it."""
 NEARLY = 0.9
@@ -73,12 +76,15 @@ class Concept(NamedTuple):
 class Asked:
     """The concepts that a query asks for among some documents.
 
-    `sentences` are the names of the concepts of each sentence, `total` is the number of all documents.
-    `names` are terms that are written as names; `strangers` those among them that no document has.
+    `topics` are the names of the concepts of each topic, and `about` the places of those that are asked
+    about; `bare`: there are no other words. `total` is the number of all documents. `names` are terms that
+    are written as names; `strangers` those among them that no document has.
     """
 
     concepts: Sequence[Concept]
-    sentences: Sequence[frozenset[str]]
+    topics: Sequence[frozenset[str]]
+    about: frozenset[int]
+    bare: bool
     total: int
     names: frozenset[str] = frozenset()
     strangers: frozenset[str] = frozenset()
@@ -107,7 +113,7 @@ class _Sentence:
     """How well documents match a sentence, by position: `scores`, and the bits of its concepts in `terms`.
 
     `has` says what those bits mean. `named` has the terms of the names that the sentence names completely;
-    of those in `given` one is an alias or a key.
+    of those in `given` one is an alias or a key. Those in `whole` have the only word that tells anything.
     """
 
     scores: dict[int, float] = field(default_factory=dict)
@@ -115,6 +121,7 @@ class _Sentence:
     has: dict[int, _Has] = field(default_factory=dict)
     named: dict[int, frozenset[str]] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
+    whole: set[int] = field(default_factory=set)
 
 
 class Matches:
@@ -147,9 +154,10 @@ class Matches:
         self._documents = documents
         self._sentences: list[_Sentence] = []
         self._about_others: dict[int, frozenset[str]] = {}
-        for sentence in asked.sentences:
-            self._judge(sentence)
-        if len(asked.sentences) == 1 and all(one.name in asked.sentences[0] for one in asked.concepts):
+        self._topics = self._of_a_list() if asked.bare and len(asked.topics) == 1 else asked.topics
+        for place, topic in enumerate(self._topics):
+            self._judge(topic, asks=place in asked.about)
+        if len(self._topics) == 1 and all(one.name in self._topics[0] for one in asked.concepts):
             self.scores.update(self._sentences[0].scores)
         else:
             self._add_up()
@@ -174,15 +182,39 @@ class Matches:
         """Whether an alias or key of a document is named completely."""
         return any(position in one.given for one in self._sentences)
 
+    @property
+    def naming(self) -> bool:
+        """Whether the query names any document completely."""
+        return any(one.named for one in self._sentences)
+
     def matched(self, position: int) -> list[str]:
         """The names of what a document has."""
         both = zip(self._asked.concepts, self._parts, strict=True)
         return [concept.name for concept, part in both if position in part]
 
+    def telling(self, position: int) -> bool:
+        """Whether a document has a term that says more than common words do."""
+        return any(one.has[one.terms[position]].specific for one in self._sentences if position in one.terms)
+
+    def names(self, position: int) -> Sequence[frozenset[str]]:
+        """The names of a document of which nothing else is asked than what it is."""
+        document = self._documents[position]
+        if document is None or not any(position in one.whole for one in self._sentences):
+            return ()
+        named = any(position in one.named for one in self._sentences)
+        return document.given if named else (*document.given, *document.written)
+
     # ------------------------------------------------------------------ inside
 
-    def _judge(self, sentence: frozenset[str]) -> None:
-        """Add what one sentence says about the documents."""
+    def _of_a_list(self) -> Sequence[frozenset[str]]:
+        """The topics of a few words alone: each its own if no document has two of them ("python llama?")."""
+        parts = [part for part in self._parts if part]
+        apart = 1 < len(parts) <= LONGEST_LIST and len(set().union(*parts)) == sum(map(len, parts))
+        (topic,) = self._asked.topics
+        return [frozenset([one]) for one in sorted(topic)] if apart else [topic]
+
+    def _judge(self, sentence: frozenset[str], *, asks: bool) -> None:
+        """Add what one topic says about the documents."""
         both = zip(self._asked.concepts, self._parts, strict=True)
         here = [(concept, part) for concept, part in both if concept.name in sentence]
         found = self._having(here)
@@ -193,12 +225,15 @@ class Matches:
             found.scores[position] = factor * (found.scores[position] + lift)
         strangers = sentence & self._asked.strangers
         strange = bool(strangers)
-        telling = {terms for terms, has in found.has.items() if self._is_evidence(has, strange=strange)}
+        having = found.has.items()
+        telling = {one for one, has in having if self._is_evidence(has, strange=strange, asks=asks)}
         evident = [one for one, terms in found.terms.items() if terms in telling or one in found.named]
         self.evident.update(evident)
+        if sum(concept.specific for concept, _ in here) == 1:
+            found.whole.update(evident)
         self.meant |= _undone(evident, found)
         if strangers:
-            about = {terms for terms, has in found.has.items() if self._is_evidence(has, strange=False)}
+            about = {one for one, has in having if self._is_evidence(has, strange=False, asks=asks)}
             for position, terms in found.terms.items():
                 if terms in about - telling and position not in found.named:
                     self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
@@ -244,6 +279,7 @@ class Matches:
             telling |= spellings if concept.share else set()
             rare |= spellings if concept.share and len(part) <= few else set()
         complete: dict[frozenset[str], set[int]] = {}
+        specific = [spellings for spellings, concept, _ in asked if concept.specific]
         for name, positions in self._names.items():
             if not name <= terms or name.isdisjoint(telling):
                 continue
@@ -254,19 +290,29 @@ class Matches:
         meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
         for name in [name for name in meant if not any(name < other for other in meant)]:
             found.given |= complete[name]
+            asks_more = any(name.isdisjoint(spellings) for spellings in specific)
             # What has all terms of the name has its rarest.
             rarest = min([part for spellings, _, part in asked if not name.isdisjoint(spellings)], key=len)
             others = (found.terms.keys() & rarest) - complete[name]
             written = [one for one in others if (known := self._documents[one]) and known.bag.keys() >= name]
+            if complete[name] and asks_more:  # others only mention it, but for those that begin with it
+                written = [one for one in written if self._begins(one, name)]
             for position in chain(complete[name], written):
                 before = found.named.get(position)
                 found.named[position] = name if before is None else before | name
 
-    def _is_evidence(self, has: _Has, *, strange: bool) -> bool:
+    def _begins(self, position: int, name: frozenset[str]) -> bool:
+        """Whether a document's text begins with a name, so that it is about what has that name."""
+        document = self._documents[position]
+        return document is not None and name <= set(document.opening[: len(name) + 1])
+
+    def _is_evidence(self, has: _Has, *, strange: bool, asks: bool) -> bool:
         if strange and not has.name and has.covered < MOST_OF_IT:
             return False
-        many = len(self._asked.sentences)
+        many = len(self._topics)
         if has.covered >= MOST_OF_IT and (has.terms.bit_count() > 1 or has.specific or many == 1):
+            return True
+        if asks and has.covered >= ALL_OF_IT:
             return True
         if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
             return True

@@ -15,10 +15,10 @@ from discoclaw.core.visible import VisibleItems
 from discoclaw.recall import score
 from discoclaw.recall.document import Document
 from discoclaw.recall.evidence import Asked, Concept, Matches
-from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS, Vocabulary
+from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS, IN_TEXT, Vocabulary
 
 Posting = tuple[int, int]
-"""A document's position, and how often its text has a term; or one of IN_MARKS, IN_DATES and IN_PARTS."""
+"""A document's position, and where it has a term: IN_TEXT, IN_MARKS, IN_DATES or IN_PARTS."""
 Named = Mapping[str, Mapping[frozenset[str], Sequence[int]]]
 """The positions of the documents that have a name, by the longest term of the name."""
 
@@ -43,11 +43,9 @@ class Index:
         lengths = [one.length for one in documents if one is not None]
         self.total = len(lengths)
         self.average = sum(lengths) / max(1, self.total)
-        norms = {length: score.norm_of(length, self.average) for length in set(lengths)}
-        once = {length: score.part_of(1, norm) for length, norm in norms.items()}
-        self._norms = [norms[one.length] if one is not None else 0.0 for one in documents]
+        once = {length: score.part_of(1, score.norm_of(length, self.average)) for length in set(lengths)}
         self._once = [once[one.length] if one is not None else 0.0 for one in documents]
-        """The part of a score, by position, of a term that a document has once, as it has nearly all."""
+        """The part of a score, by position, of a term that a text has, however often."""
 
     @classmethod
     def making(cls, documents: Iterable[Document]) -> Generator[None, None, "Index"]:
@@ -96,6 +94,16 @@ class Index:
         """How many documents have each of the terms."""
         return {term: len(self._postings.get(term, ())) for term in terms}
 
+    def mentioning(self, name: frozenset[str], most: int) -> Sequence[int]:
+        """The positions of the documents whose texts have all terms of a name; none if they are more."""
+        rarest = min((self._postings.get(term, ()) for term in name), key=len)
+        found = [
+            position
+            for position, kind in rarest
+            if kind == IN_TEXT and (one := self.documents[position]) is not None and name <= one.bag.keys()
+        ]
+        return found if len(found) <= most else ()
+
     def search(self, asked: Asked, limit: int) -> Matches:
         """The documents that have any of what is asked; of many those with most of it, and the rarest.
 
@@ -117,16 +125,11 @@ class Index:
 
     def _parts(self, concept: Concept) -> dict[int, float]:
         """The part of a score, by position, of a concept in each document that has it, before weighting."""
-        norms, once, part_of = self._norms, self._once, score.part_of
-        if len(concept.spellings) == 1 and concept.spellings[0][1] == 1.0:
-            return {
-                position: once[position] if count == 1 else part_of(count, norms[position])
-                for position, count in self._postings.get(concept.spellings[0][0], ())
-            }
+        once, instead = self._once, score.INSTEAD
         parts: dict[int, float] = {}
         for term, counts in concept.spellings:
-            for position, count in self._postings.get(term, ()):
-                part = counts * (once[position] if count == 1 else part_of(count, norms[position]))
+            for position, kind in self._postings.get(term, ()):
+                part = counts * (once[position] if kind == IN_TEXT else instead[kind])
                 if part > parts.get(position, 0.0):
                     parts[position] = part
         return parts
@@ -154,12 +157,10 @@ class Index:
 
 
 def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]]:
-    """The terms of a document with their postings; equal ones are one object: most terms are there once."""
-    shared: dict[int, Posting] = {}
-    for term, count in document.bag.items():
-        yield term, shared.setdefault(count, (position, count))
+    """The terms of a document with their postings: who says a word twice doesn't mean it twice as much."""
     said = document.bag.keys()
     for kind, terms in (
+        (IN_TEXT, said),
         (IN_MARKS, document.marks - said),
         (IN_PARTS, document.parts - document.marks - said),
         (IN_DATES, document.dates - document.marks - document.parts - said),

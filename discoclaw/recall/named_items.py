@@ -33,7 +33,7 @@ from discoclaw.core.words import (
     tokenise,
     topics_for,
 )
-from discoclaw.recall.document import of_item, parse
+from discoclaw.recall.document import COMPOUNDING, of_item, parse
 
 # ----------------------------------------------------------------------
 # Identifiers in what somebody typed, and the items that have them, however they are written.
@@ -225,7 +225,6 @@ _PERSON = frozenset(
     )
 )
 _LIGHT = frozenset(terms("anymore longer pls please true thing project fact preference person ok okay"))
-_COMPOUNDING = frozenset(["german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian"])
 _SIGN = re.compile(r"(?<=\s)(?:[B-HJ-Z]|A(?=\W*$)|\d+)\b")
 
 
@@ -356,7 +355,7 @@ def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[I
     likely = [item for item in some if shares[item.id] >= least]
     others = [item for item in items if shares[item.id] < PARTLY]
     begun = _begun(others, asked) if whole or not likely else []  # "tea" is found, so a team is not meant
-    if not some or (whole and tokenise(asked).language in _COMPOUNDING):
+    if not some or (whole and tokenise(asked).language in COMPOUNDING):
         likely, begun = [*likely, *begun], []
     wanted = _union(one.terms | one.topic for one in concepts)
     unwanted = _union(one.terms for part in but for one in _concepts(part)) - wanted

@@ -17,13 +17,13 @@ from heapq import nlargest
 
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
-from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Signals
+from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Signals
 from discoclaw.core.query import Cosines, Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
 from discoclaw.recall.document import Documents, Kept
 from discoclaw.recall.evidence import NO_EVIDENCE, OUTDONE, Matches
-from discoclaw.recall.index import Index, Indices
+from discoclaw.recall.index import Index, Indexed, Indices
 from discoclaw.recall.score import asked_of
 
 # ----------------------------------------------------------------------
@@ -37,10 +37,15 @@ class Ranked:
     """An item with its score (> 0, comparable within one query), and what found it.
 
     `words` is the score by words alone, with which it begins. `dropped` is why it is not returned, or "".
+    `possible`: it has no evidence, and is returned after all that have, as possibly related; `follows`: it
+    mentions one of the best by its name.
     What found it is computed on demand.
     """
 
-    __slots__ = ("_given", "_matches", "_position", "_reasons", "dropped", "item", "score", "words")
+    __slots__ = (
+        *("_given", "_matches", "_position", "_reasons"),
+        *("dropped", "follows", "item", "possible", "score", "words"),
+    )
 
     def __init__(
         self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = 0
@@ -48,6 +53,7 @@ class Ranked:
         self.item = item
         self.score = self.words = score
         self.dropped = dropped
+        self.possible = self.follows = False
         self._matches = matches
         self._position = position
         self._given: dict[str, float] | None = None
@@ -72,10 +78,26 @@ class Ranked:
         return self._matches is not None and self._matches.given(self._position)
 
     @property
+    def names(self) -> Sequence[frozenset[str]]:
+        """Its names, where nothing else is asked of it than what it is."""
+        return self._matches.names(self._position) if self._matches is not None else ()
+
+    def may_be_meant(self, least: float, cosines: Mapping[str, float]) -> bool:
+        """Whether it comes near enough to what was asked: by meaning where that is known, else by words."""
+        if cosines:
+            return cosines.get(self.item.id, 0.0) >= POSSIBLY_MEANT
+        return self.score >= least and self._matches is not None and self._matches.telling(self._position)
+
+    @property
+    def matched(self) -> frozenset[str]:
+        """The names of the terms it has."""
+        return frozenset(self._matches.matched(self._position) if self._matches is not None else ())
+
+    @property
     def why(self) -> str:
         """Why it was found, in a few words."""
         matched = self._matches.matched(self._position) if self._matches is not None else ()
-        return ", ".join([*matched, *(self._reasons or ())])
+        return ", ".join([*([POSSIBLE] if self.possible else []), *matched, *(self._reasons or ())])
 
     @property
     def parts(self) -> Mapping[str, float]:
@@ -109,11 +131,20 @@ TOGETHER = 0.3
 of the second."""
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
-MINUTE_MS = 60_000
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+WEAKER = "far weaker than the best"
+MOST_FOLLOWED = 3
+MOST_RETURNED = 12
+"""Where nothing is named, what is possibly related comes behind the rest, up to so many items together."""
+POSSIBLY = 0.4
+"""The share of the best score that it needs."""
+POSSIBLY_MEANT = 0.35
+"""The cosine that it needs where there are vectors."""
 ROUNDING = 2e-9
 """Scores that differ by more are not equal."""
-NEAR_TIE, AS_NEAR = 0.9, 0.1
-"""A tie has this share of the best's score by words, and a cosine by no more than this below its own."""
+NEAR_TIE, AS_NEAR, AS_MANY = 0.9, 0.1, 0.6
+"""A tie has this share of the best's score by words, a cosine by no more than this below its own, and this
+share of the terms that the best has."""
 
 Found = dict[str, Ranked]
 """The hits so far, by the item's id."""
@@ -153,29 +184,39 @@ def without_weak(found: Found) -> None:
     best = _best(found.values())
     for one in found.values():
         if not one.dropped and one.score < WEAK * best and not one.named:
-            one.dropped = "far weaker than the best"
+            one.dropped = WEAKER
 
 
 def learned_together(found: Found) -> None:
-    """Give each item that was found a share of the best score of those learned from its message or minute.
+    """Give each candidate a share of the best score of those learned from its message, minute or day.
 
     What was said at once is about one thing, but that alone isn't evidence.
     """
-    groups: dict[object, list[Ranked]] = {}
-    for one in found.values():
-        item = one.item
-        occasion = item.source.message_id or item.created_at // MINUTE_MS
-        groups.setdefault(occasion, []).append(one)
-    for group in groups.values():
-        kept = [one for one in group if not one.dropped] if 2 <= len(group) <= MOST_TOGETHER else []
-        if len(kept) < 2:
-            continue
-        first, second = nlargest(2, (one.score for one in kept))
-        for one in kept:
-            share = TOGETHER * (second if one.score == first else first)
-            if share:
-                one.given["together"] = share
-                one.score += share
+    shares: dict[str, float] = {}
+    for occasion in (_moment, _day):
+        groups: dict[object, list[Ranked]] = {}
+        for one in found.values():
+            groups.setdefault(occasion(one.item), []).append(one)
+        for group in groups.values():
+            kept = [one.score for one in group if not one.dropped]
+            if not kept or not 2 <= len(group) <= MOST_TOGETHER:
+                continue
+            first, second = (*nlargest(2, kept), 0.0)[:2]
+            for one in group:
+                best = second if one.score == first and not one.dropped else first
+                shares[one.item.id] = max(shares.get(one.item.id, 0.0), TOGETHER * best)
+    for key, share in shares.items():
+        if share:
+            found[key].given["together"] = share
+            found[key].score += share
+
+
+def _moment(item: Item) -> object:
+    return item.source.message_id or item.created_at // MINUTE_MS
+
+
+def _day(item: Item) -> object:
+    return item.created_at // DAY_MS
 
 
 def along_links(found: Found, known: Mapping[str, Item]) -> None:
@@ -202,10 +243,50 @@ def latest_first(found: Found) -> None:
     equals = [one for one in kept if one.score >= most]
     top = max(equals, key=lambda one: (round(one.score, 9), one.item.updated_at, one.item.id))
     best, words, near = top.score, top.words * NEAR_TIE, top.given.get("cosine", 0.0) - AS_NEAR
+    asked = top.matched
     for one in kept:
-        if one.score < best and one.words >= words and one.given.get("cosine", 0.0) >= near:
+        if one.score >= best or one.words < words or one.given.get("cosine", 0.0) < near:
+            continue
+        # Another relation may weigh as much: who works in Oslo doesn't live there.
+        if len(asked & one.matched) >= AS_MANY * len(asked):
             one.given["near tie"] = best - one.score
             one.score = best
+
+
+def with_named_alike(found: Found, indexed: Indexed) -> None:
+    """Consider what mentions the best by their names: who asks for the dog may mean what is said of Biscuit.
+
+    Only if nothing else is asked of it.
+    """
+    best = _in_order(one for one in found.values() if not one.dropped)[:MOST_FOLLOWED]
+    for one in best:
+        for name in one.names:
+            for position in indexed.index.mentioning(name, MOST_RETURNED):
+                item = indexed.places[position]
+                assert item is not None
+                other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
+                if other.dropped in (NO_EVIDENCE, OUTDONE, WEAKER):
+                    other.follows = True
+                    other.score = max(other.score, LINKED * one.score)
+
+
+def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -> None:
+    """Fill up with what comes next, where there is evidence for something and nothing is named.
+
+    Who asks in their own words uses others than those in which it was remembered.
+    """
+    kept = [one for one in found.values() if not one.dropped]
+    if not kept:
+        return
+    least = POSSIBLY * max(one.score for one in kept)
+    rest = [
+        one
+        for one in found.values()
+        if one.dropped in (NO_EVIDENCE, OUTDONE, WEAKER)
+        and (one.follows or (not naming and one.may_be_meant(least, cosines)))
+    ]
+    for one in _in_order(rest)[: max(0, MOST_RETURNED - len(kept))]:
+        one.possible, one.dropped = True, ""
 
 
 def _best(found: Iterable[Ranked]) -> float:
@@ -361,7 +442,7 @@ class Ranker:
             return []
         indexed = self._indices.of(known)
         known = indexed.items  # the same, with what is derived from them
-        found = self._by_words(query, indexed.places, indexed.index, signals.own_name)
+        found, naming = self._by_words(query, indexed.places, indexed.index, signals.own_name)
         by_meaning(found, known.by_id, signals.cosines, signals.floor, self._weights)
         learned_together(found)
         without_weak(found)
@@ -371,11 +452,14 @@ class Ranker:
             for one in found.values():
                 one.score *= self._freshness(one, signals.accessed, now_ms)
         latest_first(found)
+        with_named_alike(found, indexed)
+        with_possible(found, signals.cosines, naming=naming)
         return found.values()
 
     def _by_words(
         self, query: Query, places: Sequence[Item | None], index: Index, own_name: str | None
-    ) -> dict[str, Ranked]:
+    ) -> tuple[dict[str, Ranked], bool]:
+        """The items that have any of the words, by their ids, and whether the query names something."""
         asked = asked_of(query, index, index.vocabulary, own_name=own_name)
         matches = index.search(asked, MOST_FOUND)
         about_projects = not PROJECT_WORDS.isdisjoint(query.terms)
@@ -393,7 +477,7 @@ class Ranker:
             )
             if boosted:
                 one.given["project"] = PROJECT_BOOST
-        return found
+        return found, matches.naming or bool(asked.strangers)
 
     def _freshness(self, one: Ranked, accessed: Mapping[str, int], now_ms: int) -> float:
         item, fade = one.item, self._fade
@@ -424,5 +508,5 @@ class Ranker:
 
 def _in_order(found: Iterable[Ranked]) -> list[Ranked]:
     """Best first; ties are newer first, then by id."""
-    keyed = [(-round(one.score * 1e9), -one.item.updated_at, one.item.id, one) for one in found]
+    keyed = [(one.possible, -round(one.score * 1e9), -one.item.updated_at, one.item.id, one) for one in found]
     return [one for *_, one in sorted(keyed)]

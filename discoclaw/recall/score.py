@@ -32,6 +32,10 @@ ENDINGS = frozenset(
 """Endings that may follow the same beginning: "model" isn't a form of "mode"."""
 SLIP = 0.6
 """The weight of a term that differs by a typo."""
+LEAST_JOINED = 3
+"""Letters of the shortest word that another one is joined with in a compound."""
+_HEBREW = frozenset(map(chr, range(0x5D0, 0x5EB)))
+_PREFIXED = frozenset("הובלמשכ")
 SURE = 6
 """Shorter words are too similar to others: "reach" is not a typo of "react"."""
 MOST = 4
@@ -59,12 +63,24 @@ class Vocabulary:
         """The most similar terms with what each counts (0 to 1), best first; none for what has no letters."""
         if len(term) == 1 and not term.isascii():  # one Han character: part of the pairs that have it
             return tuple((pair, 1.0) for pair in self._terms if len(pair) == 2 and term in pair)
+        if term and term[0] in _HEBREW:  # articles and prepositions are written together with the word
+            bare = {term, _without_prefix(term)}
+            others = (one for one in self._terms if one != term and _without_prefix(one) in bare)
+            return tuple((one, 1.0) for one in others)
         if len(term) < SHORTEST or not term.isalpha():
             return ()
         found = [(other, weight) for other in self._candidates(term) if (weight := _alike(term, other))]
         return tuple(
             sorted(found, key=lambda pair: (-pair[1], abs(len(pair[0]) - len(term)), pair[0]))[:MOST]
         )
+
+    def compounds(self, term: str) -> tuple[tuple[str, float], ...]:
+        """The terms that end or begin with a term, as German compounds do, with what each counts."""
+        if len(term) < SHORTEST:
+            return ()
+        longer = [one for one in self._terms if len(one) >= len(term) + LEAST_JOINED]
+        found = sorted(one for one in longer if one.endswith(term) or one.startswith(term))
+        return tuple((one, ENDING) for one in found[:MOST])
 
     def _candidates(self, term: str) -> Iterable[str]:
         if self._alike is None:
@@ -74,6 +90,10 @@ class Vocabulary:
                     self._alike.setdefault(key, []).append(one)
         keys = dict.fromkeys(key for more in (-1, 0, 1) for key in _keys(term, more))
         return dict.fromkeys(one for key in keys for one in self._alike.get(key, ()))
+
+
+def _without_prefix(term: str) -> str:
+    return term[1:] if term[0] in _PREFIXED and len(term) > 3 else term
 
 
 def _keys(term: str, more: int = 0) -> tuple[object, ...]:
@@ -113,10 +133,13 @@ def _endings(one: str, other: str, shared: int) -> bool:
 
 
 def _one_slip(term: str, other: str, shared: int) -> bool:
-    """Whether one letter was missed, added, changed, or two were swapped, behind the `shared` beginning."""
+    """Whether one letter was missed, added, changed, or two were swapped, behind the `shared` beginning.
+
+    The last letter of a stem is no typo where it is changed: "components" doesn't mean "compose".
+    """
     one, two = term[shared:], other[shared:]
     return (
-        one[1:] == two[1:]
+        (one[1:] == two[1:] and len(one) > 1)
         or one[1:] == two
         or one == two[1:]
         or (one[:2] == two[1::-1] and len(one) > 1 and one[2:] == two[2:])
@@ -136,9 +159,9 @@ PART = 0.4
 DATE_WEIGHT = 0.5
 """When something was said tells which of several is meant, but only the very day tells that any is."""
 A_DAY = len("d:2026-01-31")
-IN_MARKS, IN_DATES, IN_PARTS = 0, -1, -2
+IN_TEXT, IN_MARKS, IN_DATES, IN_PARTS = 1, 0, -1, -2
 """Instead of a count: the text of a document doesn't contain a term, but its marks, dates or names do."""
-_INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT, IN_PARTS: PART}
+INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT, IN_PARTS: PART}
 
 
 class Corpus(Protocol):
@@ -194,20 +217,29 @@ def asked_of(
             spellings, count = [(plain, 1.0)], known[plain]
         if not count:  # nobody put it so: other words for it, and other spellings
             spellings = [(other, SAME) for other in others_for(term)]
-            spellings += vocabulary.near(term) if vocabulary is not None else ()
+            if vocabulary is not None:
+                spellings += vocabulary.near(term)
+                spellings += vocabulary.compounds(term) if query.compounds else ()
             count = sum(corpus.frequency(name for name, _ in spellings).values())
         common = is_common(term) and term not in names
         asked.append(_Term(term, tuple(spellings), min(count, corpus.total), common=common))
     asked = _without_namesakes(asked, query.names)
+    own = frozenset(terms(own_name or ""))
+    asked = [one._replace(own=True) if one.name in own else one for one in asked]
+    # A day alone is evidence only where nothing else is asked for.
+    alone = all(one.common or one.own or one.everywhere(corpus.total) for one in asked)
     for date in sorted(query.dates, key=len, reverse=True):
-        asked.append(_Term(date, ((date, 1.0),), min(known[date], corpus.total), common=len(date) < 9))
+        common = len(date) < A_DAY or not alone
+        asked.append(_Term(date, ((date, 1.0),), min(known[date], corpus.total), common=common))
     strangers = {one.name for one in asked if not one.having} & names if own_name is not None else set()
     return Asked(
-        _weighed(asked, corpus.total, skip_unknown=skip_unknown),
-        query.sentences,
+        _weighed(asked, corpus.total, names, skip_unknown=skip_unknown),
+        query.topics,
+        query.asked,
+        query.bare,
         corpus.total,
         names,
-        frozenset(strangers.difference(terms(own_name or ""))) if strangers else frozenset(),
+        frozenset(strangers - own),
     )
 
 
@@ -255,7 +287,7 @@ def part_of(count: int, norm: float) -> float:
     """The part of a score, before weighting, of a term that a document's text has `count` times."""
     if count > 0:
         return count * (K1 + 1) / (count + norm)
-    return _INSTEAD[count]
+    return INSTEAD[count]
 
 
 def rarity(containing: int, total: int) -> float:
@@ -264,26 +296,33 @@ def rarity(containing: int, total: int) -> float:
 
 
 class _Term(NamedTuple):
-    """One thing asked for, the number of documents that have it, and whether it is common in any talk."""
+    """One thing asked for, the number of documents that have it, and whether it is common in any talk.
+
+    `own`: it is part of the name of the person whose documents these are.
+    """
 
     name: str
     spellings: tuple[tuple[str, float], ...]
     having: int
     common: bool
+    own: bool = False
 
     def everywhere(self, total: int) -> bool:
         """Whether so many documents have it that it tells them apart no longer."""
         return self.having * 2 > total >= FEW
 
 
-def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[Concept]:
+def _weighed(
+    asked: Sequence[_Term], total: int, names: Collection[str], *, skip_unknown: bool
+) -> list[Concept]:
     """The concepts for what is asked.
 
     What more than half of the documents have is evidence only if nothing rarer is asked for: who asks for
     nothing else means it. Common words beside it then count no more than it does, so that they put documents
-    in order but don't push the others out.
+    in order but don't push the others out. The person's own name is never evidence, and neither is a name
+    that most documents have beside anything else that is asked for, known or not.
     """
-    known = [one for one in asked if one.having or not skip_unknown]
+    known = [one for one in asked if (one.having or not skip_unknown) and not one.own]
     telling = [one for one in known if not one.common]
     nothing_else = not telling and all(one.everywhere(total) for one in known)
     nothing_rarer = bool(telling) and all(one.everywhere(total) for one in telling)
@@ -294,7 +333,13 @@ def _weighed(asked: Sequence[_Term], total: int, *, skip_unknown: bool) -> list[
         if nothing_rarer and one.common:
             weight = min(weight, most)
         share = weight * (COMMON_WEIGHT if one.common else 1.0)
-        if one.everywhere(total) and not nothing_else and (one.common or not nothing_rarer):
+        if one.everywhere(total):
+            beside = one.name in names and any(
+                other is not one and not (other.common or other.own) for other in asked
+            )
+            if beside or (not nothing_else and (one.common or not nothing_rarer)):
+                share, specific = 0.0, False
+        if one.own:
             share, specific = 0.0, False
         least = DATE_WEIGHT if one.name.startswith("d:") and len(one.name) != A_DAY else 0.0
         found.append(Concept(one.name, one.spellings, weight, share, specific, least))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from discoclaw.core.decay import last_use
 from discoclaw.core.item import Item, durable_line
-from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, Hit, Recall, Signals
+from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Hit, Recall, Signals
 from discoclaw.core.query import Query
 from discoclaw.core.replaced import Pair, alike, ended, newest_first
 from discoclaw.core.text import utf16_length
@@ -161,7 +161,12 @@ class Chosen(NamedTuple):
     @property
     def called_for(self) -> bool:
         """Whether the talk called for just this item, by its own words or their meaning."""
-        return self.hit is not None and not self.hit.why.startswith(LINKED_WITH)
+        return not (self.hit is None or self.possible or self.hit.why.startswith(LINKED_WITH))
+
+    @property
+    def possible(self) -> bool:
+        """Whether it is only possibly related, as its line says."""
+        return self.hit is not None and self.hit.possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +271,14 @@ def _placed(chosen: Sequence[Chosen], known: VisibleItems) -> tuple[Chosen, ...]
     """The items, best first, each with a place and a short id that don't depend on how well it was found.
 
     So with the same items a prompt has the same lines, whatever is asked. What stands comes first, as it
-    stays when others come and go, and what was replaced comes last; else the order is that of remembering.
+    stays when others come and go; then what was found, and last what is only possibly related. In each of
+    these, what was replaced comes last; else the order is that of remembering.
     """
 
-    def steady(one: Chosen) -> tuple[bool, bool, int, str]:
-        item = one.item
-        return (item.id not in known.standing_ids, one.until is not None, item.created_at, item.id)
+    def steady(one: Chosen) -> tuple[bool, bool, bool, int, str]:
+        item, standing = one.item, one.item.id in known.standing_ids
+        last = one.possible and not standing
+        return (not standing, last, one.until is not None, item.created_at, item.id)
 
     places = {one.item.id: place for place, one in enumerate(sorted(chosen, key=steady), 1)}
     placed = [(one, places[one.item.id]) for one in chosen]
@@ -339,6 +346,10 @@ class _Page:
             if until is not None:
                 text = durable_line(item, until_ms=until)
                 cost = utf16_length(text) + 1
+            hit = self._found.get(item.id)
+            if hit is not None and hit.possible and not is_standing(item):
+                text = f"{text} ({POSSIBLE})"
+                cost += len(POSSIBLE) + 3
             cost += len(f" [i{len(self.chosen) + 1}]")  # all of them take as much, whichever is whose
             if cost > budget:
                 continue
@@ -346,7 +357,7 @@ class _Page:
             budget -= cost
             self.room -= cost
             why = self._why.get(item.id, ALWAYS)
-            self.chosen.append(Chosen(item, text, self._found.get(item.id), why, until))
+            self.chosen.append(Chosen(item, text, hit, why, until))
 
     def _older_last(self, items: Sequence[Item], budget: int) -> Sequence[Item]:
         needed = 0

@@ -138,10 +138,10 @@ class ItemSearch:
         *,
         limit: int,
         question: Question | None,
-    ) -> tuple[list[Item], int]:
-        """The items that a query finds among these, best first, and how many more would fit.
+    ) -> tuple[list[Item], list[Item], int]:
+        """The items that a query finds among these, best first; those possibly related; how many more fit.
 
-        Those returned, at most `limit`, count as used now.
+        Together they are at most `limit`. Those that were found count as used now.
         """
         asked, used = parse(query, search=True), await self._last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
@@ -150,10 +150,11 @@ class ItemSearch:
         signals = Signals(cosines, used, floor=self._meaning.floor)
         hits = self._ranker.rank(asked, known, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
-        fitting = [hit.item for hit in hits if not hit.why.startswith(LINKED_WITH)]
-        found = fitting[:limit]
-        self._last_used.touch(subject, [item.id for item in found])
-        return found, len(fitting) - len(found)
+        fitting = [hit for hit in hits if not hit.why.startswith(LINKED_WITH)]
+        found = [hit.item for hit in fitting if not hit.possible]
+        possible = [hit.item for hit in fitting if hit.possible][: max(0, limit - len(found))]
+        self._last_used.touch(subject, [item.id for item in found[:limit]])
+        return found[:limit], possible, max(0, len(found) - limit)
 
     def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
         """Record the use of items that an answer rested on by matching its words or meaning."""

@@ -174,10 +174,10 @@ class ToolContext:
 
     async def found(
         self, query: str, items: Sequence[Item], limit: int, question: Question | None
-    ) -> tuple[list[Item], int]:
-        """The items that the query finds among these, best first, and how many more would fit.
+    ) -> tuple[list[Item], list[Item], int]:
+        """The items that the query finds among these, best first; those possibly related; how many more fit.
 
-        Those returned count as used now. `question` is the query, from `ask`.
+        Those found count as used now. `question` is the query, from `ask`.
         """
         branch = await self.branch_name()
         return await self.items.find(

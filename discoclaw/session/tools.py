@@ -16,7 +16,7 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, triple_text
-from discoclaw.core.ports import ChoiceOffer, Offer
+from discoclaw.core.ports import POSSIBLE, ChoiceOffer, Offer
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import collapse, normalise
@@ -77,11 +77,12 @@ async def _items(context: ToolContext, wanted: Search, question: Question | None
     if not items:
         return "No item fits." if everything else "Nothing is remembered of this person yet."
     limit = wanted.limit or context.items.usual_limit
-    found, more = await context.found(wanted.query, items, limit, question)
+    found, possible, more = await context.found(wanted.query, items, limit, question)
     head = [] if found else ["No item has these words. The newest items, should one of them be meant:"]
     chosen = found or sorted(items, key=by_newest)[:limit]
     linked = _linked(context, view, chosen, wanted.depth)[:limit]
-    until = ends([*chosen, *linked], _gist)
+    linked = [item for item in linked if item not in possible]
+    until = ends([*chosen, *possible, *linked], _gist)
 
     def line(item: Item) -> str:
         return f"{durable_line(item, until_ms=until.get(item.id))} [{context.name(item)}]"
@@ -90,6 +91,7 @@ async def _items(context: ToolContext, wanted: Search, question: Question | None
         [
             *head,
             *map(line, newest_first(chosen, alike(chosen, _gist))),
+            *(f"{line(item)} ({POSSIBLE})" for item in possible),
             *(f"{line(item)} (linked)" for item in linked),
             *([f"({len(chosen)} of {len(chosen) + more} shown; narrow it down.)"] if more else []),
         ]
@@ -104,7 +106,7 @@ async def recall(context: ToolContext, wanted: Recall) -> str:
     view, limit = await context.view(), wanted.limit or context.items.usual_limit
     everything = context.visible(view.active())
     items = [item for item in everything if wanted.category in (None, item.facets.category)]
-    found, _ = await context.found(wanted.query, items, limit, context.ask(wanted.query))
+    found, _, _ = await context.found(wanted.query, items, limit, context.ask(wanted.query))
     shown = [*found, *_linked(context, view, found, wanted.depth)[:limit]]
     links = {link for item in shown for link in item.facets.links}
     near = [item for item in everything if item.id in links]

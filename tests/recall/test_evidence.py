@@ -51,7 +51,7 @@ def found(message: str, items: Sequence[Item], **signals: object) -> list[str]:
         now_ms=NOW,
         signals=Signals(own_name="Ann", **signals),  # type: ignore[arg-type]
     )
-    return [hit.item.text for hit in hits]
+    return [hit.item.text for hit in hits if not hit.possible]
 
 
 class TestSeveralCluesTogetherAreEvidence:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import KINDS, STANDING, Item, durable_line
 from discoclaw.core.text import utf16_length
+from discoclaw.core.visible import is_standing
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
@@ -52,7 +53,10 @@ class TestTheBudget:
     ) -> None:
         shown = chosen(query, items, max_chars)
         assert [one.line for one in shown] == [
-            f"{durable_line(one.item, until_ms=one.until)} [i{one.place}]" for one in shown
+            durable_line(one.item, until_ms=one.until)
+            + (" (possibly related)" if one.possible and not is_standing(one.item) else "")
+            + f" [i{one.place}]"
+            for one in shown
         ]
         assert sorted(one.place for one in shown) == list(range(1, len(shown) + 1))
         assert len({one.item.id for one in shown}) == len(shown)
