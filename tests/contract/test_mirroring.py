@@ -59,7 +59,7 @@ class TestADiskThatBurnt:
             await sent(world)
             assert {event["id"] for event in relay.sent} == published  # nothing has another id now
             shown = await world.says(world.ann, world.general, "!memory show")
-            assert "Zanzibar" in shown and "persona `coding`" in shown
+            assert "Zanzibar" in shown and "persona coding" in shown
             refused = await world.says(world.bob, world.general, "!memory remember my cat is Tom")
             assert "opted out" in refused
 
