@@ -21,7 +21,8 @@ from discoclaw.core.event import encode_line
 from discoclaw.core.view import EMPTY
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_or_make_keys, nostr_config
-from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.relays.wire import Filter
 

@@ -2,7 +2,7 @@
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
-from discoclaw.nostr.adapter import NostrConfig
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import Keys, SecretBox, public_key, redactor_of
 from discoclaw.nostr.folder import key_path, keys_of, make_key
 from discoclaw.nostr.names import Names

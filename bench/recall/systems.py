@@ -149,9 +149,13 @@ class FullText:
 
 
 class Ours:
-    """The bot's ranking of items, which knows what the person is called; with `vectors`, if there are any."""
+    """The bot's ranking of items, which knows what the person is called; with `vectors`, if there are any.
 
-    def __init__(self, vectors: Vectors | None = None) -> None:
+    `sure`: without what it returns as only possibly related.
+    """
+
+    def __init__(self, vectors: Vectors | None = None, *, sure: bool = False) -> None:
+        self._sure = sure
         self.own_name = "Somebody"
         self._recall = Ranker()
         self._vectors = vectors
@@ -167,7 +171,7 @@ class Ours:
 
     def search(self, query: str, limit: int) -> list[str]:
         hits = self._recall.rank(parse(query), self._items, now_ms=NOW, signals=self.signals(query))
-        return [hit.item.id for hit in hits[:limit]]
+        return [hit.item.id for hit in hits if not (self._sure and hit.possible)][:limit]
 
     def chosen(self, query: str, max_chars: int) -> Sequence[Chosen]:
         """What a prompt would hold, within so many characters."""
@@ -211,6 +215,7 @@ PLAIN: dict[str, Callable[[], ItemSystem]] = {
 }
 
 OURS, WITH_VECTORS = "ours", "ours, with vectors"
+SURE = "ours, what is sure"
 
 
 def ours_for_items(vectors: Vectors | None = None) -> dict[str, Callable[[], Ours]]:
@@ -289,7 +294,8 @@ def _over(make: Callable[[], ItemSystem]) -> Callable[[], TalkSystem]:
 
 def item_systems(vectors: Vectors | None = None) -> dict[str, Callable[[], ItemSystem]]:
     """Every row about items."""
-    return {**PLAIN, **ours_for_items(vectors)}
+    ours = ours_for_items(vectors)
+    return {**PLAIN, **ours, SURE: lambda: Ours(vectors, sure=True)}
 
 
 def talk_systems(vectors: Vectors | None = None) -> dict[str, Callable[[], TalkSystem]]:

@@ -58,7 +58,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "strict endings": ((score, "_endings", _loose),),
     "sentence by sentence": ((document, "_BREAK", re.compile(r"(?!)")),),
     "evidence": (
-        (evidence.Matches, "_is_evidence", lambda self, has, *, strange: True),
+        (evidence.Matches, "_is_evidence", lambda self, has, *, strange, asks: True),
         (evidence, "_undone", lambda evident, found: set(evident)),
     ),
     "evidence of common words": ((score, "is_common", lambda term: False),),
@@ -74,6 +74,10 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "learned together": ((rank, "learned_together", lambda found: None),),
     "links": ((rank, "along_links", lambda found, known: None),),
     "latest first": ((rank, "latest_first", lambda found: None),),
+    "topics of a sentence": ((document, "_parts", lambda sentence, tokens: [tokens]),),
+    "words of one day": ((rank, "_day", lambda item: item.id),),
+    "mentions of the best": ((rank, "with_named_alike", lambda found, indexed: None),),
+    "possibly related": ((rank, "with_possible", lambda found, cosines, naming: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),
     "named speaker": ((talk, "SPEAKER", 1.0),),
     "talk by its meaning": ((talk, "_fused", lambda ranked, meant, around: list(ranked)),),
@@ -105,6 +109,9 @@ ITEMS_ALONE = {
     "learned together",
     "links",
     "latest first",
+    "words of one day",
+    "mentions of the best",
+    "possibly related",
 }
 FOR_ITEMS_WITH_VECTORS = tuple(name for name in STEPS if name not in TALK_ALONE)
 FOR_ITEMS = tuple(name for name in FOR_ITEMS_WITH_VECTORS if name not in VECTORS_ALONE)

@@ -35,7 +35,8 @@ from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.core.live import Pseudonyms
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_keys, nostr_config, redactor_for
-from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import Event, Keys
 from discoclaw.nostr.folder import key_path, make_key, read_state, relay_folder, state_path
 from discoclaw.nostr.incoming import recovery

@@ -52,8 +52,9 @@ from discoclaw.core.usage import used
 from discoclaw.models import reading
 from discoclaw.models.config import ModelConfig, Models
 from discoclaw.models.failing import Failures, Refused, asked
-from discoclaw.models.reading import MAX_ANSWER, Answer, Events, Limit
+from discoclaw.models.reading import Answer, Events, Limit
 from discoclaw.models.speech import Hearing
+from discoclaw.models.structured import MAX_ANSWER
 
 log = logging.getLogger(__name__)
 

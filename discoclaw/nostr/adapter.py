@@ -16,7 +16,6 @@ import logging
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,8 +30,8 @@ from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.config import EMBEDDED, NostrConfig
 from discoclaw.nostr.documents import CHOSEN
-from discoclaw.nostr.event import Keys
 from discoclaw.nostr.folder import STATE_INTERVAL_S, relay_folder, save_state, state_path
 from discoclaw.nostr.incoming.recovery import adopt, gathered, recover
 from discoclaw.nostr.incoming.report import Progress, RecoveryReport
@@ -44,49 +43,10 @@ from discoclaw.nostr.outgoing.units import CONVERSATION, Views
 from discoclaw.nostr.owner import OwnerEvents, OwnerNotes, person_finder
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
-from discoclaw.nostr.relays.relay import Relay, check_private
-from discoclaw.nostr.schemas import Codec
+from discoclaw.nostr.relays.relay import Relay
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
 from discoclaw.work import LONGEST_S, RETRY_S
-
-# ----------------------------------------------------------------------
-# The Nostr adapter's configuration: codec, relays, paths, options. `mirroring` builds it from settings.
-
-EMBEDDED: Final = "embedded"
-"""In place of a relay's address: the relay inside this program."""
-
-
-@dataclass(frozen=True, slots=True)
-class NostrConfig:
-    """What to mirror, and where to. Raises SettingsError if a relay must not get plaintext.
-
-    `data_dir` is the bot's data folder, `outbox` the outbox's file. `owner` is the public key (hex) whose
-    events configure the bot; `owners` are user ids. `canonical`: recover from the relays at each start.
-    If the `codec` allows plaintext, preferences without anything private are published unencrypted. `groups`
-    maps channel ids to groups on a NIP-29 relay.
-    """
-
-    codec: Codec
-    relays: tuple[str, ...]
-    data_dir: Path
-    outbox: Path
-    canonical: bool = False
-    owner: str | None = None
-    owners: frozenset[str] = frozenset()
-    min_acks: int = 1
-    timeout_s: float = 10.0
-    flush_s: float = 300.0
-    groups: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> Keys:
-        return self.codec.keys
-
-    def __post_init__(self) -> None:
-        if self.codec.allow_plaintext:
-            check_private(one for one in self.relays if one != EMBEDDED)
-
 
 log = logging.getLogger(__name__)
 

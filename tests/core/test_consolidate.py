@@ -22,7 +22,7 @@ from discoclaw.core.item import Item, Source
 from discoclaw.core.merge import MergeContext, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
-from discoclaw.models.reading import checked
+from discoclaw.models.structured import checked
 from tests.core.builders import MODEST, NOW, Diary, inferred, stated
 from tests.tables import each_row
 

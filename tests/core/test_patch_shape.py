@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.item import KINDS
 from discoclaw.core.patch import Deprecation, Patch, Summary, Upsert
-from discoclaw.models.reading import checked
+from discoclaw.models.structured import checked
 from tests.tables import each_row
 
 WHOLE: dict[str, Any] = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.patch import LONGEST, Consolidation, Patch, Suggestion, Summary
-from discoclaw.models.reading import checked
+from discoclaw.models.structured import checked
 from tests.tables import each_row
 
 TALK = "Ann and Bob plan a trip to Bern. Ann books the train; the hotel is still open."

@@ -17,7 +17,7 @@ from discoclaw.core.redact import PLAIN
 from discoclaw.core.text import collapse
 from discoclaw.evals import casefile
 from discoclaw.evals.casefile import Case, Chain, Expected
-from discoclaw.models.reading import checked
+from discoclaw.models.structured import checked
 from tests.citing import items_of, own_of, talk_of
 
 CASES = casefile.cases()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.nostr.adapter import NostrAdapter, NostrConfig
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.folder import state_path
 from discoclaw.nostr.schemas import Codec

@@ -92,7 +92,7 @@ async def content_of(*relays: Any) -> object:
     """What is found, as values that can be compared: the memory before it is written."""
     found = (await gather(relays, CODEC, NAMES)).content
     ledgers = {subject: ledger.records() for subject, ledger in found.ledgers.items()}
-    views = found.views
+    views = found.documents
     calls = {subject: sorted(calls, key=lambda one: one.id) for subject, calls in views.calls.items()}
     clears = sorted(views.clears, key=lambda one: one.id)
     return ledgers, views.profiles, views.groups, views.summaries, calls, clears

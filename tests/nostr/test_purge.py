@@ -8,7 +8,8 @@ import pytest
 
 from discoclaw.core.errors import NostrError
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.adapter import EMBEDDED, NostrAdapter, NostrConfig
+from discoclaw.nostr.adapter import NostrAdapter
+from discoclaw.nostr.config import EMBEDDED, NostrConfig
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.folder import relay_folder
 from discoclaw.nostr.outgoing.mirror import PURGE

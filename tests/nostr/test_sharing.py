@@ -6,7 +6,8 @@ from pathlib import Path
 
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.adapter import NostrConfig, OthersChanges, SharingAdapter, unit_of
+from discoclaw.nostr.adapter import OthersChanges, SharingAdapter, unit_of
+from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.outgoing.mirror import STEP
 from discoclaw.nostr.schemas import Codec

@@ -33,7 +33,7 @@ from discoclaw.core.words import terms
 from discoclaw.core.yours import yours
 from discoclaw.models.offline import facts
 from discoclaw.models.offline.facts import Language, language_of, languages, read, remembered
-from discoclaw.models.reading import checked
+from discoclaw.models.structured import checked
 
 STORE_TOOL = "memory_store"
 SEARCH_TOOL = "memory_search"
