@@ -1,9 +1,13 @@
 """A ledger as it is published: one event for each record, several for a large one.
 
     {"subject", "line", "record"}                              a record, with its line number from 0
-    {"subject", "line", "part", "parts", "text"}               a part of its JSON, if that is too long for
-    one event {"subject", "line", "withheld", "id", "parent", "reason", "event"}  a stub for a record that
-    must not leave the disk; `event` names the owner's event that it came from, if any
+    {"subject", "line", "part", "parts", "text"}               a part of its JSON, if it is too long for one
+    {"subject", "line", "withheld", "id", "parent", "reason", "event"}
+                                                               in place of a record that must not leave the
+                                                               disk; `event` names the owner's event that it
+                                                               came from, if any
+
+Each is written and read here. A rebuilt ledger has its records with correct hashes, in their order.
 
 Confidential items never leave the disk: neither the record that marks one, nor any other record about it,
 even an older one. A record that contains a secret key is withheld too: removing the key would change the

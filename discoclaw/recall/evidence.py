@@ -1,17 +1,18 @@
-"""Which documents a query means: what they share with it, sentence by sentence, and what others share. Pure.
+"""Which documents a query means: what they share with it, topic by topic, and what others share. Pure.
 
-Words of different sentences ask for different things, so a document needs evidence in one sentence: a term
-that says something about just this document, a name that is named completely, two terms together, or most of
-what the sentence asks. Then it is compared with the others:
+Words of different topics ask for different things, so a document needs evidence in one of them: a term that
+says something about just this document, a name that is named completely, two terms together, or most of what
+the topic asks. Then it is compared with the others:
 
-- Where a document is named completely ("room 9"), one that only shares words with the sentence needs nearly
-  its score, or more of what the sentence asks. A name within a longer one that is named too ("Karl Vogt" in
+- Where a document is named completely ("room 9"), one that only shares words with the topic needs nearly its
+  score, or more of what the topic asks. A name within a longer one that is named too ("Karl Vogt" in
   "Karl-Heinz Vogt") is not meant.
-- Where a document has nearly all that a sentence asks, one that has clearly less, and nothing else of it, is
+- Where one owns a name as an alias or a key, others that mention it are not meant if more is asked, but for
+  those whose text begins with it.
+- Where a document has nearly all that a topic asks, one that has clearly less, and nothing else of it, is
   another matter: the brother who wants to emigrate, when it is asked what the brother wants for his birthday.
   What somebody gave an item as its name, an alias or a key, is never outdone.
-- Where a sentence names somebody unknown, a document needs a term of one of its names, or half of what it
-  asks.
+- Where a topic names somebody unknown, a document needs a term of one of its names, or half of what it asks.
 
 `recall/score` says what a document has; this says whether it was meant.
 """
