@@ -145,8 +145,8 @@ async def _proposed(cases: list[dict[str, Any]]) -> list[bool]:
                 model.request = case["request"]
                 model.meant = [case["memories"][at]["text"] for at in case["gone"]]
                 reply = Offered([], number)
-                assert await app.talk.arrivals.claim(said)
-                app.talk.answer(app.talk.arrivals.under(said, POLICY), lambda shown, reply=reply: reply)
+                assert await app.talk.turns.claim(said)
+                app.talk.answer(app.talk.turns.under(said, POLICY), lambda shown, reply=reply: reply)
                 await app.talk.desk.settle()
                 about = reply.offer_made.about if reply.offer_made is not None else ""
                 view = await app.storage.memory.view(subject)

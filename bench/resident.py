@@ -62,10 +62,10 @@ async def _conversations() -> Figure:
                     text = sentence(dice)
                     said += len(text)
                     inbound = message(session, 2 * number, text, sent_at=now_ms())
-                    arrival = talk.arrivals.under(inbound, POLICY)
-                    talk.listener.hear(arrival)
+                    turn = talk.turns.under(inbound, POLICY)
+                    talk.listener.hear(turn)
                 reply = Listener([], (2 * WINDOW - 1) * 1_000_000 + session)
-                talk.answer(arrival, lambda shown, reply=reply: reply)
+                talk.answer(turn, lambda shown, reply=reply: reply)
                 said += len(text)  # the answer says it again
                 if session % 100 == 99:
                     await talk.desk.settle()

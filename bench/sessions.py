@@ -125,8 +125,8 @@ async def meet(app: App, count: int) -> None:
     for session in range(SESSIONS, SESSIONS + count):
         inbound = message_of(session, 0)
         assert inboxes.take(inbound.place, inbound.session_key, inbound.id)
-        assert await app.talk.arrivals.claim(inbound)
-        app.talk.listener.hear(app.talk.arrivals.under(inbound, POLICY))
+        assert await app.talk.turns.claim(inbound)
+        app.talk.listener.hear(app.talk.turns.under(inbound, POLICY))
         inboxes.heard(inbound.session_key, inbound.id)
         if session % 100 == 0:
             await app.settle()
@@ -142,13 +142,13 @@ async def converse(talk: Talk, said: list[list[Inbound]]) -> Answers:
     """Everybody speaks at once: the first message of each, then the second, and so on."""
     answers: Answers = defaultdict(list)
     for number in range(len(said[0])):
-        assert all(await asyncio.gather(*(talk.arrivals.claim(one[number]) for one in said)))
+        assert all(await asyncio.gather(*(talk.turns.claim(one[number]) for one in said)))
         for session in range(len(said)):
             inbound = said[session][number]
-            arrival = talk.arrivals.under(inbound, POLICY)
-            talk.listener.hear(arrival)
+            turn = talk.turns.under(inbound, POLICY)
+            talk.listener.hear(turn)
             reply = Listener(answers[session], (2 * number + 1) * 1_000_000 + session)
-            talk.answer(arrival, lambda shown, reply=reply: reply)
+            talk.answer(turn, lambda shown, reply=reply: reply)
         await asyncio.sleep(0)
     await talk.desk.settle()
     return answers

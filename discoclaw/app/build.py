@@ -67,9 +67,9 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session import tools
+from discoclaw.session.agent import Agent, Asking, Explained, Record
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.archiving import Rules as ArchiveRules
-from discoclaw.session.arrival import Arrivals, Stops
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import CallLog, Conversation
 from discoclaw.session.deleted_messages import DeletedMessages
@@ -90,7 +90,7 @@ from discoclaw.session.refill import Refill
 from discoclaw.session.talk import CatchUp, Talk
 from discoclaw.session.talk_in_ram import TalkInRam
 from discoclaw.session.toolbox import Consolidation, Toolbox, ToolParts
-from discoclaw.session.turn import Asking, Explained, Record, Turns
+from discoclaw.session.turn import Stops, Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
 from discoclaw.storage import build as build_storage
@@ -298,15 +298,15 @@ def build(
     )
 
     # Answering: the steps of a turn, and the queue in which messages wait for theirs.
-    arrivals = Arrivals(storage.live, consent, windows, storage.places, processes)
-    branching = Branching(arrivals, loops, models.summary, client.threads, redactor)
+    turns = Turns(storage.live, consent, windows, storage.places, processes)
+    branching = Branching(turns, loops, models.summary, client.threads, redactor)
     delivery = Delivery(
-        storage.undelivered, inboxes, arrivals, answers, consent, LateAnswers(client), clock=clock
+        storage.undelivered, inboxes, turns, answers, consent, LateAnswers(client), clock=clock
     )
     offered = toolbox if settings.tools_enabled else tools.NONE
     files_at_once = settings.files_per_message if settings.files_enabled else 0
     learns = extracts and settings.commands_enabled
-    turns = Turns(
+    agent = Agent(
         stops=stops,
         hatchery=hatchery,
         refill=refill,
@@ -357,10 +357,10 @@ def build(
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     talk = Talk(
-        arrivals,
+        turns,
         listener,
         inboxes,
-        turns,
+        agent,
         desk,
         hatchery=hatchery,
         refill=refill,

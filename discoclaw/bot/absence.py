@@ -33,9 +33,9 @@ from discoclaw.core.shards import Shards
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations.undelivered import Unsent
+from discoclaw.session.agent import tell
 from discoclaw.session.refill import HISTORY_WAIT_S
 from discoclaw.session.talk import CatchUp, Missed
-from discoclaw.session.turn import tell
 from discoclaw.show.words import count
 from discoclaw.work import GRACE_S, Worker
 

@@ -36,10 +36,10 @@ from discoclaw.core.shards import EVERY, Shards
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import texts_about
 from discoclaw.session.deleted_messages import DeletedMessages, Edited
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.talk import Talk
+from discoclaw.session.turn import texts_about
 from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class DiscoClaw(commands.Bot):
         return await self.processes.claim(str(interaction.id), texts_about(str(interaction.user.id)))
 
     async def answers(self, message_id: int) -> bool:
-        """Whether this process is still to answer a text command. See `Arrival.keep`, as for a turn."""
+        """Whether this process is still to answer a text command. See `Turn.keep`, as for a turn."""
         return self.processes.in_touch or await self.processes.claim(str(message_id))
 
     async def look(self, interaction: discord.Interaction[Any]) -> None:

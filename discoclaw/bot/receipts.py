@@ -1,6 +1,6 @@
 """Receipts: a small silent line wherever something was learned from talk, with a button to take it back.
 What waits for the person's yes is asked about in the same way, whether receipts are on or not; but what a
-model asks in return is shown below the next answer (`session/turn`). Before the login, all wait.
+model asks in return is shown below the next answer (`session/agent`). Before the login, all wait.
 
 Told of each commit; sends from tasks of its own, so that neither the writer nor a reply waits. What fails is
 a line in the log and nothing more. What is private, or was just forgotten, is not quoted outside the

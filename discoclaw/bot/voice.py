@@ -151,9 +151,9 @@ class Voices:
             self._deleted.discard(message.id)
 
     async def _listen(self, message: discord.Message, heard: Inbound, *, show: bool) -> Spoken:
-        arrival = await self._talk.arrivals.of(heard)
-        for_us = await self._talk.wants_answer(arrival)
-        if arrival.policy.respond_mode == "none" or not (for_us or arrival.permission.holds):
+        turn = await self._talk.turns.of(heard)
+        for_us = await self._talk.wants_answer(turn)
+        if turn.policy.respond_mode == "none" or not (for_us or turn.permission.holds):
             return Spoken(heard)
         if self._transcriber is None:
             if for_us:
@@ -175,7 +175,7 @@ class Voices:
             return Spoken(heard, told=for_us)
         finally:
             await typing.stop()
-        if arrival.permission.erased or not (for_us or arrival.permission.holds):
+        if turn.permission.erased or not (for_us or turn.permission.holds):
             return Spoken(heard, told=True)  # they were erased meanwhile, or opted out, and get no answer
         if show:
             await self._show(message, words)

@@ -18,7 +18,7 @@ from discoclaw.core.text import clip, collapse, scrub, shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.prompt.quote import quote
-from discoclaw.session.arrival import Arrival, Arrivals
+from discoclaw.session.turn import Turn, Turns
 from discoclaw.work import GRACE_S, Worker
 
 MOST_READ = 2_000
@@ -45,7 +45,7 @@ class _Opened:
     """A thread that waits for its title: the name it has, and where the question came from."""
 
     name: str
-    arrival: Arrival
+    turn: Turn
     answer: str
 
 
@@ -53,9 +53,9 @@ class Branching:
     """Moves answers into threads, and has the threads named. It is a `core.service.Service`."""
 
     def __init__(
-        self, arrivals: Arrivals, loops: Loops, model: Model, threads: Threads, redactor: Redactor = PLAIN
+        self, turns: Turns, loops: Loops, model: Model, threads: Threads, redactor: Redactor = PLAIN
     ) -> None:
-        self._arrivals = arrivals
+        self._turns = turns
         self._loops = loops
         self._model = model
         self._threads = threads
@@ -74,59 +74,59 @@ class Branching:
         """Stop. A thread without a title keeps its first name."""
         await self._worker.close(grace_s)
 
-    async def move(self, arrival: Arrival, reply: Reply) -> Arrival:
+    async def move(self, turn: Turn, reply: Reply) -> Turn:
         """Move the answer to a message into a thread; it stays where it was asked if there can be none."""
-        if not arrival.policy.threads or arrival.place.kind != "channel":
-            return arrival
-        message = arrival.message
+        if not turn.policy.threads or turn.place.kind != "channel":
+            return turn
+        message = turn.message
         place = await reply.branch_off(first_name(message.text, message.author.name))
         if place is None:
-            return arrival
-        heard, key = _heard(arrival), place.session_key(message.author.id)
-        there = self._arrivals.under(replace(message, place=place, session_key=key), arrival.policy)
+            return turn
+        heard, key = _heard(turn), place.session_key(message.author.id)
+        there = self._turns.under(replace(message, place=place, session_key=key), turn.policy)
         there.fit()
         if heard is not None:
             noted = f"{heard.text}\n{ANSWERED_THERE}"
-            arrival.window.amend(replace(heard, text=noted))
+            turn.window.amend(replace(heard, text=noted))
             there.window.remember(heard, shown=there.policy.context_history)
             if there.permission.holds:
                 self._loops.hear(heard, place, key, window=there.window.capacity)
         return there
 
-    def answered(self, arrival: Arrival, answer: str) -> None:
+    def answered(self, turn: Turn, answer: str) -> None:
         """The first answer in a thread was given: it can have its title."""
-        thread, message = arrival.place.channel_id, arrival.message
-        if message.id == thread and arrival.permission.holds:
-            self._opened[thread] = _Opened(first_name(message.text, message.author.name), arrival, answer)
+        thread, message = turn.place.channel_id, turn.message
+        if message.id == thread and turn.permission.holds:
+            self._opened[thread] = _Opened(first_name(message.text, message.author.name), turn, answer)
             self._worker.note(thread)
 
     async def _name(self, thread: str) -> None:
         """Name a thread. Raises ModelError and ChatError; then it keeps its first name."""
         opened = self._opened.pop(thread)
-        if not _may_tell(opened.arrival):
+        if not _may_tell(opened.turn):
             return
         question, answer = (
-            quote(clip(unspoiled(text), MOST_READ)) for text in (opened.arrival.message.text, opened.answer)
+            quote(clip(unspoiled(text), MOST_READ)) for text in (opened.turn.message.text, opened.answer)
         )
         prompt = f"Question:\n{question}\n\nAnswer:\n{answer}"
-        with paid_by(Payer.of(opened.arrival.message)):
+        with paid_by(Payer.of(opened.turn.message)):
             made = await self._model.structured(
                 purpose="title", system=SYSTEM, prompt=prompt, shape=Title, max_tokens=MAX_TOKENS
             )
         title = tidy_title(self._redactor.clean(made.title))
-        if title and _may_tell(opened.arrival):
+        if title and _may_tell(opened.turn):
             await self._threads.rename(thread, opened.name, title)
 
 
-def _may_tell(arrival: Arrival) -> bool:
+def _may_tell(turn: Turn) -> bool:
     """Whether a title may reveal what a question said: not if it was edited, deleted or erased since."""
-    now = _heard(arrival)
-    return arrival.permission.holds and now is not None and not now.edited_at
+    now = _heard(turn)
+    return turn.permission.holds and now is not None and not now.edited_at
 
 
-def _heard(arrival: Arrival) -> Said | None:
+def _heard(turn: Turn) -> Said | None:
     """A message as its conversation's window has it now, without our note; None if it is no longer there."""
-    found = next((one for one in arrival.window.recent() if one.id == arrival.message.id), None)
+    found = next((one for one in turn.window.recent() if one.id == turn.message.id), None)
     return found and replace(found, text=found.text.removesuffix(f"\n{ANSWERED_THERE}"))
 
 

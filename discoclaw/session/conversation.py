@@ -28,11 +28,11 @@ from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory, NoToolLog
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
-from discoclaw.session.arrival import Arrival, Stoppable
 from discoclaw.session.compact import Transcript, estimate
 from discoclaw.session.meaning import Asker, Question
 from discoclaw.session.prepare import USUAL_RULES, AnswerRules, Prepared
 from discoclaw.session.toolbox import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
+from discoclaw.session.turn import Stoppable, Turn
 
 LOOKING = "*looking in my memory…*"
 WORKING = "*working on it…*"
@@ -92,7 +92,7 @@ class Conversation:
         self._redactor = redactor
         self._compacted = compacted
 
-    async def answer(self, arrival: Arrival, ready: Prepared, reply: Reply, turn: Stoppable) -> Answered:
+    async def answer(self, turn: Turn, ready: Prepared, reply: Reply, ends: Stoppable) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ChatError.
 
         Raises ModelError if the model fails before it has said anything.
@@ -104,21 +104,21 @@ class Conversation:
         said, cut = _Said(), False
         failure: ModelError | None = None
         try:
-            async with turn.part():
-                cut = await self._talk(arrival, ready, reply, said)
+            async with ends.part():
+                cut = await self._talk(turn, ready, reply, said)
         except ModelError as error:
             if not "".join(said.text).strip():
                 raise
             failure = error
-        offers = () if turn.stopped or said.context is None else tuple(said.context.offers)
+        offers = () if ends.stopped or said.context is None else tuple(said.context.offers)
         text = "".join(said.text)
-        return Answered(text, offers, cut or turn.stopped, tuple(said.unseen), said.less, failure)
+        return Answered(text, offers, cut or ends.stopped, tuple(said.unseen), said.less, failure)
 
-    async def _talk(self, arrival: Arrival, ready: Prepared, reply: Reply, said: _Said) -> bool:
+    async def _talk(self, turn: Turn, ready: Prepared, reply: Reply, said: _Said) -> bool:
         """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
         prompt, text = ready.prompt, said.text
-        remembers = arrival.permission.holds and self._rules.remembers
-        model, reads = arrival.policy.model, self._rules.reads(arrival.policy.model)
+        remembers = turn.permission.holds and self._rules.remembers
+        model, reads = turn.policy.model, self._rules.reads(turn.policy.model)
         offered = self._toolbox.offered(reads) if remembers else ()
         request = ModelRequest(
             prompt.system,
@@ -126,7 +126,7 @@ class Conversation:
             offered,
             self._rules.answer(model),
             # Without one the answer is neither taken from a cache nor put into it.
-            subject=arrival.subject if remembers and not arrival.replaces else None,
+            subject=turn.subject if remembers and not turn.replaces else None,
             model=model,
         )
         transcript = Transcript(request, reads)
@@ -135,11 +135,11 @@ class Conversation:
         refused = False
         while True:
             if transcript.compact() and offered:
-                loop.call_soon(self._compacted, arrival.subject)
+                loop.call_soon(self._compacted, turn.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and (allowance.unused or allowance.ask(transcript.tokens))
             before = len(text)
-            await arrival.keep()
+            await turn.keep()
             finished = await self._stream(transcript.request(may_call=may_call), reply, text)
             transcript.leave_out(finished.unseen)
             said.unseen += finished.unseen
@@ -161,12 +161,12 @@ class Conversation:
                 await reply.push("\n\n")
             if may_call:
                 calls = finished.turn.calls
-                context = said.context = said.context or self._context(arrival, ready)
+                context = said.context = said.context or self._context(turn, ready)
                 if not "".join(text[before:]).strip():
                     looks = all(call.name in LOOKS for call in calls)
                     await reply.doing(LOOKING if looks else WORKING)
                 # A call runs to its end, and is recorded, even if nobody waits for it any more.
-                made = (asyncio.create_task(self._call(context, call, arrival)) for call in calls)
+                made = (asyncio.create_task(self._call(context, call, turn)) for call in calls)
                 results = ToolTurn(tuple([await asyncio.shield(one) for one in made]))
             else:  # some local models call tools although they may not
                 told = (ToolResult(call.id, NO_TOOLS, failed=True) for call in finished.turn.calls)
@@ -177,10 +177,10 @@ class Conversation:
             transcript.add(finished, results)
         return finished.stop == "length"
 
-    async def _call(self, context: ToolContext, call: ToolCall, arrival: Arrival) -> ToolResult:
+    async def _call(self, context: ToolContext, call: ToolCall, turn: Turn) -> ToolResult:
         """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
         result = await self._toolbox.call(context, replace(call, input=self._redactor.value(call.input)))
-        self._calls.note(arrival, call, result)
+        self._calls.note(turn, call, result)
         return result
 
     async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
@@ -200,33 +200,33 @@ class Conversation:
             raise ModelError("the model's stream ended without an end")
         return finished
 
-    def _context(self, arrival: Arrival, ready: Prepared) -> ToolContext:
+    def _context(self, turn: Turn, ready: Prepared) -> ToolContext:
         """The context that the tools of this turn work with."""
-        place, message = arrival.place, arrival.message
+        place, message = turn.place, turn.message
         origin = Origin(
             "inferred",
             Source("discord", place.channel_id, message.id),
             said_at=message.sent_at,
             private=place.private,
             evidence="asked for during a talk",
-            dm_privacy=arrival.policy.dm_privacy,
+            dm_privacy=turn.policy.dm_privacy,
             asked=True,
             needs_yes=self._tools.choices.asks_first(message.author.id, place),
         )
         branch = ready.gathered.items.branch
-        speaker = Speaker(arrival.permission, arrival.in_dm, origin, arrival.persona, branch)
-        names = self._tools.search.names_in(arrival)
-        talk = self._talk_search(arrival)
+        speaker = Speaker(turn.permission, turn.in_dm, origin, turn.persona, branch)
+        names = self._tools.search.names_in(turn)
+        talk = self._talk_search(turn)
         return ToolContext(self._tools, speaker, ready.selection.short_ids(), talk, names)
 
-    def _talk_search(self, arrival: Arrival) -> TalkSearch:
+    def _talk_search(self, turn: Turn) -> TalkSearch:
         """The search that the model may use for earlier talk in this place."""
-        archive, place, message = self._archive, arrival.place, arrival.message
+        archive, place, message = self._archive, turn.place, turn.message
         if not archive.on(place):
             return no_talk
 
         async def search(query: str, limit: int, question: Question | None) -> str:
-            seen = {message.id, *(said.id for said in arrival.window.recent())}
+            seen = {message.id, *(said.id for said in turn.window.recent())}
             visible = visible_at(place, message.author.id)
             by = Asker(message.author.id, place.private, question)
             found = await archive.search(query, visible, limit=limit, without=seen, by=by)
@@ -304,27 +304,27 @@ class CallLog:
         self._memory = memory
         self._tool_log = tool_log
 
-    def note(self, arrival: Arrival, call: ToolCall, result: ToolResult) -> None:
+    def note(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
         """Record a call made to answer a message, if the message may be stored. Never blocks."""
-        if not arrival.permission.holds:
+        if not turn.permission.holds:
             return
         content = result.text.partition(f"\n\n{HEADING}")[0]
-        secret = self._secret(arrival.subject)
+        secret = self._secret(turn.subject)
         shown = [] if secret is None else [item for item in secret if item.text in content]
         confidential = any(not may_show(item, in_dm=True) for item in shown)
         if confidential:
             content = WITHHELD
-        elif self._was_taken_back(arrival.subject, content, private=arrival.place.private):
+        elif self._was_taken_back(turn.subject, content, private=turn.place.private):
             content = TAKEN_BACK
         self._tool_log.note(
-            arrival.subject,
+            turn.subject,
             tool=call.name,
             ok=not result.failed,
             content=content,
-            channel=arrival.place.channel_id,
-            session=arrival.session_key,
-            private=arrival.place.private or secret is None or bool(shown),
-            said_at=arrival.message.sent_at,
+            channel=turn.place.channel_id,
+            session=turn.session_key,
+            private=turn.place.private or secret is None or bool(shown),
+            said_at=turn.message.sent_at,
         )
 
     def _secret(self, subject: str) -> Iterable[Item] | None:

@@ -21,7 +21,7 @@ from discoclaw.core.shards import Shards
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.undelivered import Undelivered, Unsent
-from discoclaw.session.arrival import Arrival, Arrivals
+from discoclaw.session.turn import Turn, Turns
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
@@ -56,13 +56,13 @@ class Delivery:
     Whoever takes turns sets `record`, which gets a question, and the answer's id and text.
     """
 
-    record: Callable[[Arrival, str, str], None]
+    record: Callable[[Turn, str, str], None]
 
     def __init__(
         self,
         undelivered: Undelivered,
         inboxes: Inboxes,
-        arrivals: Arrivals,
+        turns: Turns,
         answers: Answers,
         consent: Consent,
         deliverer: Deliverer,
@@ -74,7 +74,7 @@ class Delivery:
         self._answers = answers
         self._consent = consent
         self._inboxes = inboxes
-        self._arrivals = arrivals
+        self._turns = turns
         self._clock = clock
         self._showing: dict[str, asyncio.Future[Any]] = {}
         """The sending of each answer, by the answer's name."""
@@ -106,7 +106,7 @@ class Delivery:
 
     def kept(
         self,
-        arrival: Arrival,
+        turn: Turn,
         reply: Reply,
         ids: tuple[str, ...],
         ending: Ending,
@@ -116,9 +116,9 @@ class Delivery:
         then: Callable[[str], None] | None = None,
     ) -> Unsent:
         """An answer as it is to be kept, with a sentence `below` what was pushed."""
-        held, one, place = reply.held, arrival.message, arrival.place
+        held, one, place = reply.held, turn.message, turn.place
         held = replace(held, text=f"{held.text}\n\n{below}".strip()) if below else held
-        inbox = arrival.session_key if held.asked_id in ids else ""
+        inbox = turn.session_key if held.asked_id in ids else ""
         who, guild = one.author.id, place.guild_id
         return Unsent(held, ids, inbox, who, guild, place.hidden, one.sent_at, ending, talk, then)
 
@@ -231,8 +231,8 @@ class Delivery:
 
     async def _delivered(self, kept: Unsent, message: Inbound, answer_id: str) -> None:
         """An answer is there. It enters the talk, unless it was taken back meanwhile."""
-        arrival = await self._arrivals.of(message)
-        if kept.talk and self._undelivered.has(kept) and not arrival.permission.erased:
-            self.record(arrival, answer_id, kept.held.text[: kept.talk])
+        turn = await self._turns.of(message)
+        if kept.talk and self._undelivered.has(kept) and not turn.permission.erased:
+            self.record(turn, answer_id, kept.held.text[: kept.talk])
             if kept.then is not None:
                 kept.then(answer_id)

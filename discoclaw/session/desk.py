@@ -217,7 +217,7 @@ class Desk:
 
 
 @dataclass(eq=False)
-class Turn:
+class Own:
     """A person's own slots, while something of theirs is under way or waits. `spent`: what that took (s)."""
 
     free: asyncio.Semaphore
@@ -231,22 +231,22 @@ class Slots:
     def __init__(self, at_once: int, each: int = 1) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._each = each
-        self._turns: dict[str, Turn] = {}
+        self._own: dict[str, Own] = {}
 
     def busy(self, user_id: str) -> bool:
         """Whether a person would have to wait."""
-        own = self._turns.get(user_id)
+        own = self._own.get(user_id)
         return self._free.locked() or (own is not None and own.free.locked())
 
     @asynccontextmanager
-    async def of(self, user_id: str) -> AsyncGenerator[Turn, None]:
+    async def of(self, user_id: str) -> AsyncGenerator[Own, None]:
         """Wait for a slot, and have it."""
-        turn = self._turns.setdefault(user_id, Turn(asyncio.Semaphore(self._each)))
-        turn.users += 1
+        own = self._own.setdefault(user_id, Own(asyncio.Semaphore(self._each)))
+        own.users += 1
         try:
-            async with turn.free, self._free:
-                yield turn
+            async with own.free, self._free:
+                yield own
         finally:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[user_id]
+            own.users -= 1
+            if not own.users:
+                del self._own[user_id]

@@ -29,8 +29,8 @@ from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.prompt.assemble import PersonaNote
-from discoclaw.session.arrival import Arrival
 from discoclaw.session.deadline import read_in_time
+from discoclaw.session.turn import Turn
 from discoclaw.soul.soul import Soul, exists, of_view
 from discoclaw.store.files import read_in_thread
 from discoclaw.store.threads import DISK
@@ -119,67 +119,67 @@ class Gatherer:
         self._profiles = profiles
         self._owners = sorted(owners)
 
-    async def gather(self, arrival: Arrival) -> Gathered:
+    async def gather(self, turn: Turn) -> Gathered:
         """Return everything known for a message. What can't be read in time is as if there were nothing."""
-        found = self._in_ram(arrival)
+        found = self._in_ram(turn)
         late = [name for name, value in found.items() if value is None]
         if late:
             nothing = Gathered(owners=tuple(("", one) for one in self._owners))
-            readings = [(_CALLED[name], self._read(name, arrival), getattr(nothing, name)) for name in late]
+            readings = [(_CALLED[name], self._read(name, turn), getattr(nothing, name)) for name in late]
             found.update(zip(late, await read_in_time(readings), strict=True))
         return Gathered(**found)
 
-    def _in_ram(self, arrival: Arrival) -> dict[str, Any]:
+    def _in_ram(self, turn: Turn) -> dict[str, Any]:
         """The fields of `Gathered` whose values are in RAM; None for those that have to be read first."""
-        holds, subject = arrival.permission.holds, arrival.subject
+        holds, subject = turn.permission.holds, turn.subject
         # Who wants no memory has neither items nor times of use. A DM has one person.
         items: Items | None = Items()
         used: Mapping[str, int] | None = {}
         if holds:
-            view = self._view_in_ram(subject, arrival.persona)
-            items = self._visible(arrival, view) if view is not None else None
+            view = self._view_in_ram(subject, turn.persona)
+            items = self._visible(turn, view) if view is not None else None
             if self._last_used is not None:
                 used = self._last_used.of(subject) if self._last_used.complete(subject) else None
         files, view = self._content.soul_in_ram(), self._view_in_ram(BOT)
-        summary = self._rolling.in_ram(arrival.session_key)
-        names = {} if arrival.in_dm else self._cursors.in_ram(f"people-{arrival.session_key}")
+        summary = self._rolling.in_ram(turn.session_key)
+        names = {} if turn.in_dm else self._cursors.in_ram(f"people-{turn.session_key}")
         at_hand = all(map(self._profiles.at_hand, self._owners))
         return {
             "items": items,
-            "who": _who(arrival, files, view) if files is not None and view is not None else None,
+            "who": _who(turn, files, view) if files is not None and view is not None else None,
             "used": used,
             "summary": summary.summary if summary is not None else None,
             "names": names_of(names) if names is not None else None,
-            "group": self._groups.notes_in_ram(arrival.place),
+            "group": self._groups.notes_in_ram(turn.place),
             "owners": tuple((_name(self._profiles.in_ram(one)), one) for one in self._owners)
             if at_hand
             else None,
-            "texts": self._content.in_ram(arrival.place),
+            "texts": self._content.in_ram(turn.place),
         }
 
-    async def _read(self, name: str, arrival: Arrival) -> Any:
+    async def _read(self, name: str, turn: Turn) -> Any:
         """Read a field of `Gathered` from disk. Raises MemoryFault or OSError."""
         match name:
             case "items":
-                return self._visible(arrival, await self._memory.view(arrival.subject, arrival.persona))
+                return self._visible(turn, await self._memory.view(turn.subject, turn.persona))
             case "who":
                 files = self._content.soul_in_ram() or await self._content.soul()
                 try:
-                    return _who(arrival, files, await self._memory.view(BOT))
+                    return _who(turn, files, await self._memory.view(BOT))
                 except MemoryFault:
-                    return _who(arrival, files, None)
+                    return _who(turn, files, None)
             case "used":
-                return await self._last_used.load(arrival.subject) if self._last_used is not None else {}
+                return await self._last_used.load(turn.subject) if self._last_used is not None else {}
             case "summary":
-                return (await self._rolling.get(arrival.session_key)).summary
+                return (await self._rolling.get(turn.session_key)).summary
             case "names":
-                return names_of(await self._cursors.get(f"people-{arrival.session_key}"))
+                return names_of(await self._cursors.get(f"people-{turn.session_key}"))
             case "group":
-                return await self._groups.notes(arrival.place)
+                return await self._groups.notes(turn.place)
             case "owners":
                 return tuple([(_name(await self._profiles.get(one)), one) for one in self._owners])
             case _:
-                return await self._content.of(arrival.place)
+                return await self._content.of(turn.place)
 
     def _view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         try:
@@ -187,10 +187,10 @@ class Gatherer:
         except MemoryFault:
             return None
 
-    def _visible(self, arrival: Arrival, view: View) -> Items:
+    def _visible(self, turn: Turn, view: View) -> Items:
         """The items that may be shown where the author speaks, with the branches at the same moment."""
-        in_dm, branch = arrival.in_dm, arrival.persona
-        items, branches = view.visible(in_dm=in_dm), self._memory.branches_in_ram(arrival.subject)
+        in_dm, branch = turn.in_dm, turn.persona
+        items, branches = view.visible(in_dm=in_dm), self._memory.branches_in_ram(turn.subject)
         if branches is None:
             return Items(items, branch)
         name = branch or branches.current
@@ -205,14 +205,14 @@ def _name(profile: Profile | None) -> str:
     return profile.name if profile is not None else ""
 
 
-def _who(arrival: Arrival, files: Soul, view: View | None) -> Who:
+def _who(turn: Turn, files: Soul, view: View | None) -> Who:
     """The bot as a message's author sees it: its own memory, overridden by the personality's files.
 
     `view` is the bot's own memory, None if it can't be read.
     """
-    author, kept = arrival.message.author, view or EMPTY
-    soul = files.over(of_view(kept, with_whom=author.id, in_dm=arrival.in_dm))
-    if soul.user and (not author.is_owner or arrival.permission.opted_out):
+    author, kept = turn.message.author, view or EMPTY
+    soul = files.over(of_view(kept, with_whom=author.id, in_dm=turn.in_dm))
+    if soul.user and (not author.is_owner or turn.permission.opted_out):
         soul = replace(soul, user="")
     return Who(soul, view is None or bool(files) or exists(kept))
 

@@ -30,10 +30,10 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
-from discoclaw.session.arrival import Arrival
 from discoclaw.session.compact import Transcript
 from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
 from discoclaw.session.prepare import AnswerRules
+from discoclaw.session.turn import Turn
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
@@ -150,9 +150,9 @@ class Hatchery:
         """Save the transcript, waiting no longer than a message would."""
         await self._saves.close(SAVE_WAIT_S)
 
-    def takes(self, arrival: Arrival) -> bool:
+    def takes(self, turn: Turn) -> bool:
         """Whether a message belongs to the interview."""
-        one, message = self.under_way, arrival.message
+        one, message = self.under_way, turn.message
         return one is not None and (one.human, one.session_key) == (message.author.id, message.session_key)
 
     @property
@@ -201,13 +201,13 @@ class Hatchery:
         """The bot's own memory. Raises Refused and MemoryFault."""
         return await self._memory(user_id).view(BOT)
 
-    async def offer(self, arrival: Arrival, *, hatched: bool) -> tuple[HatchOffer, ...]:
+    async def offer(self, turn: Turn, *, hatched: bool) -> tuple[HatchOffer, ...]:
         """Offer a personality, only once ever, to an owner who is answered in a DM while the bot has none."""
-        author, rules = arrival.message.author, self._rules
-        wanted = author.is_owner and author.id in rules.owners and arrival.in_dm and rules.commands
+        author, rules = turn.message.author, self._rules
+        wanted = author.is_owner and author.id in rules.owners and turn.in_dm and rules.commands
         if hatched or not wanted or self._interview is not None:
             return ()
-        if not rules.memory or arrival.permission.opted_out:
+        if not rules.memory or turn.permission.opted_out:
             return ()
         return (HatchOffer(author.id),) if await self._note_offer() else ()
 
@@ -226,12 +226,12 @@ class Hatchery:
 
     # ------------------------------------------------------------------ the interview
 
-    async def take(self, arrival: Arrival, reply: Reply) -> None:
+    async def take(self, turn: Turn, reply: Reply) -> None:
         """Answer a message of the interview. Raises ModelError and ChatError; the interview then goes on."""
         if self._interview is None:
             return
-        message = arrival.message
-        if arrival.permission.opted_out:
+        message = turn.message
+        if turn.permission.opted_out:
             await self._end("cancel")
             await reply.fail(interviews.OPTED_OUT[:1].upper() + interviews.OPTED_OUT[1:] + ".")
             return
@@ -239,30 +239,28 @@ class Hatchery:
         asked = self._interview.with_line(Line(message.id, said), self._clock())
         self._interview = asked
         await self._save(asked.human)
-        answer = asked.unsaved or await self._interviewer.ask(asked, arrival.policy.model)
+        answer = asked.unsaved or await self._interviewer.ask(asked, turn.policy.model)
         if not self._goes_on(asked):
             await reply.fail(interviews.OVER_MEANWHILE)
             return
         found = read(answer)
         if found.soul is not None:
-            await self._hatch(found.soul, found.text, answer, arrival, reply)
+            await self._hatch(found.soul, found.text, answer, turn, reply)
         elif found.fault:
             log.warning("the soul of an interview cannot be used: %s", found.fault)
-            await self._say(
-                f"{found.text}\n\n{interviews.MALFORMED}", answer, arrival, reply, fault=found.fault
-            )
+            await self._say(f"{found.text}\n\n{interviews.MALFORMED}", answer, turn, reply, fault=found.fault)
         elif asked.answers() >= interviews.MOST_ANSWERS:
             await self._end("cancel")
             await reply.fail(interviews.ENDLESS)
         elif found.text:
-            await self._say(found.text, answer, arrival, reply)
+            await self._say(found.text, answer, turn, reply)
         else:
             await reply.fail(interviews.NO_WORDS)
 
-    async def end_if_idle(self, arrival: Arrival) -> str:
+    async def end_if_idle(self, turn: Turn) -> str:
         """End an idle interview when its owner writes there again. Returns a sentence about that."""
         one = self._interview
-        if one is None or (one.human, one.session_key) != (arrival.message.author.id, arrival.session_key):
+        if one is None or (one.human, one.session_key) != (turn.message.author.id, turn.session_key):
             return ""
         await self._end("idle")
         return interviews.IDLE
@@ -271,7 +269,7 @@ class Hatchery:
         self,
         text: str,
         answer: str,
-        arrival: Arrival,
+        turn: Turn,
         reply: Reply,
         *,
         fault: str = "",
@@ -280,27 +278,27 @@ class Hatchery:
         """Show the model's answer without its block, and store the full answer in the transcript."""
         await reply.push(text.strip())
         answer_id = await reply.finish() or ""
-        if self._interview is None or not self.takes(arrival):
+        if self._interview is None or not self.takes(turn):
             return  # the interview ended meanwhile
         step(self._state, "malformed" if fault else "answer")
         kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._clock())
         self._interview = replace(kept, fault=fault, unsaved=unsaved)
-        me, author = self._interviewer.me(), arrival.message.author
+        me, author = self._interviewer.me(), turn.message.author
         if answer_id:
             ours = Said(answer_id, me.id, me.name, text.strip(), self._clock(), by_us=True)
-            arrival.window.remember(ours)
-            self._loops.hear(ours, arrival.place, arrival.session_key, window=arrival.window.capacity)
-        self._loops.nudge(arrival.session_key, author.id)
+            turn.window.remember(ours)
+            self._loops.hear(ours, turn.place, turn.session_key, window=turn.window.capacity)
+        self._loops.nudge(turn.session_key, author.id)
         await self._save(author.id)
 
-    async def _hatch(self, soul: SoulBlock, text: str, answer: str, arrival: Arrival, reply: Reply) -> None:
+    async def _hatch(self, soul: SoulBlock, text: str, answer: str, turn: Turn, reply: Reply) -> None:
         """Store a soul as the bot's own and end the interview, or report that it could not be stored."""
         asked = self._interview
         try:
-            await in_time(self._keep(soul, arrival))
+            await in_time(self._keep(soul, turn))
         except MemoryFault as fault:
             log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{interviews.NOT_STORED}", answer, arrival, reply, unsaved=answer)
+            await self._say(f"{text}\n\n{interviews.NOT_STORED}", answer, turn, reply, unsaved=answer)
             return
         except Refused:
             await reply.fail(interviews.OVER_MEANWHILE)
@@ -309,12 +307,12 @@ class Hatchery:
             await self._end("soul")
         await reply.push(f"{text}\n\n{interviews.HATCHED}".strip())
         await reply.finish()
-        self._loops.nudge(arrival.session_key, arrival.message.author.id)
-        self._loops.force(arrival.message.author.id)
+        self._loops.nudge(turn.session_key, turn.message.author.id)
+        self._loops.force(turn.message.author.id)
 
-    async def _keep(self, soul: SoulBlock, arrival: Arrival) -> None:
+    async def _keep(self, soul: SoulBlock, turn: Turn) -> None:
         """Record the soul as one commit. Raises MemoryFault, and Refused if the interview is over."""
-        message, place = arrival.message, arrival.place
+        message, place = turn.message, turn.place
         human = message.author.id
         asked = self._interview
         origin = Origin(
@@ -323,13 +321,13 @@ class Hatchery:
             said_at=message.sent_at,
             private=place.private,
             evidence="an interview",
-            dm_privacy=arrival.policy.dm_privacy,
+            dm_privacy=turn.policy.dm_privacy,
         )
 
         def wish(draft: Draft) -> None:
             if asked is None or not self._goes_on(asked):
                 raise Refused(interviews.OVER_MEANWHILE)
-            if arrival.permission.erased or arrival.permission.opted_out:
+            if turn.permission.erased or turn.permission.opted_out:
                 raise Refused(interviews.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 

@@ -12,9 +12,9 @@ from discoclaw.memory.off import NoGroups, NoProfiles
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival, Stops
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.hatch import Hatchery
+from discoclaw.session.turn import Stops, Turn
 from discoclaw.session.window import Windows
 
 
@@ -41,25 +41,25 @@ class Listener:
         self._shelf = shelf
         self._stops = stops
 
-    def hear(self, arrival: Arrival) -> None:
+    def hear(self, turn: Turn) -> None:
         """Pass a message on, unless it was deleted or its author erased while it was on its way."""
-        if arrival.permission.erased or self._stops.deleted(arrival.message.asks):
+        if turn.permission.erased or self._stops.deleted(turn.message.asks):
             return
-        said = arrival.said()
-        self._take_in(arrival, said)
-        self._archive.hear(said, arrival.place, arrival.session_key)
-        self._meet(arrival)
+        said = turn.said()
+        self._take_in(turn, said)
+        self._archive.hear(said, turn.place, turn.session_key)
+        self._meet(turn)
 
-    def hear_aside(self, arrival: Arrival) -> None:
+    def hear_aside(self, turn: Turn) -> None:
         """Take in what somebody asked with a command. It goes to no part where others could find it."""
-        if not arrival.permission.erased:
-            self._take_in(arrival, arrival.said())
+        if not turn.permission.erased:
+            self._take_in(turn, turn.said())
 
-    def _take_in(self, arrival: Arrival, said: Said) -> None:
-        arrival.enter(said)
-        if arrival.permission.holds:
-            window, late = arrival.window.capacity, arrival.message.late
-            self._loops.hear(said, arrival.place, arrival.session_key, window=window, late=late)
+    def _take_in(self, turn: Turn, said: Said) -> None:
+        turn.enter(said)
+        if turn.permission.holds:
+            window, late = turn.window.capacity, turn.message.late
+            self._loops.hear(said, turn.place, turn.session_key, window=window, late=late)
 
     def reopen(self) -> None:
         """After a lost connection: have the missed messages read from the chat's history."""
@@ -98,10 +98,10 @@ class Listener:
             self._hatchery.forget(message_id)
         return found
 
-    def _meet(self, arrival: Arrival) -> None:
+    def _meet(self, turn: Turn) -> None:
         """Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased."""
-        author, place, message = arrival.message.author, arrival.place, arrival.message
-        kept = author.allowed and arrival.permission.holds
+        author, place, message = turn.message.author, turn.place, turn.message
+        kept = author.allowed and turn.permission.holds
         if kept:
             self._profiles.seen(author.id, author.name, message.sent_at, where=place.guild_id or "")
         user_id = author.id if kept else None

@@ -22,13 +22,13 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.prompt.assemble import Assembled, Budget, Entry, Materials, Now, assemble, instructions
 from discoclaw.recall.document import in_context, parse
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, Selection, select
-from discoclaw.session.arrival import Arrival, Arrivals
 from discoclaw.session.compact import RESULTS_SHARE, most_tokens, tokens_of
 from discoclaw.session.files.attaching import Attached, Attachments
 from discoclaw.session.gather import Gathered, Gatherer
 from discoclaw.session.kept_terms import MANY, KeptTerms
 from discoclaw.session.meaning import Meaning, NoMeaning, Question
 from discoclaw.session.refill import Refill
+from discoclaw.session.turn import Turn, Turns
 from discoclaw.soul.soul import sections
 
 # ----------------------------------------------------------------------
@@ -65,34 +65,34 @@ class ItemSearch:
         self._me = me
         self._prompt_chars = prompt_chars
 
-    def ask(self, arrival: Arrival) -> Question | None:
+    def ask(self, turn: Turn) -> Question | None:
         """Begin to embed a message; None without vectors, or if nothing may be stored.
 
         Only the author's own words go to a provider: other people in the talk may not have agreed to that.
         """
-        if not (arrival.permission.holds and self._meaning.in_time):
+        if not (turn.permission.holds and self._meaning.in_time):
             return None
-        message = arrival.message
-        window = arrival.talk_before()
+        message = turn.message
+        window = turn.talk_before()
         before = [said.text for said in window[-2:] if said.author_id == message.author.id]
         text = in_context(message.text, "\n".join(before))
-        names, private = self.names_in(arrival), arrival.place.private
-        return self._meaning.ask(arrival.subject, text, private=private, names=names)
+        names, private = self.names_in(turn), turn.place.private
+        return self._meaning.ask(turn.subject, text, private=private, names=names)
 
     async def for_prompt(
-        self, arrival: Arrival, gathered: Gathered, window: Sequence[Said], question: Question | None
+        self, turn: Turn, gathered: Gathered, window: Sequence[Said], question: Question | None
     ) -> Selection:
         """The items for the prompt, given the talk before the message and the message's vector."""
-        items, message = VisibleItems.of(gathered.items.active), arrival.message
+        items, message = VisibleItems.of(gathered.items.active), turn.message
         replied_to = message.quoted.text if message.quoted is not None else ""
         recent = "\n".join(said.text for said in window[-2:])
         query = parse(message.text, replied_to=replied_to, recent=recent)
         cosines: Mapping[str, float] = {}
-        if arrival.permission.holds:
-            self._meaning.want(arrival.subject, items)
+        if turn.permission.holds:
+            self._meaning.want(turn.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
         branch = gathered.items.branch
-        await self._prepare(arrival.subject, branch, items)
+        await self._prepare(turn.subject, branch, items)
         return select(
             self._ranker,
             query,
@@ -118,10 +118,10 @@ class ItemSearch:
         if save:
             self._terms.save(subject, branch)
 
-    def names_in(self, arrival: Arrival) -> frozenset[str]:
+    def names_in(self, turn: Turn) -> frozenset[str]:
         """The names of the people in the talk, which say nothing about a question's meaning."""
-        said = (one.name for one in arrival.talk_before())
-        return frozenset({self._me().name, arrival.message.author.name, *said})
+        said = (one.name for one in turn.talk_before())
+        return frozenset({self._me().name, turn.message.author.name, *said})
 
     def question(
         self, subject: str, query: str, *, private: bool, names: Collection[str], always: bool
@@ -156,9 +156,9 @@ class ItemSearch:
         self._last_used.touch(subject, [item.id for item in found[:limit]])
         return found[:limit], possible, max(0, len(found) - limit)
 
-    def note_use(self, arrival: Arrival, chosen: Sequence[Chosen]) -> None:
+    def note_use(self, turn: Turn, chosen: Sequence[Chosen]) -> None:
         """Record the use of items that an answer rested on by matching its words or meaning."""
-        self._last_used.touch(arrival.subject, [one.item.id for one in chosen if one.called_for])
+        self._last_used.touch(turn.subject, [one.item.id for one in chosen if one.called_for])
 
 
 # ----------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Prompts:
 
     def assemble(
         self,
-        arrival: Arrival,
+        turn: Turn,
         gathered: Gathered,
         window: Sequence[Said],
         chosen: Sequence[Chosen],
@@ -227,11 +227,11 @@ class Prompts:
         `media` are shown beside it.
         """
         content, place_content = gathered.texts
-        if arrival.policy.prompt:
-            place_content = (*place_content, instructions(arrival.policy.prompt))
-        zone = zone_of(gathered.items.active, self._zone, in_dm=arrival.in_dm)
+        if turn.policy.prompt:
+            place_content = (*place_content, instructions(turn.policy.prompt))
+        zone = zone_of(gathered.items.active, self._zone, in_dm=turn.in_dm)
         materials = Materials(
-            message=arrival.message,
+            message=turn.message,
             me=self._me(),
             now=Now(self._clock(), zone),
             owners=gathered.owners,
@@ -244,12 +244,12 @@ class Prompts:
             persona=gathered.items.persona,
             rolling=gathered.summary,
             window=tuple(window),
-            names={**arrival.window.names, **gathered.names},
+            names={**turn.window.names, **gathered.names},
             summarised=gathered.names,
         )
-        reads = self._rules.reads(arrival.policy.model)
+        reads = self._rules.reads(turn.policy.model)
         beside = tokens_of(self._tools(reads)) + sum(one.tokens for one in media)
-        room = reads - reads // RESULTS_SHARE - self._rules.answer(arrival.policy.model) - beside
+        room = reads - reads // RESULTS_SHARE - self._rules.answer(turn.policy.model) - beside
         # Shortened until it takes at most `room` tokens, or has nothing more to leave out.
         found = whole = assemble(materials, self._budget, files)
         while (tokens := most_tokens([found.user, *(block.text for block in found.system)])) > room:
@@ -260,7 +260,7 @@ class Prompts:
         if found is not whole and found != whole:
             found = replace(found, whole=whole, reads=reads)
         here = {said.author_id for said in window}
-        arrival.window.names = {one: name for one, name in found.names.items() if one in here}
+        turn.window.names = {one: name for one, name in found.names.items() if one in here}
         return found
 
 
@@ -297,35 +297,35 @@ class Preparation:
         self._prompts = prompts
         self._attachments = attachments
 
-    async def of(self, arrival: Arrival, *, files: bool = True) -> Prepared:
+    async def of(self, turn: Turn, *, files: bool = True) -> Prepared:
         """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
 
         Without `files`, those that the prompt would have are only named.
         """
-        arrival = await self._refill.back_then(await self._refill.quote(arrival))
-        begun = self._attachments.begin(arrival) if files else None
-        question = self._items.ask(arrival)
+        turn = await self._refill.back_then(await self._refill.quote(turn))
+        begun = self._attachments.begin(turn) if files else None
+        question = self._items.ask(turn)
         # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
-        gathered = await self._gatherer.gather(arrival)
+        gathered = await self._gatherer.gather(turn)
         # 2 what matters now: the recent talk, and the items related to it
-        await self._refill.fill(arrival)
-        window = arrival.talk_before()
-        selection = await self._items.for_prompt(arrival, gathered, window, question)
+        await self._refill.fill(turn)
+        window = turn.talk_before()
+        selection = await self._items.for_prompt(turn, gathered, window, question)
         # 3 the prompt, with the files that were read meanwhile
         if begun is not None:
-            arrival, attached = await self._attachments.of(begun, arrival, window)
+            turn, attached = await self._attachments.of(begun, turn, window)
             # That may have taken ten seconds, in which something was deleted or edited.
-            now = {said.id: said for said in arrival.talk_before()}
+            now = {said.id: said for said in turn.talk_before()}
             window = tuple(now[said.id] for said in window if said.id in now)
         else:
-            attached = self._attachments.named(arrival, window)
+            attached = self._attachments.named(turn, window)
         entries, media = attached.entries, attached.media
-        prompt = self._prompts.assemble(arrival, gathered, window, selection.chosen, entries, media)
+        prompt = self._prompts.assemble(turn, gathered, window, selection.chosen, entries, media)
         return Prepared(gathered, window, selection, prompt, attached)
 
-    def note_use(self, arrival: Arrival, ready: Prepared) -> None:
+    def note_use(self, turn: Turn, ready: Prepared) -> None:
         """Record that the items of an answer that was given were used."""
-        self._items.note_use(arrival, ready.used)
+        self._items.note_use(turn, ready.used)
 
 
 # ----------------------------------------------------------------------
@@ -347,13 +347,13 @@ REASONS = (FITS, PRIVATE, CONFIDENTIAL, NO_ROOM, SAID, WAITS, UNRELATED, IDLE, O
 class Preview:
     """A message that nobody sent, and the prompt for it. Without a text, only what is always there counts."""
 
-    arrival: Arrival
+    turn: Turn
     ready: Prepared
 
     @property
     def asked(self) -> bool:
         """Whether it is known what the message says."""
-        return bool(self.arrival.message.text)
+        return bool(self.turn.message.text)
 
     @property
     def used(self) -> tuple[Chosen, ...]:
@@ -397,9 +397,9 @@ class Preview:
     def _why_not(self, item: Item, reasons: Mapping[str, str]) -> str:
         if not item.active:
             return FORGOTTEN
-        if not self.arrival.permission.holds:
+        if not self.turn.permission.holds:
             return OPTED_OUT
-        if not may_show(item, in_dm=self.arrival.in_dm):
+        if not may_show(item, in_dm=self.turn.in_dm):
             return CONFIDENTIAL if item.facets.sensitivity == CONFIDENTIAL else PRIVATE
         if not self.asked and not is_standing(item):
             return IDLE if self.ready.selection.faded(item) else FITS
@@ -410,16 +410,16 @@ class Preview:
 class Previews:
     """Makes previews with the parts that answer messages."""
 
-    def __init__(self, arrivals: Arrivals, refill: Refill, preparation: Preparation) -> None:
-        self._arrivals = arrivals
+    def __init__(self, turns: Turns, refill: Refill, preparation: Preparation) -> None:
+        self._turns = turns
         self._refill = refill
         self._preparation = preparation
 
     async def of(self, message: Inbound) -> Preview:
         """The preview of a message."""
-        arrival = await self._arrivals.of(message)
-        arrival.fit()
-        await self._refill.fill(arrival)
-        arrival = replace(arrival, window=arrival.window.copy())
-        arrival.enter(arrival.said())
-        return Preview(arrival, await self._preparation.of(arrival, files=False))
+        turn = await self._turns.of(message)
+        turn.fit()
+        await self._refill.fill(turn)
+        turn = replace(turn, window=turn.window.copy())
+        turn.enter(turn.said())
+        return Preview(turn, await self._preparation.of(turn, files=False))

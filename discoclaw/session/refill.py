@@ -19,7 +19,7 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival
+from discoclaw.session.turn import Turn
 from discoclaw.session.window import Window
 
 log = logging.getLogger(__name__)
@@ -51,55 +51,55 @@ class Refill:
         self._archive = archive
         self._clock = clock
 
-    async def fill(self, arrival: Arrival) -> None:
+    async def fill(self, turn: Turn) -> None:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
 
         An aside has no history in the chat: what is said in its place is other people's talk. A message that
         is answered again is not the newest, so the next message fills the window.
         """
-        window, stays = arrival.window, arrival.place.kind == "aside" or bool(arrival.replaces)
+        window, stays = turn.window, turn.place.kind == "aside" or bool(turn.replaces)
         if stays or window.refilled or self._clock() < window.refill_after:
             return
-        reading = self.read(arrival.place, arrival.session_key, window, before=arrival.message.id)
+        reading = self.read(turn.place, turn.session_key, window, before=turn.message.id)
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
 
-    async def back_then(self, arrival: Arrival) -> Arrival:
+    async def back_then(self, turn: Turn) -> Turn:
         """A message that is answered again, with what was said before it if the window has lost that."""
-        message, policy, window = arrival.message, arrival.policy, arrival.window
-        if not arrival.replaces or window.has(message.id):
-            return arrival
+        message, policy, window = turn.message, turn.policy, turn.window
+        if not turn.replaces or window.has(message.id):
+            return turn
         back_then = Window(policy.capacity)
-        reading = asyncio.create_task(self._past(arrival.place, arrival.session_key, 1, message.id))
+        reading = asyncio.create_task(self._past(turn.place, turn.session_key, 1, message.id))
         await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
         reading.add_done_callback(lambda late: late.cancelled() or late.exception())
         if reading.done() and reading.exception() is None:
             for said in reading.result()[max(0, len(reading.result()) - policy.context_history + 1) :]:
                 back_then.remember(said)
-        return replace(arrival, window=back_then)
+        return replace(turn, window=back_then)
 
-    async def quote(self, arrival: Arrival) -> Arrival:
+    async def quote(self, turn: Turn) -> Turn:
         """A message without the one that it replies to, if that was taken back, or may have been."""
-        quoted = arrival.message.quoted
-        if quoted is None or await self.usable(quoted, arrival):
-            return arrival
-        return replace(arrival, message=replace(arrival.message, quoted=None))
+        quoted = turn.message.quoted
+        if quoted is None or await self.usable(quoted, turn):
+            return turn
+        return replace(turn, message=replace(turn.message, quoted=None))
 
-    async def usable(self, quoted: Said, arrival: Arrival) -> bool:
+    async def usable(self, quoted: Said, turn: Turn) -> bool:
         """Whether a message may be used in an answer: it was not taken back, as far as is known in time.
 
         Nor was its person erased since, nor the question deleted that it answers.
         """
-        left = asyncio.create_task(self._left(quoted, arrival))
+        left = asyncio.create_task(self._left(quoted, turn))
         await asyncio.wait([left], timeout=HISTORY_WAIT_S)
         left.add_done_callback(lambda late: late.cancelled() or late.exception())
         return left.done() and left.exception() is None and bool(left.result())
 
-    async def _left(self, quoted: Said, arrival: Arrival) -> list[Said]:
+    async def _left(self, quoted: Said, turn: Turn) -> list[Said]:
         """The message that is quoted, if it may be used. Raises MemoryFault."""
-        recent = [one for one in arrival.window.recent() if one.id == quoted.id]
+        recent = [one for one in turn.window.recent() if one.id == quoted.id]
         if not recent:  # of the recent talk it is known whom it was for
             recent = await self._answers.known([quoted], quoted.channel_id)
-        return await self._kept(recent, arrival.session_key, private=arrival.place.hidden)
+        return await self._kept(recent, turn.session_key, private=turn.place.hidden)
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """The task that reads what was said before a message; it is started unless one is running."""

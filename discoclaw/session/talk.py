@@ -23,13 +23,13 @@ from discoclaw.core.purge import Derived, Purge
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
-from discoclaw.session.arrival import Arrival, Arrivals, Stopped
+from discoclaw.session.agent import STOPPED, Agent, tell
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
 from discoclaw.session.prepare import Previews
 from discoclaw.session.refill import HISTORY_WAIT_S, Refill
-from discoclaw.session.turn import STOPPED, Turns, tell
+from discoclaw.session.turn import Stopped, Turn, Turns
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,10 @@ class Talk:
 
     def __init__(
         self,
-        arrivals: Arrivals,
+        turns: Turns,
         listener: Listener,
         inboxes: Inboxes,
-        turns: Turns,
+        agent: Agent,
         desk: Desk,
         *,
         hatchery: Hatchery,
@@ -54,14 +54,14 @@ class Talk:
         loops: Loops,
         answers: Answers,
     ) -> None:
-        self.arrivals = arrivals
+        self.turns = turns
         self.listener = listener
         self.inboxes = inboxes
-        self.turns = turns
+        self.agent = agent
         self.desk = desk
         self.chosen = Chosen()
         self.counts = Counts()
-        self.previews = Previews(arrivals, refill, turns.preparation)
+        self.previews = Previews(turns, refill, agent.preparation)
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
@@ -77,35 +77,35 @@ class Talk:
             return True  # nothing is kept about strangers, not even that they wrote
         if not self.inboxes.take(message.place, message.session_key, message.id):
             return False
-        if await self.arrivals.claim(message):
+        if await self.turns.claim(message):
             return True
         self.inboxes.heard(message.session_key, message.id)
         return False
 
     async def receive(self, message: Inbound, reply: MakeReply) -> None:
         """Take in a message of an allowed channel, and answer it if the policy says so."""
-        arrival = await self.hear(message)
-        if arrival is not None:
-            self.answer(arrival, reply)
+        turn = await self.hear(message)
+        if turn is not None:
+            self.answer(turn, reply)
 
-    async def hear(self, message: Inbound) -> Arrival | None:
+    async def hear(self, message: Inbound) -> Turn | None:
         """Take in a message of an allowed channel. Returns it if it is to be answered."""
         self.counts.heard += 1
-        arrival = await self.arrivals.of(message)
-        self.listener.hear(arrival)
-        return arrival if message.author.allowed and await self.wants_answer(arrival) else None
+        turn = await self.turns.of(message)
+        self.listener.hear(turn)
+        return turn if message.author.allowed and await self.wants_answer(turn) else None
 
     async def ask(self, message: Inbound, reply: MakeReply) -> bool:
         """Answer what an allowed person asked with a command. Returns False if the policy forbids it there.
 
         It is an aside: the question and its answer are seen by that person alone.
         """
-        arrival = await self.arrivals.of(message)
-        mode, owner = arrival.policy.respond_mode, message.author.is_owner
+        turn = await self.turns.of(message)
+        mode, owner = turn.policy.respond_mode, message.author.is_owner
         if not should_respond(mode, mentions_us=True, is_owner=owner, in_our_thread=False):
             return False
-        self.listener.hear_aside(arrival)
-        self.answer(arrival, reply)
+        self.listener.hear_aside(turn)
+        self.answer(turn, reply)
         return True
 
     def caught_up(self, session_key: str) -> None:
@@ -118,25 +118,25 @@ class Talk:
 
         Waits at most `HISTORY_WAIT_S`.
         """
-        window = self.arrivals.window(session_key)
+        window = self.turns.window(session_key)
         if not window.refilled:
             reading = self._refill.read(place, session_key, window, before=before)
             await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
 
-    async def wants_answer(self, arrival: Arrival) -> bool:
+    async def wants_answer(self, turn: Turn) -> bool:
         """Whether the policy says to answer an allowed person's message.
 
         In a thread in which the bot took part, it replies without being mentioned. That survives restarts,
         because it is known from the thread's history and its summary.
         """
-        message, policy = arrival.message, arrival.policy
-        if self._hatchery.takes(arrival):
+        message, policy = turn.message, turn.policy
+        if self._hatchery.takes(turn):
             return True  # the interview's owner waits for an answer, and need not mention the bot
         ours = False
         if message.place.kind == "thread" and policy.respond_mode == "mention" and not message.mentions_us:
-            await self._refill.fill(arrival)
-            ours = any(said.by_us for said in arrival.window.recent())
-            ours = ours or self._loops.tracks.took_part(arrival.session_key)
+            await self._refill.fill(turn)
+            ours = any(said.by_us for said in turn.window.recent())
+            ours = ours or self._loops.tracks.took_part(turn.session_key)
         return should_respond(
             policy.respond_mode,
             mentions_us=message.mentions_us,
@@ -149,14 +149,14 @@ class Talk:
 
         In an interview about its personality, all words belong to that.
         """
-        arrival = await self.arrivals.of(message)
-        if not message.author.allowed or self._hatchery.takes(arrival):
+        turn = await self.turns.of(message)
+        if not message.author.allowed or self._hatchery.takes(turn):
             return False
-        return message.mentions_us or await self.wants_answer(arrival)
+        return message.mentions_us or await self.wants_answer(turn)
 
     def stop(self, message_id: str, user_id: str) -> Stopped:
         """Stop the answer to somebody's message. What was said of it stays, and the next one begins."""
-        return self.turns.stops.stop(message_id, user_id)
+        return self.agent.stops.stop(message_id, user_id)
 
     async def again(
         self, message: Inbound, make: MakeReply, answer_id: str, forget: Callable[[], None]
@@ -166,8 +166,8 @@ class Talk:
         `forget` takes that one out of everything as soon as it is certain that there will be another one.
         Returns False if the queue is full. Raises Refused.
         """
-        arrival = replace(await self._asked(message), replaces=answer_id)
-        if not self.answer(arrival, make):
+        turn = replace(await self._asked(message), replaces=answer_id)
+        if not self.answer(turn, make):
             return False
         forget()  # before the turn begins: a queue's worker is a task
         return True
@@ -180,50 +180,50 @@ class Talk:
         """
         return self.answer(await self._asked(message), make, in_chat=False)
 
-    async def _asked(self, message: Inbound) -> Arrival:
-        """The arrival of a question asked with a button, which counts as a mention. Raises Refused."""
-        arrival = await self.arrivals.of(replace(message, mentions_us=True))
-        if self._hatchery.takes(arrival):
+    async def _asked(self, message: Inbound) -> Turn:
+        """The turn of a question asked with a button, which counts as a mention. Raises Refused."""
+        turn = await self.turns.of(replace(message, mentions_us=True))
+        if self._hatchery.takes(turn):
             raise NotNow(INTERVIEW)
-        if not (message.author.allowed and await self.wants_answer(arrival)):
+        if not (message.author.allowed and await self.wants_answer(turn)):
             raise Refused(NOT_HERE)
-        arrival.fit()
-        return arrival
+        turn.fit()
+        return turn
 
-    def answer(self, arrival: Arrival, make: MakeReply, *, in_chat: bool = True) -> bool:
+    def answer(self, turn: Turn, make: MakeReply, *, in_chat: bool = True) -> bool:
         """Answer when the conversation's queue reaches the message.
 
         Returns False if the queue is full, which the author is told. `in_chat`: the message can be read there
         after a restart.
         """
-        key, message_id = arrival.session_key, arrival.message.id
+        key, message_id = turn.session_key, turn.message.id
         if in_chat:
             self.inboxes.begin(key, message_id)
-        asked, reply = self.begun(arrival, make)
+        asked, reply = self.begun(turn, make)
         ended = partial(self.inboxes.end, key, [message_id])
 
         async def dropped() -> None:
             asked.unanswered("closing")
             ended(await tell(reply, STOPPED, key, "missing"))
 
-        job = Job(lambda: self.turns.take(arrival, reply, ended, asked), dropped, arrival.message.author.id)
+        job = Job(lambda: self.agent.take(turn, reply, ended, asked), dropped, turn.message.author.id)
         if self.desk.submit(key, job):
             self.refusals.room(key)
             return True
         asked.unanswered("busy")
-        self.refusals.refuse(key, arrival.message.author, reply, ended)
+        self.refusals.refuse(key, turn.message.author, reply, ended)
         return False
 
-    def begun(self, arrival: Arrival, make: MakeReply) -> tuple[Asked, Reply]:
+    def begun(self, turn: Turn, make: MakeReply) -> tuple[Asked, Reply]:
         """Begin the answer to a message, and count how long its person waits."""
-        time, message = asyncio.get_running_loop().time, arrival.message
+        time, message = asyncio.get_running_loop().time, turn.message
         asked = Asked(self.counts, time())
 
         def shown(id: str, channel_id: str) -> None:
             asked.shown(time())
-            self.inboxes.show(arrival.session_key, message.id, id)
-            if arrival.place.kind != "aside":  # which no history has
-                self._answers.sent(channel_id, id, arrival.permission, message.asks)
+            self.inboxes.show(turn.session_key, message.id, id)
+            if turn.place.kind != "aside":  # which no history has
+                self._answers.sent(channel_id, id, turn.permission, message.asks)
 
         return asked, make(shown)
 
@@ -395,15 +395,15 @@ class CatchUp:
 
         Those that are not `open` must have passed `Talk.first_time`.
         """
-        asked: dict[str, tuple[Arrival, Missed]] = {}
+        asked: dict[str, tuple[Turn, Missed]] = {}
         for one in missed:
             if one.open:
-                await self._talk.arrivals.look(one.message)
-                arrival: Arrival | None = await self._talk.arrivals.of(one.message)
+                await self._talk.turns.look(one.message)
+                turn: Turn | None = await self._talk.turns.of(one.message)
             else:
-                arrival = await self._talk.hear(one.message)
-            if arrival is not None and not one.answered:
-                asked[one.message.id] = arrival, one
+                turn = await self._talk.hear(one.message)
+            if turn is not None and not one.answered:
+                asked[one.message.id] = turn, one
         whole = [
             Question(one.message.id, one.message.author.id, one.message.sent_at)
             for _, one in asked.values()
@@ -415,7 +415,7 @@ class CatchUp:
             self._submit(dues, asked)
         return len(asked)
 
-    def _submit(self, dues: Sequence[Due], asked: dict[str, tuple[Arrival, Missed]]) -> None:
+    def _submit(self, dues: Sequence[Due], asked: dict[str, tuple[Turn, Missed]]) -> None:
         """Queue the answers as one job. What it does not get to is answered after the next gap."""
         key = next(iter(asked.values()))[0].session_key
         inboxes, waiting = self._talk.inboxes, [*dues]
@@ -442,10 +442,10 @@ class CatchUp:
         if not self._talk.desk.submit(key, Job(run, dropped)):
             leave()
 
-    async def _give(self, key: str, due: Due, asked: dict[str, tuple[Arrival, Missed]]) -> None:
+    async def _give(self, key: str, due: Due, asked: dict[str, tuple[Turn, Missed]]) -> None:
         """Answer some questions at once, or apologise."""
         inboxes = self._talk.inboxes
-        arrival, newest = asked[due.ids[-1]]
+        turn, newest = asked[due.ids[-1]]
         ended = partial(inboxes.end, key, due.ids)
         # What was said before its person was erased goes to no model any more.
         kept = [one for one in due.ids if not asked[one][0].permission.erased]
@@ -453,13 +453,13 @@ class CatchUp:
             ended(True)
             return
         if len(kept) > 1 and not due.late:
-            arrival = await self._talk.arrivals.of(_united([asked[one][1].message for one in kept]))
-        counted, reply = self._talk.begun(arrival, newest.reply)
+            turn = await self._talk.turns.of(_united([asked[one][1].message for one in kept]))
+        counted, reply = self._talk.begun(turn, newest.reply)
         if due.late or not kept:
             counted.unanswered("late")
             ended(await tell(reply, LATE, key, "missing"))
             return
-        await self._talk.turns.take(arrival, reply, ended, counted, due.ids)
+        await self._talk.agent.take(turn, reply, ended, counted, due.ids)
 
 
 def _united(messages: Sequence[Inbound]) -> Inbound:

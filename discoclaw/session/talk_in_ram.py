@@ -13,9 +13,9 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.changes import Listener
+from discoclaw.session.agent import Explained
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.refill import Refill
-from discoclaw.session.turn import Explained
 from discoclaw.session.window import Windows
 from discoclaw.work import Worker
 

@@ -1,459 +1,286 @@
-"""One turn, top to bottom: from a message to its answer and what follows it.
+"""A message with everything that was decided when it arrived. It is resolved once and passed down from there.
 
-Memory, summary and window improve the answer. A failing disk or Discord cannot prevent it, and each delays it
-by two seconds at most. Only the model and the chat can prevent it, and then the person is told so.
+No later step asks again who the author is, whether their words may be stored, or which persona a place has.
 """
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Literal, Self
 
-from discoclaw.core.budgets import less_text
-from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryFault, ModelError, QuestionGone
-from discoclaw.core.health import Asked, Ended
-from discoclaw.core.history import MAIN
-from discoclaw.core.idle import IdleMap
-from discoclaw.core.item import Item
-from discoclaw.core.message import Me, Said
-from discoclaw.core.pending import Pending
-from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
-from discoclaw.core.privacy import may_show
-from discoclaw.core.purge import Words, distinctive, terms_of
-from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.text import shows_nothing
-from discoclaw.core.usage import Payer, paid_by
-from discoclaw.core.view import View
-from discoclaw.loops.schedule import Loops
-from discoclaw.memory.conversations.undelivered import Unsent
-from discoclaw.memory.off import AnyMemory
-from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.memory.purge import Purger
-from discoclaw.session.archiving import Archiving
-from discoclaw.session.arrival import Arrival, Stoppable, Stops
-from discoclaw.session.branching import Branching
-from discoclaw.session.conversation import Conversation
-from discoclaw.session.deadline import in_time, noted_in_time
-from discoclaw.session.delivery import Delivery
-from discoclaw.session.files.attaching import partly, unseen
-from discoclaw.session.hatch import Hatchery
-from discoclaw.session.prepare import Preparation, Prepared
-from discoclaw.session.refill import Refill
-
-log = logging.getLogger(__name__)
-
-EMPTY_ANSWER = "I have no answer to that. Please put it another way."
-SAID_NOTHING = "-# Stopped."
-"""Shown when somebody stops an answer before its first word. In small print, like all that isn't talk."""
-STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
-
-
-class Turns:
-    """The steps of a turn. Each step works on its own part of memory; this class calls them in order."""
-
-    def __init__(
-        self,
-        *,
-        stops: Stops,
-        hatchery: Hatchery,
-        refill: Refill,
-        preparation: Preparation,
-        branching: Branching,
-        conversation: Conversation,
-        record: "Record",
-        loops: Loops,
-        asking: "Asking",
-        delivery: Delivery,
-    ) -> None:
-        self.stops = stops
-        self._hatchery = hatchery
-        self._refill = refill
-        self.preparation = preparation
-        self._branching = branching
-        self._conversation = conversation
-        self._record = record
-        self._loops = loops
-        self._asking = asking
-        self._delivery = delivery
-        delivery.record = self._delivered
-
-    async def take(
-        self,
-        arrival: Arrival,
-        reply: Reply,
-        ended: Callable[[bool], None],
-        asked: Asked,
-        ids: Sequence[str] = (),
-    ) -> None:
-        """Answer one message. Every failure ends with a sentence to the person, or in the log.
-
-        `ended` is called at the end, with False if the chat was out of reach, unless the answer waits for the
-        chat. `asked` counts how it ended. `ids` are the messages that are answered, if there are several.
-        """
-        key, done = arrival.session_key, False
-        kept = partial(self._delivery.kept, arrival, reply, tuple(ids) or (arrival.message.id,))
-        ending: Ending = "other" if self._hatchery.takes(arrival) else "missing"
-        try:
-            with (
-                paid_by(Payer.of(arrival.message)),
-                self.stops.turn(arrival.message.id, arrival.message.author.id, arrival.message.asks) as turn,
-            ):
-                if self._delivery.waits(reply.held.channel_id):
-                    reply.hold()
-                how = await self._answer(arrival, reply, turn, kept)
-            done = True
-            if how is None:
-                asked.unanswered("empty")
-            else:
-                asked.answered(how, asyncio.get_running_loop().time())
-        except QuestionGone as error:
-            asked.unanswered(error)
-            log.info("%s: no answer any more: %s", key, error)
-            await reply.unsend()
-            self._delivery.drop(arrival.message.id)
-            done = True
-        except LeaseLost as error:  # whoever has it by now answers it
-            asked.unanswered(error)
-            log.info("%s: no answer from here: %s", key, error)
-            await reply.drop()
-            done = True
-        except ModelError as error:
-            asked.unanswered(error)
-            log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
-            done = await self._tell(kept, reply, error.user_message, key, ending)
-        except ChatError as error:
-            asked.unanswered(error)
-            log.warning("%s: the answer could not be delivered: %s", key, error)
-            done = not isinstance(error, ChatUnavailable)
-        except asyncio.CancelledError:
-            asked.unanswered("closing")
-            if not self._delivery.keeps(arrival.message.id):
-                done = await tell(reply, STOPPED, key, ending)
-            raise
-        except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
-            asked.unanswered("bug")
-            log.exception("%s: a turn failed", key)
-            done = await self._tell(kept, reply, ModelError.user_message, key, ending)
-        finally:
-            if not self._delivery.keeps(arrival.message.id):
-                ended(done)
-
-    async def _tell(
-        self, kept: Callable[..., Unsent], reply: Reply, text: str, key: str, ending: Ending
-    ) -> bool:
-        """Tell a person why there is no answer; later if the chat can't take it yet, which returns False."""
-        if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
-            return True
-        await reply.drop()
-        self._delivery.keep(kept(ending, below=text))
-        return False
-
-    async def _answer(
-        self, arrival: Arrival, reply: Reply, turn: Stoppable, kept: Callable[..., Unsent]
-    ) -> Ended | None:
-        """Answer, and return how that ended; None if the model said nothing.
-
-        Raises QuestionGone as soon as its message was deleted, and nothing that matters is under way.
-        """
-        turn.check()
-        arrival = arrival.as_edited()
-        # 0 an interview about the bot's personality takes no turn
-        if self._hatchery.takes(arrival):
-            await self._refill.fill(arrival)  # the loops learn from messages before a restart too
-            await self._hatchery.take(arrival, reply)
-            return "interview"
-        over = await self._hatchery.end_if_idle(arrival)
-        there = await self._branching.move(arrival, reply)
-        # 1 to 3 what is known, what of it matters now, and the prompt
-        ready = await self.preparation.of(arrival)
-        gathered = ready.gathered
-        turn.check()
-        # 4 the model, which streams into the reply and may use tools
-        answered = await self._conversation.answer(arrival, ready, reply, turn)
-        turn.check()
-        # 5 the answer was sent, and becomes part of the talk
-        if over and answered.text:
-            await reply.push(over)
-        if turn.stopped and not answered.text.strip():
-            await reply.push(SAID_NOTHING)
-            await reply.finish("missing")
-            return "stopped"
-        notices = [*ready.attached.notices, *unseen(answered.unseen)]
-        if answered.less is None or answered.less.level == "small":  # memory alone reads no files
-            notices += partly(ready.prompt.files)
-        notices += [less_text(answered.less)] if answered.less is not None else []
-        if not shows_nothing(answered.text):
-            if not turn.stopped and answered.failure is None:
-                notices += await self._asking.welcome(arrival, gathered.items.branch)
-            if notices:
-                await reply.note(notices)
-
-        def explained(answer_id: str) -> None:
-            self._record.reasons(there, answer_id, ready)
-            self.preparation.note_use(arrival, ready)
-
-        ending: Ending = "other" if answered.failure else "cut" if answered.cut else "whole"
-        below = answered.failure.user_message if answered.failure else ""
-        now = partial(kept, ending, below=below, talk=len(answered.text), then=explained)
-        answer_id = await self._delivery.finish(reply, now)
-        if answer_id is None and answered.failure is None:
-            await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
-            return None
-        turn.check()
-        if answer_id is not None and not arrival.permission.erased:  # else it may repeat what was erased
-            shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
-            self._record.answer(there, answer_id, shown)
-            explained(answer_id)
-            self._branching.answered(there, shown)
-        if answered.failure is not None:  # what was said before stays said
-            raise answered.failure
-        if not turn.stopped:  # whoever stopped the answer wants no question either
-            hatching = await self._hatchery.offer(arrival, hatched=gathered.who.hatched)
-            offers: list[AnyOffer] = [*answered.offers, *hatching]
-            if not offers:  # one question at a time
-                offers += await self._asking.offers(arrival, gathered.items.branch)
-            await _offer(offers, reply, there.session_key)
-        # 6 the loops, which work later
-        self._loops.nudge(there.session_key, arrival.message.author.id)
-        return "stopped" if turn.stopped else "cut" if answered.cut else "whole"
-
-    def _delivered(self, there: Arrival, answer_id: str, text: str) -> None:
-        """An answer was sent behind its turn, and becomes part of the talk."""
-        self._record.answer(there, answer_id, text)
-        self._branching.answered(there, text)
-        self._loops.nudge(there.session_key, there.message.author.id)
-
-
-async def _offer(offers: Sequence[AnyOffer], reply: Reply, session_key: str) -> None:
-    """Show the offers below the answer, which stands even if that fails."""
-    for offer in offers:
-        try:
-            await reply.offer(offer)
-        except ChatError as error:
-            log.warning("%s: a proposal could not be shown: %s", session_key, error)
-
-
-async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "other") -> bool:
-    """Tell a person why there is no answer. Returns False if the chat is out of reach for now."""
-    try:
-        await reply.fail(text, ending=ending)
-    except ChatError as error:
-        log.warning("%s: not even the failure could be said: %s", session_key, error)
-        return not isinstance(error, ChatUnavailable)
-    return True
-
-
-# ----------------------------------------------------------------------
-# Step 5 of a turn: the answer was sent, and becomes part of the talk.
-
-
-class Record:
-    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
-
-    def __init__(
-        self,
-        loops: Loops,
-        archive: Archiving,
-        explained: "Explained",
-        purger: Purger,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        redactor: Redactor = PLAIN,
-    ) -> None:
-        self._loops = loops
-        self._archive = archive
-        self._explained = explained
-        self._purger = purger
-        self._clock = clock
-        self._me = me
-        self._redactor = redactor
-
-    def answer(self, arrival: Arrival, answer_id: str, text: str) -> None:
-        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
-
-        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
-        """
-        me, window = self._me(), arrival.window
-        said = Said(
-            answer_id,
-            me.id,
-            me.name,
-            self._redactor.clean(text),
-            self._clock(),
-            by_us=True,
-            to_id=arrival.message.author.id,
-            of=arrival.message.asks,
-        )
-        now, before = arrival.as_edited().message.text, arrival.message.text
-        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
-        private = arrival.place.hidden
-        if lost.hold(said.text) or self._purger.has(said, arrival.message.sent_at, private=private):
-            return
-        window.remember(said)
-        self._archive.hear(said, arrival.place, arrival.session_key)
-        if arrival.permission.holds:
-            self._loops.hear(said, arrival.place, arrival.session_key, window=window.capacity)
-
-    def reasons(self, arrival: Arrival, answer_id: str, ready: Prepared) -> None:
-        """Record what the answer rested on, for people who ask why they were answered like this."""
-        used = tuple((one.item.id, one.why) for one in ready.used)
-        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
-        recent = ready.prompt.shown
-        files = tuple(ready.attached.kinds.items())
-        shown = Shown(arrival.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
-        self._explained.note(arrival.session_key, arrival.message.author.id, shown)
-
-
-# ----------------------------------------------------------------------
-# Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
-
-WELCOME = (
-    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
-    "I say this only once."
-)
-
-
-class Asking:
-    """Finds the question that is to be shown below an answer."""
-
-    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
-        self._memory = memory
-        self._asked = asked
-        self._welcomes = welcomes
-
-    async def offers(self, arrival: Arrival, branch: str | None) -> tuple[AskOffer, ...]:
-        """The question below the answer to a message, if there is one; it then counts as asked.
-
-        `branch` is the one of the persona that answered; None if it could not be read.
-        """
-        if branch is None:
-            return ()
-        known = self._memory.view_in_ram(arrival.subject, branch)
-        if known is not None and _question(known) is None:  # the usual case, without a task
-            return ()
-        try:
-            found = await in_time(self._found(arrival, branch))
-        except MemoryFault as fault:
-            log.warning("%s: no question is asked: %s", arrival.session_key, fault)
-            return ()
-        if found is None or not arrival.permission.holds:
-            return ()
-        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
-        return (found,) if noted else ()
-
-    async def welcome(self, arrival: Arrival, branch: str | None) -> list[str]:
-        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
-
-        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
-        """
-        user_id, permission = arrival.message.author.id, arrival.permission
-        addressed = arrival.message.mentions_us and arrival.place.kind != "aside"
-        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
-            return []
-        known = self._memory.view_in_ram(arrival.subject, branch) if branch is not None else None
-        if known is None or known.items:
-            return []
-        new = await noted_in_time(self._asked.welcome(user_id, arrival.message.id))
-        return [WELCOME] if new and permission.holds else []
-
-    async def _found(self, arrival: Arrival, branch: str) -> AskOffer | None:
-        """The question for a person where they speak. Raises MemoryFault."""
-        user_id, subject = arrival.message.author.id, arrival.subject
-        view = await self._memory.view(subject, branch)
-        one = _question(view)
-        if one is None or not _may_show(arrival, one, view.items.get(one.item.id)):
-            return None
-        asked = self._asked
-        if not asked.wanted(user_id) or not await asked.may_ask(user_id):
-            return None
-        if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
-            return None
-        for commit in (await self._memory.history(subject)).commits.values():
-            if any(event.id == one.event_id for event in commit.events):
-                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
-        return None
-
-
-def _question(view: View) -> Pending | None:
-    return next((one for one in view.pending if one.question), None)
-
-
-def _may_show(arrival: Arrival, one: Pending, held: Item | None) -> bool:
-    here = arrival.in_dm or one.source.channel_id == arrival.place.channel_id
-    return here and all(may_show(item, in_dm=arrival.in_dm) for item in (one.item, held) if item is not None)
-
-
-# ----------------------------------------------------------------------
-# The sources of the last answers, so that people can ask why they got them.
-#
-# Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
-# later, the bot says that it no longer knows.
-
-DAY_MS = 86_400_000
-KEPT = 20
-"""How many answers to one person are kept in one conversation: people rarely ask about older ones."""
+from discoclaw.core.consent import Consent, Permission
+from discoclaw.core.errors import ErasedMeanwhile, LeaseLost, QuestionGone
+from discoclaw.core.message import Inbound, Place, Said, with_attachments
+from discoclaw.core.policy import PlacePersonas, Policy
+from discoclaw.core.ports import ALONE, Processes
+from discoclaw.core.subject import BOT, group_subject, user_subject
+from discoclaw.core.values import dataclass, replace
+from discoclaw.memory.live import LiveConfig
+from discoclaw.session.window import Window, Windows
+from discoclaw.store.files import session_name
+from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The sources of one answer: `items` are (item id, why it was chosen), best first.
+class Turn:
+    """One message of an allowed channel.
 
-    `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
-    is the number of recent messages. `files` counts the files by kind ("picture").
+    `policy` applies to this message. `permission` says whether it may be stored, and ends when its author
+    opts out or is erased. `window` belongs to its conversation. `persona` is the branch that the place
+    prescribes, or None if the person may choose.
     """
 
-    asked_id: str
-    answer_id: str
-    at: int
-    branch: str
-    items: tuple[tuple[str, str], ...]
-    summary: bool
-    window: int
-    files: tuple[tuple[str, int], ...] = ()
+    message: Inbound
+    policy: Policy
+    permission: Permission
+    window: Window
+    persona: str | None
+    # Read at every step, so they are fields and not properties.
+    place: Place
+    session_key: str
+    subject: str
+    """The subject whose ledger stores the author's memory."""
+    in_dm: bool
+    """Whether nobody but the author reads the conversation."""
+    replaces: str = ""
+    """The first message of an older answer that this answer is to replace."""
+    processes: Processes = ALONE
+
+    async def keep(self) -> None:
+        """Make sure that the message is still this process's to answer, and may still be shown to a model.
+
+        A process that was stopped in the middle of a turn learns here what others did meanwhile: what is in
+        RAM, and in a prompt made from it, is as old as the stop. While the store is in touch, nothing is
+        asked. Raises LeaseLost if another process answers, and ErasedMeanwhile if its person was erased.
+        """
+        if self.processes.in_touch:
+            return
+        erased = self.permission.erased
+        if not await self.processes.claim(self.message.id, texts_of(self.message)) and not self.replaces:
+            raise LeaseLost(f"another process answers the message {self.message.id}")
+        if self.permission.erased and not erased:
+            raise ErasedMeanwhile("its person was erased before a model was asked")
+
+    def as_edited(self) -> Self:
+        """This turn, with the newest text if the message was edited while it waited for its turn."""
+        now = next((one for one in self.window.recent() if one.id == self.message.id), None)
+        if now is None or not now.edited_at:
+            return self
+        text = now.text.removesuffix(with_attachments("", self.message.attachments)).rstrip("\n")
+        return replace(self, message=replace(self.message, text=text))
+
+    def talk_before(self) -> tuple[Said, ...]:
+        """The talk before the message, oldest first; see `Window.before`."""
+        return self.window.before(self.message.id, self.replaces)
+
+    def fit(self) -> None:
+        """Give the conversation's window its place, and the size that the policy asks for."""
+        self.window.place = self.place
+        if self.window.capacity != self.policy.capacity:
+            self.window.resize(self.policy.capacity)
+
+    def enter(self, said: Said) -> None:
+        """Put the message, as a line of the talk, into its conversation's window."""
+        self.fit()
+        self.window.remember(said, shown=self.policy.context_history)
+
+    def said(self) -> Said:
+        """The message as a line of the talk."""
+        message, author = self.message, self.message.author
+        return Said(
+            id=message.id,
+            author_id=author.id,
+            name=author.name,
+            text=with_attachments(message.text, message.attachments),
+            sent_at=message.sent_at,
+            is_owner=author.is_owner,
+            guest=not author.allowed,
+            files=message.files,
+        )
 
 
-class Explained:
-    """The last answers to each person in each conversation."""
+class Turns:
+    """Resolves a message once into everything that is decided when it arrives."""
+
+    def __init__(
+        self,
+        live: LiveConfig,
+        consent: Consent,
+        windows: Windows,
+        personas: PlacePersonas,
+        processes: Processes = ALONE,
+    ) -> None:
+        self._live = live
+        self._processes = processes
+        self._consent = consent
+        self._windows = windows
+        self._personas = personas
+
+    async def claim(self, message: Inbound) -> bool:
+        """Whether this process is to handle a message. What others changed of what its turn reads is dropped.
+
+        The one question to the store that a message costs.
+        """
+        return await self._processes.claim(message.id, texts_of(message))
+
+    async def look(self, message: Inbound) -> None:
+        """Drop what others changed of what a message's turn reads, without claiming the message."""
+        await self._processes.look(texts_of(message))
+
+    async def of(self, message: Inbound) -> Turn:
+        """The turn of a message, under the current configuration."""
+        await self._live.look()
+        return self.under(message, self._live.policy(message.place, message.author.id))
+
+    def window(self, session_key: str) -> Window:
+        """The window of a conversation."""
+        return self._windows.use(session_key)
+
+    def under(self, message: Inbound, policy: Policy) -> Turn:
+        """The turn of a message under a policy."""
+        place, permission = message.place, self._consent.ask(message.author.id, message.sent_at)
+        return Turn(
+            message,
+            policy,
+            permission,
+            self._windows.use(message.session_key),
+            self._personas.of(place),
+            place,
+            message.session_key,
+            permission.subject,
+            place.kind == "dm",
+            processes=self._processes,
+        )
+
+
+# The names of the texts in the store that a turn reads, by which to ask whether another process changed
+# one.
+
+_EVERYBODYS = (
+    "config.json",
+    "signed.json",
+    "tombstones.jsonl",
+    "clears.jsonl",
+    f"{LEDGERS}/{BOT}.jsonl",
+    f"{CURSORS}/hatch-offered.json",
+)
+"""The texts that every turn reads: the configuration, what was erased or cleared, the bot's personality."""
+
+
+def texts_of(message: Inbound) -> Iterator[str]:
+    """The texts that the turn of a message reads; a process that is alone asks for none of them."""
+    yield from texts_about(message.author.id)
+    session, group = session_name(message.session_key), message.place.group_id
+    yield from (f"{ROLLING}/{session}", f"{CURSORS}/{session}")
+    yield from (
+        f"{CURSORS}/{session_name(f'{kind}-{message.session_key}')}" for kind in ("summary", "people")
+    )
+    if group is not None:
+        yield from (f"{LEDGERS}/{group_subject(group)}.jsonl", f"{GROUPS}/{group}.json")
+
+
+def texts_about(user_id: str) -> Iterator[str]:
+    """The texts that a command or a press of a person reads."""
+    subject = user_subject(user_id)
+    cursors = (f"facts-{user_id}", f"asked-{user_id}", f"hatching-{user_id}", f"access-{subject}")
+    yield from _EVERYBODYS
+    yield from (f"{LEDGERS}/{subject}.jsonl", f"{PROFILES}/{user_id}.json", f"choices/{user_id}.json")
+    yield from (f"{CURSORS}/{session_name(name)}" for name in cursors)
+
+
+# ----------------------------------------------------------------------
+# Answers that end early: a person stops one, or deletes what it answers.
+#
+# Whoever stops an answer keeps what was said so far. Of an answer to a deleted message nothing stays.
+# Independent of what a turn does, and of how people say that it is enough.
+
+MOST_DELETED: Final = 2_000
+Stopped = Literal["now", "ending", "unknown"]
+"""Whether this request stops the answer, comes when it is ending anyway, or finds none under way."""
+
+
+class Stoppable:
+    """One answer that is being given. `stopped`: it ended before the model had finished.
+
+    `gone`: the message that it answers was deleted.
+    """
+
+    def __init__(self, user_id: str, *, gone: bool = False) -> None:
+        self.user_id = user_id
+        self.stopped = False
+        self.gone = gone
+        self._limit: asyncio.Timeout | None = None
+
+    @asynccontextmanager
+    async def part(self) -> AsyncIterator[None]:
+        """The part that can be stopped: what is awaited in it is cancelled, and it ends without an error."""
+        # A timeout that we set off by hand: it tells our own cancellation from anybody else's.
+        limit = self._limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            self.stopped = limit.expired()
+            if not self.stopped:
+                raise
+        finally:
+            self._limit = None
+
+    def check(self) -> None:
+        """Raise QuestionGone if the message that it answers was deleted."""
+        if self.gone:
+            raise QuestionGone("what was being answered was deleted")
+
+    def stop(self) -> bool:
+        """Stop it. Returns False if it is not in that part, or was stopped before."""
+        limit, self._limit = self._limit, None
+        if limit is not None:
+            limit.reschedule(asyncio.get_running_loop().time())
+        return limit is not None
+
+
+class Stops:
+    """The answers that are being given, by the id of what they answer, and what was deleted lately."""
 
     def __init__(self) -> None:
-        self._last: IdleMap[IdleMap[list[Shown]]] = IdleMap(lambda _: _people(), idle_ms=DAY_MS)
+        self._answers: dict[str, tuple[Collection[str], Stoppable]] = {}
+        self._deleted: dict[str, None] = {}
 
-    def note(self, session_key: str, user_id: str, shown: Shown) -> None:
-        """Record what an answer that was sent rested on."""
-        people = self._last.use(session_key, shown.at)
-        kept = people.use(user_id, shown.at)
-        kept.append(shown)
-        del kept[:-KEPT]
-        people.evict_idle(shown.at)
-        self._last.evict_idle(shown.at)
+    @contextmanager
+    def answering(self, message_id: str, user_id: str, asks: Collection[str]) -> Iterator[Stoppable]:
+        """An answer to the messages `asks`, from its first to its last step.
 
-    def last(self, session_key: str, user_id: str) -> Shown | None:
-        """The sources of the person's last answer there, or None if they are no longer known."""
-        kept = (self._last.peek(session_key) or _people()).peek(user_id)
-        return kept[-1] if kept else None
-
-    def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
-        """The user id that one of our messages answered, and what the answer rested on; None if unknown.
-
-        With `later_part`, it may belong to the answer before it: a long answer is several messages.
+        Raises QuestionGone if one of them was deleted by the end, whatever else went wrong.
         """
-        people = self._last.peek(session_key) or _people()
-        known = [
-            (user_id, shown)
-            for user_id in people
-            for shown in people.peek(user_id) or ()
-            if int(shown.answer_id) <= int(message_id)
-        ]
-        found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
-        return found if found is not None and (later_part or found[1].answer_id == message_id) else None
+        one = Stoppable(user_id, gone=self.deleted(asks))
+        self._answers[message_id] = asks, one
+        try:
+            yield one
+        except Exception:
+            one.check()
+            raise
+        finally:
+            del self._answers[message_id]
+        one.check()
 
-    def forget(self, user_id: str) -> None:
-        """Drop everything about a person's answers."""
-        for session_key in self._last:
-            (self._last.peek(session_key) or _people()).drop(user_id)
+    def delete(self, message_ids: Collection[str]) -> None:
+        """Messages were deleted: whatever answers one of them ends."""
+        for message_id in message_ids:
+            self._deleted[message_id] = None
+            if len(self._deleted) > MOST_DELETED:
+                del self._deleted[next(iter(self._deleted))]
+        for asks, one in self._answers.values():
+            if self.deleted(asks):
+                one.gone = True
+                one.stop()
 
+    def deleted(self, message_ids: Collection[str]) -> bool:
+        """Whether one of these messages was deleted lately: they may be waiting, or not even be heard yet."""
+        return not self._deleted.keys().isdisjoint(message_ids)
 
-def _people() -> IdleMap[list[Shown]]:
-    return IdleMap(lambda _: [], idle_ms=DAY_MS)
+    def stop(self, message_id: str, user_id: str) -> Stopped:
+        """Stop the answer to a message. Only the person who is answered can do that."""
+        _, one = self._answers.get(message_id, ((), None))
+        if one is None or one.user_id != user_id:
+            return "unknown"
+        return "now" if one.stop() else "ending"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.memory.subjects import ledger
-from discoclaw.session.turn import STOPPED
+from discoclaw.session.agent import STOPPED
 from tests.process.house import House
 from tests.servers.messages_api import text
 

@@ -1,6 +1,6 @@
 """What answers rested on is found by the conversation, however many others there are."""
 
-from discoclaw.session.turn import DAY_MS, Explained, Shown
+from discoclaw.session.agent import DAY_MS, Explained, Shown
 from tests.counting import Counts, counted, grown
 
 

@@ -56,8 +56,8 @@ from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.session import tools
+from discoclaw.session.agent import Agent, Asking, Explained, Record
 from discoclaw.session.archiving import Archiving, Rules
-from discoclaw.session.arrival import Arrival, Arrivals, Stops
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import CallLog, Conversation
 from discoclaw.session.delivery import Delivery
@@ -74,7 +74,7 @@ from discoclaw.session.refill import Refill
 from discoclaw.session.talk import Talk
 from discoclaw.session.talk_in_ram import TalkInRam
 from discoclaw.session.toolbox import Consolidation, ToolParts
-from discoclaw.session.turn import Asking, Explained, Record, Turns
+from discoclaw.session.turn import Stops, Turn, Turns
 from discoclaw.session.window import Windows
 from discoclaw.store.plain import FileDocuments
 from tests.citing import cited_patch
@@ -361,16 +361,16 @@ class House:
         await self.choices.choose(user_id, **chosen)
         self.consent.changed(user_id)
 
-    def arrival(self, message: Inbound, policy: Policy = DEFAULT) -> Arrival:
-        return self.talk.arrivals.under(message, policy)
+    def turn(self, message: Inbound, policy: Policy = DEFAULT) -> Turn:
+        return self.talk.turns.under(message, policy)
 
     def hear(self, message: Inbound, policy: Policy = DEFAULT) -> None:
         """A message of an allowed channel."""
-        self.talk.listener.hear(self.arrival(message, policy))
+        self.talk.listener.hear(self.turn(message, policy))
 
     def answer(self, message: Inbound, reply: Any, policy: Policy = DEFAULT) -> None:
         """Have a message answered in its turn."""
-        self.talk.answer(self.arrival(message, policy), lambda shown: reply)
+        self.talk.answer(self.turn(message, policy), lambda shown: reply)
 
     async def settle(self) -> None:
         await self.desk.settle()
@@ -474,14 +474,14 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         Attachments(shelf, NoLinks(), consent, given.pop("bounds", Bounds()), refill.usable),
     )
     live = LiveConfig(FileDocuments(root), clock=clock)
-    arrivals = Arrivals(live, consent, windows, personas)
+    turns = Turns(live, consent, windows, personas)
     inboxes = Inboxes(cursors, consent, catches_up=False)
-    turns = Turns(
+    agent = Agent(
         stops=stops,
         hatchery=hatchery,
         refill=refill,
         preparation=preparation,
-        branching=Branching(arrivals, loops, model, NoThreads()),
+        branching=Branching(turns, loops, model, NoThreads()),
         conversation=Conversation(
             answering,
             tools.ALL if given.pop("tools", True) else tools.NONE,
@@ -504,7 +504,7 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         delivery=Delivery(
             Undelivered(cursors, consent, purger),
             inboxes,
-            arrivals,
+            turns,
             answers,
             consent,
             OutOfReach(),
@@ -513,10 +513,10 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf, stops)
     talk = Talk(
-        arrivals,
+        turns,
         listener,
         inboxes,
-        turns,
+        agent,
         desk,
         hatchery=hatchery,
         refill=refill,

@@ -22,11 +22,11 @@ from discoclaw.memory.live import PlaceRules
 from discoclaw.memory.off import AnyMemory, NoLastUsed, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.session.agent import Explained
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.toolbox import Tidy
-from discoclaw.session.turn import Explained
 from discoclaw.usage.accounts import Accounts
 
 OFF: Mapping[Need, str] = {

@@ -115,7 +115,7 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Reply:
         redactor=client.redactor,
     )
     made = await client.talk.previews.of(message)
-    if context.hatchery.takes(made.arrival):
+    if context.hatchery.takes(made.turn):
         return INTERVIEW
     facts = await _facts(call, made)
     if not call.in_private:
@@ -123,10 +123,10 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Reply:
     line = _row if call.slash else _typed
     parts = await asyncio.to_thread(_parts, made, facts, line)
     return Answer(
-        f"What I could say about you in {_place(made.arrival.place)}",
+        f"What I could say about you in {_place(made.turn.place)}",
         [Row(part, apart=True) for part in parts],
         small=_under(made, facts),
-        above=[*([NOT_USED] if made.arrival.permission.opted_out else []), *_warnings(facts)],
+        above=[*([NOT_USED] if made.turn.permission.opted_out else []), *_warnings(facts)],
         turn=Turn(call.user_id, "preview", (channel, about)),
         page=call.page,
         most=4,
@@ -136,12 +136,12 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Reply:
 
 async def _facts(call: Call, made: Preview) -> Facts:
     """The facts besides what is in the prompt. Raises MemoryFault if a memory could not be read."""
-    arrival, items, off = made.arrival, made.ready.gathered.items, call.context.off
-    view = await call.memory.view(call.subject, arrival.persona)
-    if arrival.permission.holds and view.visible(in_dm=arrival.in_dm) and not items.active:
+    turn, items, off = made.turn, made.ready.gathered.items, call.context.off
+    view = await call.memory.view(call.subject, turn.persona)
+    if turn.permission.holds and view.visible(in_dm=turn.in_dm) and not items.active:
         raise MemoryFault("the memory was not there in time for a preview")
     branches = await call.memory.branches(call.subject)
-    persona = items.branch or arrival.persona or branches.current
+    persona = items.branch or turn.persona or branches.current
     here = {item.id for item in view.active()}
     elsewhere = {}
     for one in branches.all:
@@ -153,9 +153,9 @@ async def _facts(call: Call, made: Preview) -> Facts:
         elsewhere=elsewhere,
         persona=persona if elsewhere else "",
         off=off,
-        answers=await call.client.talk.wants_answer(arrival),
-        tools=call.client.settings.tools_enabled and arrival.permission.holds and "memory" not in off,
-        archive=call.context.archiving.on(arrival.place),
+        answers=await call.client.talk.wants_answer(turn),
+        tools=call.client.settings.tools_enabled and turn.permission.holds and "memory" not in off,
+        archive=call.context.archiving.on(turn.place),
     )
 
 
@@ -278,7 +278,7 @@ def _counted(made: Preview, facts: Facts) -> str:
 def _under(made: Preview, facts: Facts) -> list[str]:
     """As whom, and for which message."""
     persona = [f"as your persona {name(facts.persona)}"] if facts.persona else []
-    return [*persona, *([f"if you wrote {said(made.arrival.message.text, 200)}"] if made.asked else [])]
+    return [*persona, *([f"if you wrote {said(made.turn.message.text, 200)}"] if made.asked else [])]
 
 
 def _row(item: Item) -> str:
@@ -352,7 +352,7 @@ def _notes(made: Preview) -> str:
     if not notes:
         return ""
     lines = [f"> {words(line)}" for line in notes.splitlines()]
-    whole = notes_about(made.arrival.place, made.ready.gathered.group)
+    whole = notes_about(made.turn.place, made.ready.gathered.group)
     cut = ["(shortened: no room)"] if notes != whole else []
     return "\n".join(["**Notes about the channel**", *lines, *cut])
 

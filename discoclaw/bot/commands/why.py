@@ -15,7 +15,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.ports import LINKED_WITH
 from discoclaw.core.view import EMPTY, View
 from discoclaw.core.yours import yours
-from discoclaw.session.turn import Shown
+from discoclaw.session.agent import Shown
 from discoclaw.show import text as shown
 from discoclaw.show.answer import GREY, Answer, Reply, Row, Turn
 from discoclaw.show.markup import for_people, said

@@ -17,10 +17,10 @@ from discoclaw.core.ports import Linked
 from discoclaw.core.text import speaker
 from discoclaw.core.values import dataclass, replace
 from discoclaw.prompt.assemble import Entry
-from discoclaw.session.arrival import Arrival
 from discoclaw.session.files.reading import BROKEN
 from discoclaw.session.files.refused import refused
 from discoclaw.session.files.shelf import Origin, Read, Shelf
+from discoclaw.session.turn import Turn
 from discoclaw.show.words import count
 
 # ----------------------------------------------------------------------
@@ -276,7 +276,7 @@ class Attachments:
         linked: Linked,
         consent: Consent,
         bounds: Bounds,
-        usable: Callable[[Said, Arrival], Awaitable[bool]],
+        usable: Callable[[Said, Turn], Awaitable[bool]],
     ) -> None:
         self._shelf = shelf
         self._linked = linked
@@ -284,15 +284,15 @@ class Attachments:
         self._bounds = bounds
         self._usable = usable
 
-    def begin(self, arrival: Arrival) -> Begun:
+    def begin(self, turn: Turn) -> Begun:
         """Begin to read the files of a message and of the one that it replies to. Nothing is waited for."""
         self._shelf.tidy()
-        links = asyncio.create_task(self._messages(arrival)) if LINK in arrival.message.text else None
-        wanted = self._of_message(arrival)
+        links = asyncio.create_task(self._messages(turn)) if LINK in turn.message.text else None
+        wanted = self._of_message(turn)
         until = asyncio.get_running_loop().time() + self._bounds.own_s
-        return Begun(until, wanted, self._read(self._bounded(wanted), arrival), links)
+        return Begun(until, wanted, self._read(self._bounded(wanted), turn), links)
 
-    async def of(self, begun: Begun, arrival: Arrival, window: Sequence[Said]) -> tuple[Arrival, Attached]:
+    async def of(self, begun: Begun, turn: Turn, window: Sequence[Said]) -> tuple[Turn, Attached]:
         """The message with those that it links to, and the files for its prompt; `window` is the talk before.
 
         Waits for files, and raises nothing.
@@ -302,30 +302,30 @@ class Attachments:
             found = await _in_time(begun.linked, begun.until)
             messages = tuple(one for one in found if isinstance(one, Said))
             notices = [one.why for one in found if isinstance(one, Unreadable)]
-            arrival = replace(arrival, message=replace(arrival.message, linked=messages))
+            turn = replace(turn, message=replace(turn.message, linked=messages))
             wanted = wanted + (linked(messages) if self._bounds.each else [])
         wanted = without_doubles(wanted + self._older(window))
         if not wanted:
-            return arrival, replace(NOTHING, notices=tuple(notices))
+            return turn, replace(NOTHING, notices=tuple(notices))
         beyond, taken = self._beyond(wanted), self._bounded(wanted)
         late = [one for one in taken if _key(one) not in begun.reading]
-        reading = {**begun.reading, **self._read(late, arrival)}
+        reading = {**begun.reading, **self._read(late, turn)}
         await _wait(taken, reading, begun.until, self._bounds.older_s)
         left = [one for one in taken if _is_left(one, reading) and not self._is_gone(one)]
         read = [(one, _content(one, reading[_key(one)])) for one in left]
         whys = [(one, beyond.get(_key(one))) for one in wanted]
         read += [(one, refused(one.file.name, why)) for one, why in whys if why is not None]
-        return arrival, arranged(read, Room.of(self._bounds.reads(arrival.policy.model)), notices)
+        return turn, arranged(read, Room.of(self._bounds.reads(turn.policy.model)), notices)
 
-    def named(self, arrival: Arrival, window: Sequence[Said]) -> Attached:
+    def named(self, turn: Turn, window: Sequence[Said]) -> Attached:
         """The files that the prompt of a message would have. Nothing is read for that."""
-        wanted = without_doubles(self._of_message(arrival) + self._older(window))
+        wanted = without_doubles(self._of_message(turn) + self._older(window))
         return named((one, self._kind(one)) for one in self._bounded(wanted))
 
-    def _of_message(self, arrival: Arrival) -> list[Wanted]:
+    def _of_message(self, turn: Turn) -> list[Wanted]:
         if not self._bounds.each:
             return []
-        return without_doubles(own(arrival.message, arrival.said(), arrival.window.recent()))
+        return without_doubles(own(turn.message, turn.said(), turn.window.recent()))
 
     def _older(self, window: Sequence[Said]) -> list[Wanted]:
         return older(window, self._may_keep, self._bounds.older) if self._bounds.each else []
@@ -365,7 +365,7 @@ class Attachments:
             return claimed(one.file)
         return kept.kind.capitalize() if isinstance(kept, Encoded) else "Text"
 
-    def _read(self, wanted: Iterable[Wanted], arrival: Arrival) -> dict[Key, Reading]:
+    def _read(self, wanted: Iterable[Wanted], turn: Turn) -> dict[Key, Reading]:
         """Begin to read these files, without those that may not be read or are gone."""
         found: dict[Key, Reading] = {}
         for one in wanted:
@@ -375,7 +375,7 @@ class Attachments:
                 continue
             if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
                 continue
-            origin = Origin(said, arrival.place.hidden)
+            origin = Origin(said, turn.place.hidden)
             if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
                 found[_key(one)] = task
         return found
@@ -387,10 +387,10 @@ class Attachments:
     def _is_erased(self, said: Said) -> bool:
         return self._consent.ask(said.author_id, said.sent_at).erased
 
-    async def _messages(self, arrival: Arrival) -> Messages:
+    async def _messages(self, turn: Turn) -> Messages:
         """The linked messages that may still be used."""
-        found = await self._linked.messages(arrival.message)
-        return [one for one in found if isinstance(one, Unreadable) or await self._usable(one, arrival)]
+        found = await self._linked.messages(turn.message)
+        return [one for one in found if isinstance(one, Unreadable) or await self._usable(one, turn)]
 
 
 def _key(one: Wanted) -> Key:

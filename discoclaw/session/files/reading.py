@@ -22,7 +22,7 @@ from discoclaw.core.errors import ChatError, ChatGone, FileTooLarge
 from discoclaw.core.message import Content, Document, FileRef, Picture, TextFile, Unreadable
 from discoclaw.core.ports import Files
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.session.desk import Slots, Turn
+from discoclaw.session.desk import Own, Slots
 from discoclaw.session.files.child import PATIENCE
 from discoclaw.session.files.kinds import TEXT, kind_of, plain, shortened, why_not
 from discoclaw.session.files.refused import Refusal, megabytes, refused
@@ -67,8 +67,8 @@ class Reader:
         try:
             if file.size > most:
                 raise FileTooLarge(f"{file.size} bytes")
-            async with self._held.of(file.author_id) as turn:
-                return await self._content(file, most, turn)
+            async with self._held.of(file.author_id) as own:
+                return await self._content(file, most, own)
         except Refusal as refusal:
             why = str(refusal)
         except FileTooLarge:
@@ -83,11 +83,11 @@ class Reader:
             why = BROKEN
         return refused(file.name, why)
 
-    async def _content(self, file: FileRef, most: int, turn: Turn) -> Content:
+    async def _content(self, file: FileRef, most: int, own: Own) -> Content:
         """The content of a file. Raises Refusal and ChatError."""
         data = await self._files.download(file, most)
         async with self._decoding.of(file.author_id):
-            if turn.spent >= self._limits.seconds:
+            if own.spent >= self._limits.seconds:
                 raise Refusal(ENOUGH)
             stop = Stop()
             # Not `to_thread`, for whose threads Python waits when it ends.
@@ -102,7 +102,7 @@ class Reader:
                     await to_its_end(opening)  # the next one begins only when this process is gone
                 raise
             finally:
-                turn.spent += stop.seconds
+                own.spent += stop.seconds
 
 
 # ---------------------------------------------------------------------- what a file is

@@ -1,0 +1,459 @@
+"""One turn, top to bottom: from a message to its answer and what follows it.
+
+Memory, summary and window improve the answer. A failing disk or Discord cannot prevent it, and each delays it
+by two seconds at most. Only the model and the chat can prevent it, and then the person is told so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from discoclaw.core.budgets import less_text
+from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryFault, ModelError, QuestionGone
+from discoclaw.core.health import Asked, Ended
+from discoclaw.core.history import MAIN
+from discoclaw.core.idle import IdleMap
+from discoclaw.core.item import Item
+from discoclaw.core.message import Me, Said
+from discoclaw.core.pending import Pending
+from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
+from discoclaw.core.privacy import may_show
+from discoclaw.core.purge import Words, distinctive, terms_of
+from discoclaw.core.redact import PLAIN, Redactor
+from discoclaw.core.text import shows_nothing
+from discoclaw.core.usage import Payer, paid_by
+from discoclaw.core.view import View
+from discoclaw.loops.schedule import Loops
+from discoclaw.memory.conversations.undelivered import Unsent
+from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.people.asked_back import AskedBack
+from discoclaw.memory.purge import Purger
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.branching import Branching
+from discoclaw.session.conversation import Conversation
+from discoclaw.session.deadline import in_time, noted_in_time
+from discoclaw.session.delivery import Delivery
+from discoclaw.session.files.attaching import partly, unseen
+from discoclaw.session.hatch import Hatchery
+from discoclaw.session.prepare import Preparation, Prepared
+from discoclaw.session.refill import Refill
+from discoclaw.session.turn import Stoppable, Stops, Turn
+
+log = logging.getLogger(__name__)
+
+EMPTY_ANSWER = "I have no answer to that. Please put it another way."
+SAID_NOTHING = "-# Stopped."
+"""Shown when somebody stops an answer before its first word. In small print, like all that isn't talk."""
+STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
+
+
+class Agent:
+    """The steps of a turn. Each step works on its own part of memory; this class calls them in order."""
+
+    def __init__(
+        self,
+        *,
+        stops: Stops,
+        hatchery: Hatchery,
+        refill: Refill,
+        preparation: Preparation,
+        branching: Branching,
+        conversation: Conversation,
+        record: "Record",
+        loops: Loops,
+        asking: "Asking",
+        delivery: Delivery,
+    ) -> None:
+        self.stops = stops
+        self._hatchery = hatchery
+        self._refill = refill
+        self.preparation = preparation
+        self._branching = branching
+        self._conversation = conversation
+        self._record = record
+        self._loops = loops
+        self._asking = asking
+        self._delivery = delivery
+        delivery.record = self._delivered
+
+    async def take(
+        self,
+        turn: Turn,
+        reply: Reply,
+        ended: Callable[[bool], None],
+        asked: Asked,
+        ids: Sequence[str] = (),
+    ) -> None:
+        """Answer one message. Every failure ends with a sentence to the person, or in the log.
+
+        `ended` is called at the end, with False if the chat was out of reach, unless the answer waits for the
+        chat. `asked` counts how it ended. `ids` are the messages that are answered, if there are several.
+        """
+        key, done = turn.session_key, False
+        kept = partial(self._delivery.kept, turn, reply, tuple(ids) or (turn.message.id,))
+        ending: Ending = "other" if self._hatchery.takes(turn) else "missing"
+        try:
+            with (
+                paid_by(Payer.of(turn.message)),
+                self.stops.answering(turn.message.id, turn.message.author.id, turn.message.asks) as ends,
+            ):
+                if self._delivery.waits(reply.held.channel_id):
+                    reply.hold()
+                how = await self._answer(turn, reply, ends, kept)
+            done = True
+            if how is None:
+                asked.unanswered("empty")
+            else:
+                asked.answered(how, asyncio.get_running_loop().time())
+        except QuestionGone as error:
+            asked.unanswered(error)
+            log.info("%s: no answer any more: %s", key, error)
+            await reply.unsend()
+            self._delivery.drop(turn.message.id)
+            done = True
+        except LeaseLost as error:  # whoever has it by now answers it
+            asked.unanswered(error)
+            log.info("%s: no answer from here: %s", key, error)
+            await reply.drop()
+            done = True
+        except ModelError as error:
+            asked.unanswered(error)
+            log.warning("%s: no answer: %s: %s", key, type(error).__name__, error)
+            done = await self._tell(kept, reply, error.user_message, key, ending)
+        except ChatError as error:
+            asked.unanswered(error)
+            log.warning("%s: the answer could not be delivered: %s", key, error)
+            done = not isinstance(error, ChatUnavailable)
+        except asyncio.CancelledError:
+            asked.unanswered("closing")
+            if not self._delivery.keeps(turn.message.id):
+                done = await tell(reply, STOPPED, key, ending)
+            raise
+        except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
+            asked.unanswered("bug")
+            log.exception("%s: a turn failed", key)
+            done = await self._tell(kept, reply, ModelError.user_message, key, ending)
+        finally:
+            if not self._delivery.keeps(turn.message.id):
+                ended(done)
+
+    async def _tell(
+        self, kept: Callable[..., Unsent], reply: Reply, text: str, key: str, ending: Ending
+    ) -> bool:
+        """Tell a person why there is no answer; later if the chat can't take it yet, which returns False."""
+        if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
+            return True
+        await reply.drop()
+        self._delivery.keep(kept(ending, below=text))
+        return False
+
+    async def _answer(
+        self, turn: Turn, reply: Reply, ends: Stoppable, kept: Callable[..., Unsent]
+    ) -> Ended | None:
+        """Answer, and return how that ended; None if the model said nothing.
+
+        Raises QuestionGone as soon as its message was deleted, and nothing that matters is under way.
+        """
+        ends.check()
+        turn = turn.as_edited()
+        # 0 an interview about the bot's personality takes no turn
+        if self._hatchery.takes(turn):
+            await self._refill.fill(turn)  # the loops learn from messages before a restart too
+            await self._hatchery.take(turn, reply)
+            return "interview"
+        over = await self._hatchery.end_if_idle(turn)
+        there = await self._branching.move(turn, reply)
+        # 1 to 3 what is known, what of it matters now, and the prompt
+        ready = await self.preparation.of(turn)
+        gathered = ready.gathered
+        ends.check()
+        # 4 the model, which streams into the reply and may use tools
+        answered = await self._conversation.answer(turn, ready, reply, ends)
+        ends.check()
+        # 5 the answer was sent, and becomes part of the talk
+        if over and answered.text:
+            await reply.push(over)
+        if ends.stopped and not answered.text.strip():
+            await reply.push(SAID_NOTHING)
+            await reply.finish("missing")
+            return "stopped"
+        notices = [*ready.attached.notices, *unseen(answered.unseen)]
+        if answered.less is None or answered.less.level == "small":  # memory alone reads no files
+            notices += partly(ready.prompt.files)
+        notices += [less_text(answered.less)] if answered.less is not None else []
+        if not shows_nothing(answered.text):
+            if not ends.stopped and answered.failure is None:
+                notices += await self._asking.welcome(turn, gathered.items.branch)
+            if notices:
+                await reply.note(notices)
+
+        def explained(answer_id: str) -> None:
+            self._record.reasons(there, answer_id, ready)
+            self.preparation.note_use(turn, ready)
+
+        ending: Ending = "other" if answered.failure else "cut" if answered.cut else "whole"
+        below = answered.failure.user_message if answered.failure else ""
+        now = partial(kept, ending, below=below, talk=len(answered.text), then=explained)
+        answer_id = await self._delivery.finish(reply, now)
+        if answer_id is None and answered.failure is None:
+            await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
+            return None
+        ends.check()
+        if answer_id is not None and not turn.permission.erased:  # else it may repeat what was erased
+            shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
+            self._record.answer(there, answer_id, shown)
+            explained(answer_id)
+            self._branching.answered(there, shown)
+        if answered.failure is not None:  # what was said before stays said
+            raise answered.failure
+        if not ends.stopped:  # whoever stopped the answer wants no question either
+            hatching = await self._hatchery.offer(turn, hatched=gathered.who.hatched)
+            offers: list[AnyOffer] = [*answered.offers, *hatching]
+            if not offers:  # one question at a time
+                offers += await self._asking.offers(turn, gathered.items.branch)
+            await _offer(offers, reply, there.session_key)
+        # 6 the loops, which work later
+        self._loops.nudge(there.session_key, turn.message.author.id)
+        return "stopped" if ends.stopped else "cut" if answered.cut else "whole"
+
+    def _delivered(self, there: Turn, answer_id: str, text: str) -> None:
+        """An answer was sent behind its turn, and becomes part of the talk."""
+        self._record.answer(there, answer_id, text)
+        self._branching.answered(there, text)
+        self._loops.nudge(there.session_key, there.message.author.id)
+
+
+async def _offer(offers: Sequence[AnyOffer], reply: Reply, session_key: str) -> None:
+    """Show the offers below the answer, which stands even if that fails."""
+    for offer in offers:
+        try:
+            await reply.offer(offer)
+        except ChatError as error:
+            log.warning("%s: a proposal could not be shown: %s", session_key, error)
+
+
+async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "other") -> bool:
+    """Tell a person why there is no answer. Returns False if the chat is out of reach for now."""
+    try:
+        await reply.fail(text, ending=ending)
+    except ChatError as error:
+        log.warning("%s: not even the failure could be said: %s", session_key, error)
+        return not isinstance(error, ChatUnavailable)
+    return True
+
+
+# ----------------------------------------------------------------------
+# Step 5 of a turn: the answer was sent, and becomes part of the talk.
+
+
+class Record:
+    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        archive: Archiving,
+        explained: "Explained",
+        purger: Purger,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._loops = loops
+        self._archive = archive
+        self._explained = explained
+        self._purger = purger
+        self._clock = clock
+        self._me = me
+        self._redactor = redactor
+
+    def answer(self, turn: Turn, answer_id: str, text: str) -> None:
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
+
+        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
+        """
+        me, window = self._me(), turn.window
+        said = Said(
+            answer_id,
+            me.id,
+            me.name,
+            self._redactor.clean(text),
+            self._clock(),
+            by_us=True,
+            to_id=turn.message.author.id,
+            of=turn.message.asks,
+        )
+        now, before = turn.as_edited().message.text, turn.message.text
+        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
+        private = turn.place.hidden
+        if lost.hold(said.text) or self._purger.has(said, turn.message.sent_at, private=private):
+            return
+        window.remember(said)
+        self._archive.hear(said, turn.place, turn.session_key)
+        if turn.permission.holds:
+            self._loops.hear(said, turn.place, turn.session_key, window=window.capacity)
+
+    def reasons(self, turn: Turn, answer_id: str, ready: Prepared) -> None:
+        """Record what the answer rested on, for people who ask why they were answered like this."""
+        used = tuple((one.item.id, one.why) for one in ready.used)
+        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
+        recent = ready.prompt.shown
+        files = tuple(ready.attached.kinds.items())
+        shown = Shown(turn.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
+        self._explained.note(turn.session_key, turn.message.author.id, shown)
+
+
+# ----------------------------------------------------------------------
+# Asks a person, below the next answer to them, about what extraction was unsure of; welcomes who is new.
+
+WELCOME = (
+    "I remember what you tell me about yourself: /memory show shows it, /memory data optout switches it off. "
+    "I say this only once."
+)
+
+
+class Asking:
+    """Finds the question that is to be shown below an answer."""
+
+    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
+        self._memory = memory
+        self._asked = asked
+        self._welcomes = welcomes
+
+    async def offers(self, turn: Turn, branch: str | None) -> tuple[AskOffer, ...]:
+        """The question below the answer to a message, if there is one; it then counts as asked.
+
+        `branch` is the one of the persona that answered; None if it could not be read.
+        """
+        if branch is None:
+            return ()
+        known = self._memory.view_in_ram(turn.subject, branch)
+        if known is not None and _question(known) is None:  # the usual case, without a task
+            return ()
+        try:
+            found = await in_time(self._found(turn, branch))
+        except MemoryFault as fault:
+            log.warning("%s: no question is asked: %s", turn.session_key, fault)
+            return ()
+        if found is None or not turn.permission.holds:
+            return ()
+        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
+        return (found,) if noted else ()
+
+    async def welcome(self, turn: Turn, branch: str | None) -> list[str]:
+        """Lines for somebody new, shown once, below the first answer that they asked for by name or in a DM.
+
+        Nobody is new about whom something is remembered on `branch`, the one of the persona that answers.
+        """
+        user_id, permission = turn.message.author.id, turn.permission
+        addressed = turn.message.mentions_us and turn.place.kind != "aside"
+        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
+            return []
+        known = self._memory.view_in_ram(turn.subject, branch) if branch is not None else None
+        if known is None or known.items:
+            return []
+        new = await noted_in_time(self._asked.welcome(user_id, turn.message.id))
+        return [WELCOME] if new and permission.holds else []
+
+    async def _found(self, turn: Turn, branch: str) -> AskOffer | None:
+        """The question for a person where they speak. Raises MemoryFault."""
+        user_id, subject = turn.message.author.id, turn.subject
+        view = await self._memory.view(subject, branch)
+        one = _question(view)
+        if one is None or not _may_show(turn, one, view.items.get(one.item.id)):
+            return None
+        asked = self._asked
+        if not asked.wanted(user_id) or not await asked.may_ask(user_id):
+            return None
+        if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
+            return None
+        for commit in (await self._memory.history(subject)).commits.values():
+            if any(event.id == one.event_id for event in commit.events):
+                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
+        return None
+
+
+def _question(view: View) -> Pending | None:
+    return next((one for one in view.pending if one.question), None)
+
+
+def _may_show(turn: Turn, one: Pending, held: Item | None) -> bool:
+    here = turn.in_dm or one.source.channel_id == turn.place.channel_id
+    return here and all(may_show(item, in_dm=turn.in_dm) for item in (one.item, held) if item is not None)
+
+
+# ----------------------------------------------------------------------
+# The sources of the last answers, so that people can ask why they got them.
+#
+# Kept in RAM only, and as ids, not texts, of the last answers in each conversation: after a restart, or a day
+# later, the bot says that it no longer knows.
+
+DAY_MS = 86_400_000
+KEPT = 20
+"""How many answers to one person are kept in one conversation: people rarely ask about older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The sources of one answer: `items` are (item id, why it was chosen), best first.
+
+    `asked_id` and `answer_id` are messages, `at` is in ms. `summary` says whether there was one, and `window`
+    is the number of recent messages. `files` counts the files by kind ("picture").
+    """
+
+    asked_id: str
+    answer_id: str
+    at: int
+    branch: str
+    items: tuple[tuple[str, str], ...]
+    summary: bool
+    window: int
+    files: tuple[tuple[str, int], ...] = ()
+
+
+class Explained:
+    """The last answers to each person in each conversation."""
+
+    def __init__(self) -> None:
+        self._last: IdleMap[IdleMap[list[Shown]]] = IdleMap(lambda _: _people(), idle_ms=DAY_MS)
+
+    def note(self, session_key: str, user_id: str, shown: Shown) -> None:
+        """Record what an answer that was sent rested on."""
+        people = self._last.use(session_key, shown.at)
+        kept = people.use(user_id, shown.at)
+        kept.append(shown)
+        del kept[:-KEPT]
+        people.evict_idle(shown.at)
+        self._last.evict_idle(shown.at)
+
+    def last(self, session_key: str, user_id: str) -> Shown | None:
+        """The sources of the person's last answer there, or None if they are no longer known."""
+        kept = (self._last.peek(session_key) or _people()).peek(user_id)
+        return kept[-1] if kept else None
+
+    def answer(self, session_key: str, message_id: str, *, later_part: bool) -> tuple[str, Shown] | None:
+        """The user id that one of our messages answered, and what the answer rested on; None if unknown.
+
+        With `later_part`, it may belong to the answer before it: a long answer is several messages.
+        """
+        people = self._last.peek(session_key) or _people()
+        known = [
+            (user_id, shown)
+            for user_id in people
+            for shown in people.peek(user_id) or ()
+            if int(shown.answer_id) <= int(message_id)
+        ]
+        found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
+        return found if found is not None and (later_part or found[1].answer_id == message_id) else None
+
+    def forget(self, user_id: str) -> None:
+        """Drop everything about a person's answers."""
+        for session_key in self._last:
+            (self._last.peek(session_key) or _people()).drop(user_id)
+
+
+def _people() -> IdleMap[list[Shown]]:
+    return IdleMap(lambda _: [], idle_ms=DAY_MS)
