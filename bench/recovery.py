@@ -24,7 +24,7 @@ from discoclaw.mirroring import find_or_make_keys, nostr_config
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 
 PEOPLE, COMMITS = 2_000, 10
 LEAST = 0.6

@@ -46,8 +46,8 @@ from discoclaw.mirroring import find_keys, nostr_config
 from discoclaw.models.providers import open_models
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.relays.connection import Timing
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.relays.wire import Filter
 from discoclaw.recall.floor import NEVER, PROBE, texts
 from discoclaw.session.meaning import floor_from
 from discoclaw.settings import EMBEDDED, Settings
@@ -432,7 +432,7 @@ async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
     relay.start()
     try:
         await relay.ready(wait_s)
-        limits = await relay.limits()
+        limits = await relay.informed()
         read = await relay.fetch([Filter(authors=(keys.public,), since=int(time.time()))])
     except RelayError as error:
         why = str(error).removeprefix(f"{relay.name}: ")

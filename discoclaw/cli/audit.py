@@ -142,7 +142,7 @@ async def _on_relays(settings: Settings, audit: Audit) -> tuple[list[Finding], l
     """Findings about what is in the clear, and why a relay could not be asked. Raises SettingsError."""
     from discoclaw.cli.nostr import nostr_context, relays_of  # slow imports, as above
     from discoclaw.nostr.event import Event
-    from discoclaw.nostr.relays.wire import Filter
+    from discoclaw.nostr.relays.protocol import Filter
 
     keys = nostr_context(settings).config.keys
     found: list[Finding] = []

@@ -47,8 +47,8 @@ from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import Publish, PublishResult
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.relays.wire import Filter
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.show.words import count, line
 from discoclaw.store.files import in_thread

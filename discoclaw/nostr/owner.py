@@ -37,7 +37,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import NIP44, Event, Keys, canonical, object_of, verified
 from discoclaw.nostr.names import CONFIG, LENGTHS, NPUB, Names
 from discoclaw.nostr.relays.paging import FetchResult
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.schemas import APP
 from discoclaw.store.files import read_in_thread
 

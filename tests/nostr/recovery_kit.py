@@ -30,7 +30,7 @@ from discoclaw.nostr.outgoing.mirror import Mirror, Pace
 from discoclaw.nostr.outgoing.outbox import Outbox
 from discoclaw.nostr.outgoing.units import Views
 from discoclaw.nostr.relays.paging import FetchResult, OnEvents
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.schemas import Codec
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS

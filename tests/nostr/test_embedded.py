@@ -12,8 +12,8 @@ import pytest
 from discoclaw.core.errors import NostrError, RelayRefused, SettingsError
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.relays.wire import Filter
 from tests.nostr.relay_kit import ME, NOW_S, connected, event, events, ids
 
 MINE = [Filter(authors=(ME.public,))]

@@ -27,7 +27,7 @@ from discoclaw.nostr.event import Event, Keys, redactor_of
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import MAX_NOTES, OwnerEvents, OwnerNotes, config_event, person_finder
 from discoclaw.nostr.relays.paging import FetchResult
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from tests.memory.kit import ANN, NOW, Clock, commits_of, heard, remember, texts
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import RelayRefused, RelayUnreachable, SettingsError
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.relays.connection import Timing
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay, display_url, relay_url
-from discoclaw.nostr.relays.wire import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, dumps, event, events, ids, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.nostr_rules import changed

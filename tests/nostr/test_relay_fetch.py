@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, dumps, event, events, ids, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.nostr_rules import changed

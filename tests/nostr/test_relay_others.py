@@ -10,7 +10,7 @@ import pytest
 
 from discoclaw.core.errors import RelayRefused
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, event, events, ids
 from tests.servers.third_party_relay import third_party_relay
 

@@ -17,7 +17,7 @@ from discoclaw.nostr.incoming.report import Progress, RelayReport
 from discoclaw.nostr.ledgers import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, NPUB, Names
 from discoclaw.nostr.relays.paging import FetchResult, OnEvents
-from discoclaw.nostr.relays.wire import Filter
+from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.schemas import (
     APP,
     DELETE,

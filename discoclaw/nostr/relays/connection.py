@@ -8,9 +8,10 @@ import contextlib
 import json
 import logging
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 import yarl
@@ -18,17 +19,21 @@ import yarl
 from discoclaw.core.errors import RelayError, RelayUnreachable
 from discoclaw.http import IDENTITY, Failed, content, within
 
-# ----------------------------------------------------------------------
-# The limits that a relay announces about itself (NIP-11).
+log = logging.getLogger(__name__)
 
-_MAX_BYTES: Final = 65_536
-"""Longest document that is read."""
-_HEADERS: Final = {"Accept": "application/nostr+json"} | IDENTITY
+MAX_FRAME: Final = 8 * 2**20
+"""Longest message that is received, in bytes. A longer one closes the connection."""
+_CLOSE_S: Final = 1.0
+_INFO_S: Final = 3.0
+"""How long to wait for the announced limits, in seconds: most relays have none."""
+_MAX_INFO_BYTES: Final = 65_536
+_INFO_HEADERS: Final = {"Accept": "application/nostr+json"} | IDENTITY
+_TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Announced limits; None where the relay doesn't say.
+    """What a relay announces about itself (NIP-11); None where it doesn't say.
 
     `max_message_bytes` of a message, `max_events` in one answer, `max_requests` open at once.
     `supports_auth`: it may ask for authentication (NIP-42). `auth_required`: it answers nothing without it.
@@ -43,56 +48,26 @@ class Limits:
     paid: bool = False
     restricted: bool = False
 
+    @classmethod
+    def of(cls, document: Any) -> "Limits":
+        """The limits in a decoded document; none where it has another form."""
+        given = document if isinstance(document, Mapping) else {}
+        nips, limitation = given.get("supported_nips"), given.get("limitation")
+        said = limitation if isinstance(limitation, Mapping) else {}
 
-async def fetch_limits(session: aiohttp.ClientSession, url: yarl.URL, timeout_s: float) -> Limits:
-    """The limits that a relay announces over HTTP; none if it doesn't answer in time. Never raises."""
-    http = url.with_scheme("https" if url.scheme == "wss" else "http")
-    try:
-        async with (
-            within(timeout_s),
-            session.get(http, headers=_HEADERS, allow_redirects=False) as response,
-        ):
-            return _read(json.loads(await content(response, _MAX_BYTES)))
-    except (Failed, aiohttp.ClientError, OSError, ValueError, RecursionError):
-        return Limits()
+        def count(name: str) -> int | None:
+            value = said.get(name)
+            return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
-
-def _read(document: Any) -> Limits:
-    if not isinstance(document, Mapping):
-        return Limits()
-    limitation, nips = document.get("limitation"), document.get("supported_nips")
-    supports_auth = isinstance(nips, list) and 42 in nips
-    if not isinstance(limitation, Mapping):
-        return Limits(supports_auth=supports_auth)
-    return Limits(
-        supports_auth=supports_auth,
-        max_message_bytes=_count(limitation.get("max_message_length")),
-        max_events=_count(limitation.get("max_limit")),
-        max_requests=_count(limitation.get("max_subscriptions")),
-        auth_required=limitation.get("auth_required") is True,
-        paid=limitation.get("payment_required") is True,
-        restricted=limitation.get("restricted_writes") is True,
-    )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-log = logging.getLogger(__name__)
-
-_INFO_S: Final = 3.0
-"""How long to wait for the announced limits, in seconds: most relays have none."""
-
-
-class Listener(Protocol):
-    """Gets what happens on a connection. None of its methods may block: they run in the reading task."""
-
-    def on_open(self) -> None: ...
-
-    def on_text(self, text: str) -> None: ...
-
-    def on_close(self) -> None: ...
+        return cls(
+            supports_auth=isinstance(nips, list) and 42 in nips,
+            max_message_bytes=count("max_message_length"),
+            max_events=count("max_limit"),
+            max_requests=count("max_subscriptions"),
+            auth_required=said.get("auth_required") is True,
+            paid=said.get("payment_required") is True,
+            restricted=said.get("restricted_writes") is True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,52 +89,71 @@ class Timing:
         return longest * (1.0 - chance / 2)
 
 
-class Connection:
+class Connection(ABC):
     """A connection that is kept open. `name` is the first word of its errors.
 
-    The listener sets `is_useful` when the relay does its work: only that resets the pauses. A relay that
-    accepts connections just to drop them gets ever longer ones.
+    Whoever derives from it gets what happens, in three methods that must not block: they run in the reading
+    task. It sets `is_useful` when the relay does its work: only that resets the pauses. A relay that accepts
+    connections just to drop them gets ever longer ones.
     """
 
-    def __init__(
-        self, url: yarl.URL, name: str, listener: Listener, timing: Timing, random: Callable[[], float]
-    ) -> None:
+    def __init__(self, url: yarl.URL, name: str, timing: Timing, random: Callable[[], float]) -> None:
         self.name = name
+        self.timeout_s = timing.timeout_s
         self.is_useful = False
         self.limits = Limits()
         self.last_error = ""
-        self._url = url
-        self._listener = listener
+        self._address = url
         self._timing = timing
         self._random = random
-        self._task: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._socket: WebSocket | None = None
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._fetching_limits: asyncio.Task[None] | None = None
 
+    @abstractmethod
+    def on_open(self) -> None:
+        """The connection is open."""
+
+    @abstractmethod
+    def on_text(self, text: str) -> None:
+        """A message has arrived."""
+
+    @abstractmethod
+    def on_close(self) -> None:
+        """The connection is lost."""
+
     @property
-    def is_open(self) -> bool:
+    def connected(self) -> bool:
         return self._socket is not None
 
     def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name=f"relay {self.name}")
+        """Connect in the background, and stay connected until `close`."""
+        if self._running is None:
+            self._running = asyncio.create_task(self._run(), name=f"relay {self.name}")
 
     async def close(self) -> None:
-        """Disconnect within two seconds, whatever the relay does."""
-        if self._task is not None:
-            task, self._task = self._task, None
+        """Disconnect within two seconds, whatever the relay does. What waits gets RelayUnreachable."""
+        if self._running is not None:
+            task, self._running = self._running, None
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def ready(self, timeout_s: float | None) -> None:
-        """Wait for a connection. Raises RelayUnreachable with the last error."""
+    async def ready(self, timeout_s: float | None = None) -> None:
+        """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._opened.wait()
         except TimeoutError:
             raise self._not_connected() from None
+
+    async def reconnected(self) -> bool:
+        """Wait for a connection as long as for an answer. Returns whether there is one."""
+        with contextlib.suppress(RelayUnreachable):
+            await self.ready(self.timeout_s)
+            return True
+        return False
 
     async def informed(self) -> Limits:
         """The relay's limits, after it had a few seconds to announce them."""
@@ -180,32 +174,35 @@ class Connection:
         """A random pause (s) after so many failures in a row."""
         return self._timing.pause_s(failures, self._random())
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the reading; it is cancelled when this connection is lost."""
-        self._spawn(work)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._logged(work))
+        async def logged() -> None:
+            try:
+                await work
+            except RelayError as error:
+                self.last_error = str(error)
+            except Exception:  # a named edge: nobody awaits this task, so its error would be lost
+                log.exception("a background task for %s failed", self.name)
+
+        task = asyncio.create_task(logged())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         # A task that is cancelled before it starts never awaits its coroutine, which Python warns about.
         task.add_done_callback(lambda _: work.close())
         return task
 
-    async def _logged(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except RelayError as error:
-            self.last_error = str(error)
-        except Exception:  # a named edge: nobody awaits this task, so its error would be lost
-            log.exception("a background task for %s failed", self.name)
-
     def _not_connected(self) -> RelayUnreachable:
         return RelayUnreachable(self.last_error or f"{self.name}: not connected")
 
     async def _run(self) -> None:
+        trace = aiohttp.TraceConfig()
+        trace.on_request_redirect.append(_refuse_redirect)
         failures = 0
-        async with new_session() as session:
+        # No unpacking: a small compressed body could unpack to a huge one.
+        async with aiohttp.ClientSession(
+            trace_configs=[trace], cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+        ) as session:
             while True:
                 self.is_useful = False
                 try:
@@ -221,55 +218,40 @@ class Connection:
 
     async def _connect(self, session: aiohttp.ClientSession) -> None:
         """Connect, and read until the connection is lost. Always raises RelayUnreachable in the end."""
-        timing = self._timing
-        socket = await WebSocket.open(
-            session, self._url, timeout_s=timing.timeout_s, heartbeat_s=timing.heartbeat_s
-        )
+        websocket = await WebSocket.open(session, self._address, self._timing)
         try:
             log.info("connected to %s", self.name)
-            self._socket = socket
-            self._fetching_limits = self._spawn(self._fetch_limits(session))
+            self._socket = websocket
+            self._fetching_limits = self.spawn(self._fetch_limits(session))
             self._opened.set()
-            self._listener.on_open()
+            self.on_open()
             while True:
-                self._listener.on_text(await socket.receive())
+                self.on_text(await websocket.receive())
         finally:
-            await self._disconnect(socket)
-
-    async def _disconnect(self, socket: "WebSocket") -> None:
-        self._opened.clear()
-        self._socket = None
-        self._listener.on_close()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await socket.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            self._opened.clear()
+            self._socket = None
+            self.on_close()
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await websocket.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _fetch_limits(self, session: aiohttp.ClientSession) -> None:
-        self.limits = await fetch_limits(session, self._url, min(_INFO_S, self._timing.timeout_s))
-
-
-# ---------------------------------------------------------------------- one websocket
-
-MAX_FRAME: Final = 8 * 2**20
-"""Longest message that is received, in bytes. A longer one closes the connection."""
-_CLOSE_S: Final = 1.0
-
-_TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, RuntimeError, ValueError)
-
-
-def new_session() -> aiohttp.ClientSession:
-    """A session for one relay. It follows no redirect: memory may go only to the configured address."""
-    trace = aiohttp.TraceConfig()
-    trace.on_request_redirect.append(_refuse_redirect)
-    # No unpacking: a small compressed body could unpack to a huge one.
-    return aiohttp.ClientSession(
-        trace_configs=[trace], cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-    )
+        """Ask for the limits over HTTP. Without an answer in time there are none."""
+        url = self._address.with_scheme("https" if self._address.scheme == "wss" else "http")
+        limits = Limits()
+        with contextlib.suppress(Failed, aiohttp.ClientError, OSError, ValueError, RecursionError):
+            async with (
+                within(min(_INFO_S, self.timeout_s)),
+                session.get(url, headers=_INFO_HEADERS, allow_redirects=False) as response,
+            ):
+                limits = Limits.of(json.loads(await content(response, _MAX_INFO_BYTES)))
+        self.limits = limits
 
 
 async def _refuse_redirect(_session: Any, _context: Any, _params: Any) -> None:
+    """Follow no redirect: memory may go only to the configured address."""
     raise RelayUnreachable("it redirects to another address; set that one if you trust it")
 
 
@@ -285,42 +267,39 @@ class WebSocket:
         self._socket: Any = websocket.get_extra_info("socket")
 
     @classmethod
-    async def open(
-        cls, session: aiohttp.ClientSession, url: yarl.URL, *, timeout_s: float, heartbeat_s: float
-    ) -> "WebSocket":
-        """Connect within `timeout_s`.
-
-        After `heartbeat_s` of silence a ping is sent. Raises RelayUnreachable.
-        """
+    async def open(cls, session: aiohttp.ClientSession, url: yarl.URL, timing: Timing) -> "WebSocket":
+        """Connect. Raises RelayUnreachable."""
+        closing = aiohttp.ClientWSTimeout(ws_receive=None, ws_close=_CLOSE_S)  # type: ignore[call-arg,unused-ignore]
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timing.timeout_s):
                 websocket = await session.ws_connect(
-                    url, heartbeat=heartbeat_s, max_msg_size=MAX_FRAME, timeout=_wait(_CLOSE_S)
+                    url, heartbeat=timing.heartbeat_s, max_msg_size=MAX_FRAME, timeout=closing
                 )
         except TimeoutError:
-            raise RelayUnreachable(f"no answer within {timeout_s:g} s") from None
+            raise RelayUnreachable(f"no answer within {timing.timeout_s:g} s") from None
         except aiohttp.WSServerHandshakeError as error:
             raise RelayUnreachable(f"it answers HTTP {error.status} instead of opening a websocket") from None
         except _TRANSPORT_ERRORS as error:
             raise RelayUnreachable(f"cannot be reached ({type(error).__name__})") from None
-        return cls(websocket, timeout_s)
+        return cls(websocket, timing.timeout_s)
 
     async def send(self, text: str) -> None:
         """Send a message, and wait until the relay has read enough of it that nothing piles up in memory.
 
         Raises RelayUnreachable. A relay that reads nothing for `timeout_s` is disconnected.
         """
+
+        def stalled() -> None:
+            self._has_stalled = True
+            self._abort()
+
         async with self._sending:
             await self._written()  # a cancelled caller may have left a write unfinished
             self._writing = asyncio.create_task(self._websocket.send_str(text))
             # A timer and not a timeout: the write itself must not be cancelled, see `_written`.
-            timer = asyncio.get_running_loop().call_later(self._timeout_s, self._stalled)
+            timer = asyncio.get_running_loop().call_later(self._timeout_s, stalled)
             self._writing.add_done_callback(lambda _: timer.cancel())
             await self._written()
-
-    def _stalled(self) -> None:
-        self._has_stalled = True
-        self._abort()
 
     async def _written(self) -> None:
         """Wait for the current write. It is never cancelled: aiohttp would cancel the next writer with it."""
@@ -363,7 +342,3 @@ class WebSocket:
         if self._socket is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._socket.shutdown(socket.SHUT_RDWR)
-
-
-def _wait(seconds: float) -> aiohttp.ClientWSTimeout:
-    return aiohttp.ClientWSTimeout(ws_receive=None, ws_close=seconds)  # type: ignore[call-arg,no-any-return,unused-ignore]

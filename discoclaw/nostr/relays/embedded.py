@@ -178,7 +178,8 @@ class EmbeddedRelay:
 
     async def _copied(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
         """A new database with all events of the old one except those, from now on the one in use."""
-        number = await read_in_thread(self._next_number)
+        # A number that no database has, finished or not.
+        number = max(await read_in_thread(self._databases), default=0) + 1
         new = await self._open(number)
         async for events in _all(old):
             kept = [event for event in events if event.id().to_hex() not in without]
@@ -186,10 +187,6 @@ class EmbeddedRelay:
         await read_in_thread(_mark_complete, self._folder / f"events-{number}")
         self._number = number
         return new
-
-    def _next_number(self) -> int:
-        """A number that no database has, finished or not."""
-        return max(self._databases(), default=0) + 1
 
     def _databases(self) -> dict[int, Path]:
         """All databases by their number."""

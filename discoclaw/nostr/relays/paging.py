@@ -6,8 +6,7 @@ with `until`, down to an answer which shows that none are left. What makes this 
 - Relays seldom say how many events they serve at once. So an answer counts as complete only if the relay has
   served larger ones before, or if nothing older is there.
 - More events in one second than the relay serves. Then we ask with a larger limit, then for one kind or
-  author
-  at a time. If that isn't enough, the result is incomplete.
+  author at a time. If that isn't enough, the result is incomplete.
 - Relays that leave out events of exactly `until`, serve the oldest first, or ignore `limit`.
 - Events that we didn't ask for, in an answer so large that they may have displaced others.
 
@@ -25,11 +24,7 @@ from typing import Final, Protocol
 
 from discoclaw.core.errors import RelayError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.requests import CheckedBatch, End, EventChecker, Request
-from discoclaw.nostr.relays.wire import Filter
-
-# ----------------------------------------------------------------------
-# The result of a fetch, and one page of it. Knows nothing about how pages are asked for.
+from discoclaw.nostr.relays.protocol import CheckedBatch, End, EventChecker, Filter, Request
 
 
 @dataclass(slots=True)
@@ -136,9 +131,13 @@ async def fetch(
     checker = EventChecker()
     kept: list[Event] = []
     count = requests = 0
+
+    async def keep(events: list[Event]) -> None:
+        kept.extend(events)
+
     while True:
         before = relay.auths
-        paging = _Paging(relay, checker, take or _keeper(kept), min(page, max_events or page), max_events)
+        paging = _Paging(relay, checker, take or keep, min(page, max_events or page), max_events)
         await paging.run(parts)
         result = paging.result
         await relay.introduce()
@@ -147,13 +146,6 @@ async def fetch(
             break  # otherwise it may have hidden from a stranger what it shows to the author
     result.count, result.requests, result.events = count, requests, kept
     return result
-
-
-def _keeper(kept: list[Event]) -> OnEvents:
-    async def keep(events: list[Event]) -> None:
-        kept.extend(events)
-
-    return keep
 
 
 class _RequestFailed(Exception):
@@ -187,8 +179,18 @@ class _Paging:
             try:
                 await (self._by_id(filter_) if filter_.ids else self._all(filter_))
             except _RequestFailed as broken:
-                self.result.fail(_reason(broken.end, self._relay.timeout_s))
-                if broken.end.how != "closed":
+                end = broken.end
+                match end.how:
+                    case "closed":
+                        why = f"it refuses: {end.text}" if end.text else "it refuses without a reason"
+                    case "stalled":
+                        why = f"its answer did not end within {self._relay.timeout_s:g} s"
+                    case "flooded":
+                        why = "it sends far more than we asked for"
+                    case _:
+                        why = end.text or "the connection was lost"
+                self.result.fail(why)
+                if end.how != "closed":
                     return  # the next filter would only wait for the same timeout
 
     async def _by_id(self, filter_: Filter) -> None:
@@ -230,8 +232,7 @@ class _Paging:
         newest: int | None = None
         while True:
             page = await self._page(replace(filter_, since=since, until=self._bound(at)), self._limit)
-            # An event of this second exists and was not served: the relay leaves out events of exactly
-            # `until`.
+            # An event of this second exists and wasn't served: the relay leaves out those of exactly `until`.
             if sure and at is not None and page.newest < at and not self._leaves_out_until:
                 self._leaves_out_until = True
                 continue
@@ -313,13 +314,11 @@ class _Paging:
         for tried in range(1, _MAX_TRIES + 1):
             page = Page()
             end = await self._ask(asked, limit, page)
-            # A relay that ignores `limit` may serve more than we read. The newest part of it can be used like
-            # a page.
+            # A relay that ignores `limit` may serve more than we read. Its newest part is as good as a page.
             usable = end.how == "flooded" and page.rows and page.newest_first
             if end.how == "eose" or usable:
                 self._largest = max(self._largest, page.total)
-                # Foreign events may have taken the place of ours only in an answer that is as long as it can
-                # be.
+                # Foreign events may have displaced ours only in an answer that is as long as it can be.
                 if page.bad and self._is_suspicious(page, limit):
                     self.result.fail(f"it sends events we did not ask for: {page.bad} of {page.total}")
                 return page
@@ -336,20 +335,17 @@ class _Paging:
                 bodies = await request.take(min(self._relay.timeout_s, max(0.0, until - time())))
                 if bodies is None:
                     break
-                await self._read(bodies, asked, page)
+                checked = await asyncio.to_thread(self._checker.check, bodies, [asked])
+                page.add(checked)
+                self.result.bad.update(checked.bad)
+                if checked.fresh:
+                    self.result.count += len(checked.fresh)
+                    await self._on_events(checked.fresh)
         if request.oversize:
             self.result.bad["oversize"] += request.oversize
             page.bad += request.oversize
             page.total += request.oversize
         return request.end or End("lost")
-
-    async def _read(self, bodies: Sequence[str], asked: Filter, page: Page) -> None:
-        checked = await asyncio.to_thread(self._checker.check, bodies, [asked])
-        page.add(checked)
-        self.result.bad.update(checked.bad)
-        if checked.fresh:
-            self.result.count += len(checked.fresh)
-            await self._on_events(checked.fresh)
 
     async def _may_try_again(self, end: End, tried: int) -> bool:
         match end.how, end.prefix:
@@ -367,17 +363,6 @@ class _Paging:
         return False
 
 
-def _reason(end: End, timeout_s: float) -> str:
-    match end.how:
-        case "closed":
-            return f"it refuses: {end.text}" if end.text else "it refuses without a reason"
-        case "stalled":
-            return f"its answer did not end within {timeout_s:g} s"
-        case "flooded":
-            return "it sends far more than we asked for"
-    return end.text or "the connection was lost"
-
-
 # ---------------------------------------------------------------------- narrower filters
 
 CHUNK: Final = 200
@@ -386,14 +371,11 @@ CHUNK: Final = 200
 
 def split(filter_: Filter) -> Iterator[Filter]:
     """The filter, in parts of at most `CHUNK` ids or identifiers."""
-    if filter_.ids:
-        for ids in _chunks(filter_.ids):
-            yield replace(filter_, ids=ids)
-    elif filter_.d:
-        for d in _chunks(filter_.d):
-            yield replace(filter_, d=d)
-    else:
-        yield filter_
+    for start in range(0, len(filter_.ids or filter_.d) or 1, CHUNK):
+        if filter_.ids:
+            yield replace(filter_, ids=filter_.ids[start : start + CHUNK])
+        else:
+            yield replace(filter_, d=filter_.d[start : start + CHUNK])
 
 
 def narrower(filter_: Filter) -> list[Filter]:
@@ -409,8 +391,3 @@ def narrower(filter_: Filter) -> list[Filter]:
         half = len(filter_.d) // 2
         return [replace(filter_, d=filter_.d[:half]), replace(filter_, d=filter_.d[half:])]
     return []
-
-
-def _chunks(values: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for start in range(0, len(values), CHUNK):
-        yield values[start : start + CHUNK]

@@ -17,12 +17,12 @@ saying which event it means; such a relay gets one event at a time from then on.
 import asyncio
 import contextlib
 import ipaddress
+import json
 import logging
 import random as dice
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,18 +32,21 @@ from discoclaw.core.errors import NostrError, RelayError, RelayRefused, RelayUnr
 from discoclaw.core.redact import redact, without_login
 from discoclaw.nostr.event import MAX_EVENT_BYTES, Event, Keys
 from discoclaw.nostr.relays import paging
-from discoclaw.nostr.relays.connection import Connection, Limits, Timing
+from discoclaw.nostr.relays.connection import Connection, Timing
 from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents
-from discoclaw.nostr.relays.requests import End, Handler, OpenRequests, Request, Subscription
-from discoclaw.nostr.relays.wire import (
+from discoclaw.nostr.relays.protocol import (
     AUTH_KIND,
     Challenge,
     Closed,
+    End,
     Eose,
     EventFrame,
     Filter,
+    Handler,
     Notice,
     Ok,
+    Request,
+    Subscription,
     auth_frame,
     event_frame,
     parse,
@@ -82,7 +85,7 @@ def _now_ms() -> int:
 USUAL_TIMING = Timing()
 
 
-class Relay:
+class Relay(Connection):
     """A relay. Raises SettingsError for a wrong address.
 
     `name` identifies the relay in logs and in the outbox. By default it is the address without
@@ -103,13 +106,14 @@ class Relay:
     ) -> None:
         address = relay_url(url)
         self.address = display_url(address)
-        self.url = self.name = name or self.address
-        self.timeout_s = timing.timeout_s
+        self.url = name or self.address
+        super().__init__(address, self.url, timing, random)
         self._max_message = max_message
         self._now_ms = now_ms
-        self._connection = Connection(address, self.name, self, timing, random)
-        self._auth = Authentication(keys, auth_url(address), self._connection.send, now_ms)
-        self._requests = OpenRequests(self._connection, self.authenticate)
+        # User and password are for a proxy in front of the relay, which doesn't know them (NIP-42).
+        self._auth = Authentication(keys, str(address.with_user(None)), self.send, now_ms)
+        self._requests: dict[str, Request] = {}
+        self._subscriptions: dict[str, Subscription] = {}
         self._pending = PendingOks()
         self._callbacks: list[Callable[[], None]] = []
         self._publishing = asyncio.Lock()
@@ -124,37 +128,13 @@ class Relay:
     # ------------------------------------------------------------------ the connection
 
     @property
-    def connected(self) -> bool:
-        return self._connection.is_open
-
-    @property
     def auths(self) -> int:
         """How often we have authenticated, on all connections."""
         return self._auth.count
 
-    def start(self) -> None:
-        """Connect in the background, and stay connected until `close`."""
-        self._connection.start()
-
     async def close(self) -> None:
-        """Disconnect within two seconds. Whatever waits for the relay gets RelayUnreachable."""
-        await asyncio.gather(self._connection.close(), self._requests.close(), return_exceptions=True)
-
-    async def ready(self, timeout_s: float | None = None) -> None:
-        """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
-        await self._connection.ready(timeout_s)
-
-    async def limits(self) -> Limits:
-        """The limits that the relay announces, for which it has a few seconds."""
-        return await self._connection.informed()
-
-    async def reconnected(self) -> bool:
-        """Wait for a connection as long as for an answer. Returns whether there is one."""
-        try:
-            await self._connection.ready(self.timeout_s)
-        except RelayUnreachable:
-            return False
-        return True
+        subscriptions, self._subscriptions = list(self._subscriptions.values()), {}
+        await asyncio.gather(super().close(), *(one.close() for one in subscriptions), return_exceptions=True)
 
     def on_connected(self, callback: Callable[[], None]) -> None:
         """Call `callback` after each new connection."""
@@ -167,18 +147,18 @@ class Relay:
             address=self.address,
             connected_since_ms=self._connected_since_ms,
             last_eose_ms=self._last_eose_ms,
-            last_error=self._connection.last_error,
+            last_error=self.last_error,
             last_notice=self._last_notice,
             authenticated=self._auth.done,
             in_flight=len(self._pending),
-            bad=self._bad + self._requests.bad,
+            bad=sum((one.bad for one in self._subscriptions.values()), self._bad),
         )
 
     def on_open(self) -> None:
-        """Called by the connection when it is open."""
         self._connected_since_ms = self._now_ms()
         self._connected_at = asyncio.get_running_loop().time()
-        self._requests.resubscribe()
+        for subscription in self._subscriptions.values():
+            self.spawn(self._ask(subscription))
         for callback in self._callbacks:
             try:
                 callback()
@@ -186,14 +166,15 @@ class Relay:
                 log.exception("a listener for connections to %s failed", self.name)
 
     def on_close(self) -> None:
-        """Called by the connection when it is lost."""
+        """Requests for stored events end; subscriptions wait for the next connection."""
         self._connected_since_ms = None
         error = RelayUnreachable(f"{self.name}: the connection was lost")
         self._pending.fail(error)
         self._auth.reset(error)
-        self._requests.lose()
+        for request in self._requests.values():
+            request.finish(End("lost"))
 
-    # ------------------------------------------------------------------ requests of ours
+    # ------------------------------------------------------------------ publishing and authenticating
 
     async def publish(self, event: Event) -> None:
         """Send an event, and return when the relay has it. Many may be in flight at once.
@@ -204,7 +185,7 @@ class Relay:
         """
         frame = event_frame(event)
         await self.introduce()
-        limit = self._connection.limits.max_message_bytes
+        limit = self.limits.max_message_bytes
         if limit is not None and len(frame.encode("utf-8")) > limit:
             raise RelayRefused(f"{self.name} accepts messages of at most {limit} bytes", prefix="invalid")
         async with self._publishing if self._pending.one_at_a_time else contextlib.nullcontext():
@@ -226,29 +207,28 @@ class Relay:
         with self._pending.expect(event.id) as pending:
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    await self._connection.send(frame)
+                    await self.send(frame)
                     answer = await pending
             except TimeoutError:
-                why = f"no answer to an event within {self.timeout_s:g} s"
-                answer = RelayUnreachable(f"{self.name}: {why}{self._notice_since(notice_before)}")
+                why = f"{self.name}: no answer to an event within {self.timeout_s:g} s"
+                if self._last_notice != notice_before:  # some refuse only with a NOTICE (@nostr-relay)
+                    why += f"; its notice: {self._last_notice}"
+                answer = RelayUnreachable(why)
         if isinstance(answer, RelayUnreachable):
             raise answer
         return answer
 
-    def _notice_since(self, before: str) -> str:
-        """The relay's newest notice: some relays refuse an event only with a NOTICE (@nostr-relay)."""
-        return "" if self._last_notice == before else f"; its notice: {self._last_notice}"
-
     async def authenticate(self) -> None:
         """Authenticate (NIP-42), unless that is done. Raises RelayRefused, RelayUnreachable."""
+        before = self._auth.count
         try:
-            before = self._auth.count
             await self._auth.authenticate(self.timeout_s)
         except RelayRefused as error:
             raise RelayRefused(f"{self.name}: {error}", prefix=error.prefix) from None
         finally:
-            if self._auth.count != before:
-                self._requests.send_all()  # the answers to a stranger may have been cut
+            if self._auth.count != before:  # the answers to a stranger may have been cut
+                for id_ in (*self._subscriptions, *self._requests):
+                    self.spawn(self._ask(self._subscriptions.get(id_) or self._requests[id_]))
 
     async def introduce(self) -> None:
         """Authenticate if the relay asks for it. Never raises: a failure shows where it matters.
@@ -256,11 +236,13 @@ class Relay:
         nostr-relay punishes a stranger who does anything first: it answers after 2, 4, 8, 16 seconds and
         so on.
         """
-        if (await self._connection.informed()).supports_auth:
+        if (await self.informed()).supports_auth:
             await self._auth.wait_for_challenge(self._connected_at, self.timeout_s)
         if self._auth.requested:
             with contextlib.suppress(RelayError):
                 await self.authenticate()
+
+    # ------------------------------------------------------------------ asking
 
     async def fetch(
         self, filters: Iterable[Filter], take: OnEvents | None = None, *, page: int = PAGE
@@ -272,73 +254,119 @@ class Relay:
         """
         async with self._fetching:
             try:
-                await self._connection.ready(self.timeout_s)
+                await self.ready(self.timeout_s)
             except RelayUnreachable as error:
                 return FetchResult(complete=False, reason=str(error).removeprefix(f"{self.name}: "))
-            limits = await self._connection.informed()
+            limits = await self.informed()
             with contextlib.suppress(RelayError):
                 await (self.authenticate() if limits.auth_required else self.introduce())
             return await paging.fetch(self, filters, take, page=page, max_events=limits.max_events)
 
-    def request(self, filters: Sequence[Filter], limit: int) -> AbstractAsyncContextManager[Request]:
-        """One REQ for at most `limit` stored events. `fetch` sends them until nothing is left."""
-        return self._requests.request(filters, limit)
+    @contextlib.asynccontextmanager
+    async def request(self, filters: Sequence[Filter], limit: int) -> AsyncIterator[Request]:
+        """One REQ for at most `limit` stored events; `fetch` sends them until nothing is left.
+
+        On leaving, the relay is told to stop. Without a connection the request ends as "lost".
+        """
+        request = Request(filters, limit)
+        self._requests[request.id] = request
+        try:
+            await self._ask(request)
+            yield request
+        finally:
+            del self._requests[request.id]
+            if request.end is None or request.end.how not in ("closed", "lost"):
+                self._stop(request.id)
 
     async def subscribe(self, filters: Iterable[Filter], handler: Handler) -> Subscription:
         """Hand over every event for the filters, stored ones first, until `unsubscribe`."""
-        return await self._requests.subscribe(filters, handler)
+        subscription = Subscription(tuple(filters), handler)
+        self._subscriptions[subscription.id] = subscription
+        limit, count = self.limits.max_requests, len(self._subscriptions)
+        if limit is not None and count >= limit:
+            log.warning("%s allows %d requests at once, and %d are open", self.name, limit, count)
+        if self.connected:
+            await self._ask(subscription)
+        return subscription
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription. Once this returns, its handler is not called any more."""
-        await self._requests.unsubscribe(subscription)
+        if self._subscriptions.pop(subscription.id, None) is not None:
+            self._stop(subscription.id)
+        await subscription.close()
+
+    async def _ask(self, one: Request | Subscription) -> None:
+        """Send a REQ. Without a connection a request ends; a subscription waits for `on_open`."""
+        try:
+            await self.send(one.frame)
+        except RelayUnreachable as error:
+            if isinstance(one, Request):
+                one.finish(End("lost", text=str(error)))
+
+    def _stop(self, id_: str) -> None:
+        """Tell the relay that a request is over."""
+        if self.connected:
+            self.spawn(self.send(json.dumps(["CLOSE", id_], separators=(",", ":"))))
+
+    async def _resume(self, subscription: Subscription, end: End) -> None:
+        """Send a subscription again that the relay closed, after a pause that grows with each refusal."""
+        subscription.refusals += 1
+        if end.prefix == "auth-required" and subscription.refusals == 1:
+            await self.authenticate()
+        else:
+            await asyncio.sleep(self.pause_s(subscription.refusals))
+        if subscription.id in self._subscriptions:
+            await self._ask(subscription)
 
     # ------------------------------------------------------------------ messages of the relay
 
     def on_text(self, text: str) -> None:
-        """Called by the connection for each message."""
         match parse(text):
-            case EventFrame(request, body):
-                self._on_event(request, body)
+            case EventFrame(id_, body):
+                one = self._requests.get(id_) or self._subscriptions.get(id_)
+                if len(body) > self._max_message:
+                    self._bad["oversize"] += 1
+                    if isinstance(one, Request):
+                        one.oversize += 1  # counted there too, so that its page looks full
+                elif one is not None:
+                    one.put(body)
             case Ok() as ok:
-                self._connection.is_useful |= ok.accepted
-                if not self._auth.resolve(ok):
+                self.is_useful |= ok.accepted
+                if not (ok.id and self._auth.pending.resolve(ok)):
                     self._pending.resolve(ok)
-            case Eose(request):
-                self._on_end(request, End("eose"))
-            case Closed(request, prefix, reason):
-                self._on_end(request, End("closed", prefix, reason))
+            case Eose(id_):
+                if self._on_end(id_, End("eose")):
+                    self.is_useful = True
+                    self._last_eose_ms = self._now_ms()
+            case Closed(id_, prefix, reason):
+                if self._on_end(id_, End("closed", prefix, reason)):
+                    self.last_error = f"{self.name} closed a request: {reason}"
             case Notice(notice):
-                self._on_notice(notice)
+                self._last_notice = notice = redact(notice).text  # it may quote what somebody sent
+                now = asyncio.get_running_loop().time()
+                if now - self._notice_logged_at >= _NOTICE_INTERVAL_S:
+                    self._notice_logged_at = now
+                    log.warning("notice from %s: %s", self.name, notice)
             case Challenge(challenge):
                 # Only the first one is answered at once, later ones when something is refused: otherwise a
                 # relay could make us sign as fast as it sends.
                 if self._auth.challenged(challenge):
-                    self._connection.spawn(self.authenticate())
+                    self.spawn(self.authenticate())
             case None:
                 self._bad["nonsense"] += 1
 
-    def _on_event(self, request: str, body: str) -> None:
-        if len(body) > self._max_message:
-            self._bad["oversize"] += 1
-            self._requests.skip(request)
+    def _on_end(self, id_: str, end: End) -> bool:
+        """The relay ended a request, or has sent all stored events. Returns whether the request is ours."""
+        if (request := self._requests.get(id_)) is not None:
+            request.finish(end)
+        elif (subscription := self._subscriptions.get(id_)) is not None:
+            if end.how == "eose":
+                subscription.on_eose()
+            else:
+                self.spawn(self._resume(subscription, end))
         else:
-            self._requests.put(request, body)
-
-    def _on_end(self, request: str, end: End) -> None:
-        if not self._requests.end(request, end):
-            return
-        if end.how == "eose":
-            self._connection.is_useful = True
-            self._last_eose_ms = self._now_ms()
-        else:
-            self._connection.last_error = f"{self.name} closed a request: {end.text}"
-
-    def _on_notice(self, notice: str) -> None:
-        self._last_notice = notice = redact(notice).text  # it may quote what somebody sent
-        now = asyncio.get_running_loop().time()
-        if now - self._notice_logged_at >= _NOTICE_INTERVAL_S:
-            self._notice_logged_at = now
-            log.warning("notice from %s: %s", self.name, notice)
+            return False
+        return True
 
 
 def _has_it(ok: Ok) -> bool:
@@ -358,13 +386,14 @@ answer, which nostr-relay never sends."""
 class Authentication:
     """The authentication on the current connection to the relay at `url`.
 
-    `count` is how often we have authenticated, on all connections.
+    `count` is how often we have authenticated, on all connections. `pending` has the OKs for our answers.
     """
 
     def __init__(
         self, keys: Keys, url: str, send: Callable[[str], Awaitable[None]], now_ms: Callable[[], int]
     ) -> None:
         self.count = 0
+        self.pending = PendingOks()
         self._keys = keys
         self._url = url
         self._send = send
@@ -373,7 +402,6 @@ class Authentication:
         self._answered = ""
         self._challenged = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._pending = PendingOks()
 
     @property
     def requested(self) -> bool:
@@ -389,7 +417,7 @@ class Authentication:
         """The connection is lost: a challenge counts only on its own connection."""
         self._challenge = self._answered = ""
         self._challenged.clear()
-        self._pending.fail(error)
+        self.pending.fail(error)
 
     async def wait_for_challenge(self, connected_at: float, timeout_s: float) -> None:
         """Give the relay time for its challenge.
@@ -397,10 +425,9 @@ class Authentication:
         Most send it right after connecting (`connected_at`, loop time).
         """
         left_s = connected_at + timeout_s * _PATIENCE - asyncio.get_running_loop().time()
-        if left_s > 0:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await self._challenged.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left_s)):
+                await self._challenged.wait()
 
     def challenged(self, challenge: str) -> bool:
         """Remember a challenge. Returns whether it is the first one on this connection."""
@@ -408,10 +435,6 @@ class Authentication:
         self._challenge = challenge
         self._challenged.set()
         return first
-
-    def resolve(self, ok: Ok) -> bool:
-        """Returns whether an OK is about our authentication."""
-        return bool(ok.id) and self._pending.resolve(ok)
 
     async def authenticate(self, timeout_s: float) -> None:
         """Answer the current challenge, unless that was done or tried. Waits for a challenge and for the OK.
@@ -425,29 +448,25 @@ class Authentication:
             why = "it requires authentication, but sends no challenge"
             raise RelayRefused(why, prefix="auth-required") from None
         async with self._lock:
-            if self._answered != self._challenge:
-                # Before the answer is sent, so that a rejected proof is not tried again for the same
-                # challenge.
-                self._answered = self._challenge
-                await self._answer(self._signed(self._challenge), timeout_s * _PATIENCE)
-
-    def _signed(self, challenge: str) -> Event:
-        tags = [["relay", self._url], ["challenge", challenge]]
-        try:
-            return self._keys.sign(AUTH_KIND, "", tags, self._now_ms() // 1000)
-        except NostrError as error:
-            raise RelayRefused(f"its challenge cannot be signed: {error}", prefix="auth-required") from None
-
-    async def _answer(self, event: Event, timeout_s: float) -> None:
-        with self._pending.expect(event.id) as pending:
-            await self._send(auth_frame(event))
-            self.count += 1
-            done, _ = await asyncio.wait({pending}, timeout=timeout_s)
-            answer = pending.result() if done else None
-        if isinstance(answer, RelayUnreachable):
-            raise answer
-        if answer is not None and not answer.accepted:
-            raise RelayRefused(f"it rejects our authentication: {answer.text}", prefix="restricted")
+            if self._answered == self._challenge:
+                return
+            # Before the answer is sent, so that a rejected proof is not tried again for the same challenge.
+            self._answered = self._challenge
+            tags = [["relay", self._url], ["challenge", self._challenge]]
+            try:
+                event = self._keys.sign(AUTH_KIND, "", tags, self._now_ms() // 1000)
+            except NostrError as error:
+                why = f"its challenge cannot be signed: {error}"
+                raise RelayRefused(why, prefix="auth-required") from None
+            with self.pending.expect(event.id) as pending:
+                await self._send(auth_frame(event))
+                self.count += 1
+                done, _ = await asyncio.wait({pending}, timeout=timeout_s * _PATIENCE)
+                answer = pending.result() if done else None
+            if isinstance(answer, RelayUnreachable):
+                raise answer
+            if answer is not None and not answer.accepted:
+                raise RelayRefused(f"it rejects our authentication: {answer.text}", prefix="restricted")
 
 
 # The events that were sent and wait for their OK (NIP-01), and which event an OK is about.
@@ -531,7 +550,9 @@ def relay_url(text: str) -> yarl.URL:
             return url.with_fragment(None)
     except ValueError:
         pass
-    raise SettingsError(f"NOSTR_RELAYS={_redacted(text)}: not the address of a relay; use ws://… or wss://…")
+    # What is shown has no password in it, and no key that was set in the wrong place.
+    shown = without_login(text.strip())[:80] if "://" in text else "…"
+    raise SettingsError(f"NOSTR_RELAYS={shown}: not the address of a relay; use ws://… or wss://…")
 
 
 def check_private(addresses: Iterable[str]) -> None:
@@ -540,31 +561,19 @@ def check_private(addresses: Iterable[str]) -> None:
     Only the addresses are looked at. Other relays never get plaintext.
     """
     for url in map(relay_url, addresses):
-        if not _is_private(url.host or ""):
+        host = url.host or ""
+        # A name is not resolved: what it stands for can change after the check.
+        try:
+            is_private = ipaddress.ip_address(host).is_private
+        except ValueError:
+            is_private = host == "localhost" or host.endswith(".localhost")
+        if not is_private:
             raise SettingsError(
                 f"NOSTR_ALLOW_PLAINTEXT=1: {display_url(url)} is not on this machine or in a private "
                 "network; remove it from NOSTR_RELAYS, or set NOSTR_ALLOW_PLAINTEXT=0"
             )
 
 
-def _is_private(host: str) -> bool:
-    # A name is not resolved: what it stands for can change after the check.
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 def display_url(url: yarl.URL) -> str:
     """An address as it may be logged and shown: without user, password and query, which can hold secrets."""
     return str(url.with_user(None).with_query(None))
-
-
-def auth_url(url: yarl.URL) -> str:
-    """An address as the relay knows it, for NIP-42. User and password are for a proxy in front of it."""
-    return str(url.with_user(None))
-
-
-def _redacted(text: str) -> str:
-    """A wrong address without what may be a password in it, or a key that was set in the wrong place."""
-    return without_login(text.strip())[:80] if "://" in text else "…"

@@ -1,0 +1,383 @@
+"""What client and relay say to each other (NIP-01, NIP-42): messages, filters, and requests until their end.
+
+A relay is not trusted. `parse` takes any text and never raises. It leaves an event undecoded, so that nothing
+large is decoded before its size is known and somebody waits for it. Events then wait in the bounded buffer
+of their request. `EventChecker` lets through those that decode, match the request, and have a correct id and
+signature. Knows nothing about the connection, nor what events mean.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import secrets
+import unicodedata
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from discoclaw.core.errors import BadEvent
+from discoclaw.core.text import clip, collapse
+from discoclaw.nostr.event import Event, verified
+
+log = logging.getLogger(__name__)
+
+AUTH_KIND: Final = 22_242
+"""Kind of the event that answers a challenge (NIP-42)."""
+MAX_OTHER_FRAME: Final = 65_536
+"""Longest message that is decoded, in characters, apart from events."""
+_MAX_CHALLENGE: Final = 1_024
+_MAX_SHOWN: Final = 200
+
+_EVENT = re.compile(r'\s*\[\s*"EVENT"\s*,\s*"([^"\\]{1,64})"\s*,')
+_PREFIX = re.compile(r"([a-z][a-z-]{0,30}): ?")
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which events to ask for. An empty field matches anything. Times are in whole seconds.
+
+    Only `#d` is asked for among tags: relays index single-letter tags only, so `hk` or `ts` would match
+    nothing. NIP-01 includes events of exactly `until`, but nostr-relay leaves them out.
+    """
+
+    kinds: tuple[int, ...] = ()
+    authors: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    d: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+
+    def to_json(self, limit: int | None = None) -> dict[str, Any]:
+        named = {"ids": self.ids, "authors": self.authors, "kinds": self.kinds, "#d": self.d}
+        filters_json: dict[str, Any] = {name: list(values) for name, values in named.items() if values}
+        bounds = {"since": self.since, "until": self.until, "limit": limit}
+        return filters_json | {name: value for name, value in bounds.items() if value is not None}
+
+    def mismatch(self, event: Event) -> str | None:
+        """Why the event doesn't match: "author", "kind" or "filter"; None if it does."""
+        if self.authors and event.pubkey not in self.authors:
+            return "author"
+        if self.kinds and event.kind not in self.kinds:
+            return "kind"
+        other = (self.ids and event.id not in self.ids) or (self.d and event.d not in self.d)
+        return "filter" if other or not self.covers(event.created_at) else None
+
+    def covers(self, at: int) -> bool:
+        """Whether a time (s) is within `since` and `until`."""
+        return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFrame:
+    """An event for a request of ours. `body` is its JSON, not decoded yet."""
+
+    request: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """The answer to an event that we sent. `id` is "" when the relay doesn't say which one (nostr-relay)."""
+
+    id: str
+    accepted: bool
+    prefix: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eose:
+    """The relay has sent all stored events for a request."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The relay ended a request."""
+
+    request: str
+    prefix: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message for people."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A challenge to sign (NIP-42)."""
+
+    text: str
+
+
+Frame = EventFrame | Ok | Eose | Closed | Notice | Challenge
+
+
+def parse(text: str) -> Frame | None:
+    """The message in a text. None if it is unknown or isn't a message at all."""
+    # Recognised by its start alone, without decoding the event.
+    if found := _EVENT.match(text):
+        return EventFrame(found[1], text[found.end() :].rstrip()[:-1])
+    if len(text) > MAX_OTHER_FRAME:
+        return None
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    match message:
+        case ["OK", str(id_), bool(accepted), *rest]:
+            return Ok(id_.lower(), accepted, *_reason(rest))
+        case ["EOSE", str(request), *_]:
+            return Eose(request)
+        case ["CLOSED", str(request), *rest]:
+            return Closed(request, *_reason(rest))
+        case ["NOTICE", str(notice), *_]:
+            return Notice(one_line(notice))
+        case ["AUTH", str(challenge), *_] if challenge and len(challenge) <= _MAX_CHALLENGE:
+            return Challenge(challenge)
+    return None
+
+
+def _reason(rest: Sequence[object]) -> tuple[str, str]:
+    """The machine-readable prefix before the colon, or "", and the whole text as one line."""
+    text = rest[0] if rest and isinstance(rest[0], str) else ""
+    found = _PREFIX.match(text)
+    return (found[1] if found else "", one_line(text))
+
+
+def one_line(text: str) -> str:
+    """A relay's text, safe to log and show: one short line without control or invisible characters."""
+    shown = text[: 4 * _MAX_SHOWN]
+    kept = "".join(" " if unicodedata.category(char) in _HIDDEN else char for char in shown)
+    return clip(collapse(kept), _MAX_SHOWN)
+
+
+def event_frame(event: Event) -> str:
+    return f'["EVENT",{event.encode()}]'
+
+
+def auth_frame(event: Event) -> str:
+    return f'["AUTH",{event.encode()}]'
+
+
+# ---------------------------------------------------------------------- checking events
+
+
+@dataclass(slots=True)
+class CheckedBatch:
+    """A checked batch. `fresh` are the good events not seen before, in their order.
+
+    `times` (s) and `ids` are those of all good events. `bad` counts the others: "garbage", "forged",
+    "author", "kind" or "filter".
+    """
+
+    fresh: list[Event] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    bad: Counter[str] = field(default_factory=Counter)
+
+
+class EventChecker:
+    """Remembers the events it has seen; with `max_known`, only that many.
+
+    It remembers the time of each, so that a forged copy with a known id cannot claim another time.
+    """
+
+    def __init__(self, max_known: int | None = None) -> None:
+        # As bytes, a third of the memory of hex: a recovery holds a hundred thousand.
+        self._known: dict[bytes, int] = {}
+        self._max_known = max_known
+
+    def check(self, bodies: Sequence[str], filters: Sequence[Filter]) -> CheckedBatch:
+        """Check events, given as JSON, that arrived for these filters. Blocking; not thread-safe."""
+        checked = CheckedBatch()
+        for body in bodies:
+            if (why := self._check(body, filters, checked)) is not None:
+                checked.bad[why] += 1
+        return checked
+
+    def _check(self, body: str, filters: Sequence[Filter], checked: CheckedBatch) -> str | None:
+        """Add one event to the good ones. Returns why it is none."""
+        try:
+            value = json.loads(body)
+            id_ = value["id"]
+            key = bytes.fromhex(id_)
+        except (ValueError, TypeError, LookupError, RecursionError):
+            return "garbage"
+        if len(id_) != 64 or len(key) != 32:
+            return "garbage"
+        # A known id is not verified again: pages overlap, and after a reconnect everything arrives twice.
+        if (known_at := self._known.get(key)) is not None:
+            if not any(filter_.covers(known_at) for filter_ in filters):
+                return "filter"
+            checked.times.append(known_at)
+            checked.ids.add(key.hex())
+            return None
+        if filters and all(one.authors and value.get("pubkey") not in one.authors for one in filters):
+            return "author"  # before the signature, which is expensive to check
+        try:
+            event = verified(value)
+        except BadEvent:
+            return "forged"
+        reasons = {filter_.mismatch(event) for filter_ in filters}
+        if reasons and None not in reasons:  # then the reason is that of the filter that comes closest
+            return next(why for why in ("filter", "kind", "author") if why in reasons)
+        self._known[key] = event.created_at
+        if self._max_known is not None and len(self._known) > self._max_known:
+            del self._known[next(iter(self._known))]
+        checked.fresh.append(event)
+        checked.times.append(event.created_at)
+        checked.ids.add(event.id)
+        return None
+
+
+# ---------------------------------------------------------------------- requests
+
+Handler = Callable[[Event], Awaitable[None]]
+
+BATCH: Final = 256
+"""Events that are checked at once: about a tenth of a second in a thread."""
+_MAX_LIMITS: Final = 4
+"""A request is stopped after this many times its limit: some relays ignore `limit`."""
+_MAX_CHARACTERS: Final = 64 * 2**20
+_MAX_UNREAD: Final = 5_000
+_MAX_KNOWN: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a request ended. Only "eose" means that the relay has sent all stored events.
+
+    "closed": the relay refused; `prefix` and `text` are its reason. "lost": the connection was lost.
+    "stalled": nothing arrived for too long. "flooded": far more arrived than we asked for, so we stopped
+    reading.
+    """
+
+    how: Literal["eose", "closed", "lost", "stalled", "flooded"]
+    prefix: str = ""
+    text: str = ""
+
+
+class _Buffered:
+    """A REQ, and a bounded buffer between the connection, which never waits, and the reader of its events."""
+
+    def __init__(self, filters: Sequence[Filter], limit: int | None, max_events: int) -> None:
+        self.id = secrets.token_hex(8)
+        self.filters = tuple(filters)
+        asked = [filter_.to_json(limit) for filter_ in filters]
+        self.frame = json.dumps(["REQ", self.id, *asked], ensure_ascii=False, separators=(",", ":"))
+        self._bodies: list[str] = []
+        self._characters = 0
+        self._max_events = max_events
+        self._arrived = asyncio.Event()
+
+    def _keep(self, body: str) -> bool:
+        """Add an event, as JSON. Returns False, and drops it, if the buffer is full."""
+        if len(self._bodies) >= self._max_events or self._characters + len(body) > _MAX_CHARACTERS:
+            return False
+        self._bodies.append(body)
+        self._characters += len(body)
+        self._arrived.set()
+        return True
+
+    async def _batch(self) -> list[str]:
+        """Wait, and return the next events. Empty if something other than an event has arrived."""
+        await self._arrived.wait()
+        taken, self._bodies = self._bodies[:BATCH], self._bodies[BATCH:]
+        self._characters -= sum(map(len, taken))
+        if not self._bodies:
+            self._arrived.clear()
+        return taken
+
+
+class Request(_Buffered):
+    """One REQ for stored events, until its end. `limit` is the number of events asked for.
+
+    `oversize` counts events that were too large to decode.
+    """
+
+    def __init__(self, filters: Sequence[Filter], limit: int) -> None:
+        self.end: End | None = None
+        self.oversize = 0
+        self._max_rows = _MAX_LIMITS * limit + 16
+        self._rows = 0
+        super().__init__(filters, limit, self._max_rows)
+
+    def put(self, body: str) -> None:
+        if self.end is None:
+            self._rows += 1
+            if self._rows > self._max_rows or not self._keep(body):
+                self.finish(End("flooded"))
+
+    def finish(self, end: End) -> None:
+        if self.end is None:
+            self.end = end
+            self._arrived.set()
+
+    async def take(self, silence_s: float) -> list[str] | None:
+        """The next events, as JSON; None after the last. Ends as "stalled" after `silence_s` without any."""
+        while self.end is None or self._bodies:
+            try:
+                async with asyncio.timeout(silence_s):
+                    if taken := await self._batch():
+                        return taken
+            except TimeoutError:
+                self.finish(End("stalled"))
+        return None
+
+
+class Subscription(_Buffered):
+    """A REQ for stored and future events. Its handler gets each good, matching event, one after the other.
+
+    After a reconnect all stored events arrive again; those among the last 4,096 seen are left out. A
+    handler's error is logged, and the next event is handled nevertheless. If events arrive faster than
+    they are handled, those beyond 5,000 are dropped and counted in `bad` as "flood".
+    """
+
+    def __init__(self, filters: Sequence[Filter], handler: Handler) -> None:
+        super().__init__(filters, None, _MAX_UNREAD)
+        self.caught_up = asyncio.Event()
+        """Set once all stored events have been handled for the first time."""
+        self.bad: Counter[str] = Counter()
+        self.refusals = 0
+        """How often in a row the relay has closed it."""
+        self._eose_received = False
+        self._handler = handler
+        self._checker = EventChecker(_MAX_KNOWN)
+        self._reader = asyncio.create_task(self._read())
+
+    def put(self, body: str) -> None:
+        if not self._keep(body):
+            self.bad["flood"] += 1
+
+    def on_eose(self) -> None:
+        """The relay has sent all stored events."""
+        self._eose_received = True
+        self.refusals = 0
+        self._arrived.set()
+
+    async def close(self) -> None:
+        """Stop. Once this returns, the handler is not called any more."""
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+
+    async def _read(self) -> None:
+        while True:
+            if bodies := await self._batch():
+                checked = await asyncio.to_thread(self._checker.check, bodies, self.filters)
+                self.bad.update(checked.bad)
+                for event in checked.fresh:
+                    try:
+                        await self._handler(event)
+                    except Exception:  # a named edge: one bad event must not end the subscription
+                        log.exception("cannot handle an event of kind %d", event.kind)
+            if self._eose_received and not self._bodies:
+                self.caught_up.set()
