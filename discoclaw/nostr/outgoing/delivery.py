@@ -1,6 +1,7 @@
 """Delivery: sends what waits in the outbox to every relay, until each has it or refuses it permanently.
 
-Each relay has a sender of its own, and none waits for another. What happens after a relay's answer:
+Each relay has a sender of its own, a key of one worker, and none waits for another. What happens after a
+relay's answer:
 
     accepted                                            acknowledged
     rate-limited, auth-required                         nothing is sent for a while; then it goes on
@@ -20,15 +21,17 @@ import random as dice
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, QueueStatus
-from discoclaw.nostr.relays.relay import ConnectionStatus
+from discoclaw.nostr.relays.connection import Timing
+from discoclaw.nostr.relays.relay import ConnectionStatus, Relay
 from discoclaw.nostr.schemas import is_plaintext
 from discoclaw.store.files import in_thread
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +70,7 @@ class Pace:
         max_width: int = MAX_WIDTH,
     ) -> None:
         self._random = random
-        self._first_s = first_pause_s
-        self._max_s = max_pause_s
+        self._timing = Timing(backoff_s=first_pause_s, max_backoff_s=max_pause_s)
         self._max_width = max_width
         self._failures = 0
         self._pause_s = 0.0
@@ -94,8 +96,7 @@ class Pace:
         if round_ == self.round:
             self.round += 1
             self._failures += 1
-            longest_s = min(self._max_s, self._first_s * 2.0 ** min(self._failures - 1, 30))
-            self._pause_s = longest_s * (1.0 - self._random() / 2)
+            self._pause_s = self._timing.pause_s(self._failures, self._random())
             self.width = 1 if alone else max(1, self.width // 2)
         if hold or self._failures > 1:
             self._until_s = max(self._until_s, now_s + self._pause_s)
@@ -107,24 +108,6 @@ class Pace:
 
 
 # ---------------------------------------------------------------------- delivery
-
-
-class PublishingRelay(Protocol):
-    """A relay, as far as a sender needs it."""
-
-    name: str
-    url: str
-
-    @property
-    def connected(self) -> bool: ...
-
-    def on_connected(self, callback: Callable[[], None]) -> None: ...
-
-    async def publish(self, event: Event) -> None:
-        """Return once the relay has it. Raises RelayRefused; RelayUnreachable, also for no answer in time."""
-        ...
-
-    def status(self) -> ConnectionStatus: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +146,7 @@ class Delivery:
     def __init__(
         self,
         outbox: Outbox,
-        relays: Sequence[PublishingRelay],
+        relays: Sequence[Relay],
         *,
         min_acks: int,
         clock: Clock,
@@ -172,28 +155,34 @@ class Delivery:
         pause_s: float = OUTBOX_PAUSE_S,
     ) -> None:
         self._outbox = outbox
-        self._pause_s = pause_s
         self._min_acks = min_acks
-        self._urls = tuple(relay.url for relay in relays)
-        self._senders = [_Sender(outbox, relay, pace(), clock, pause_s, allow_plaintext) for relay in relays]
-        self._task: asyncio.Task[None] | None = None
+        self._worker = Worker(
+            "delivery", self._step, at_once=len(relays), retry_s=pause_s, longest_s=MAX_OUTBOX_PAUSE_S
+        )
+        self._senders = {
+            relay.url: _Sender(outbox, relay, pace(), clock, allow_plaintext, self._note) for relay in relays
+        }
+        self._is_started = False
+        self._has_set_relays = False
+        self._setting_relays = asyncio.Lock()
 
     def start(self) -> None:
         """Send what waits. From now on nothing waits for relays other than these."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="delivery")
+        self._is_started = True
+        for url in self._senders:
+            self._note(url)
 
     async def close(self) -> None:
         """Stop. What is left waits in the outbox for the next start."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+        await self._worker.close(0)
+        await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
 
     def wake(self) -> None:
         """Tell the senders that the outbox has something new. Never blocks."""
-        for sender in self._senders:
-            sender.wake()
+        for sender in self._senders.values():
+            sender.wakes += 1
+            sender.idle.clear()
+            self._note(sender.url)
 
     async def drain(self, timeout_s: float | None = None) -> DeliveryProgress:
         """Wait until nothing waits for any relay, or `timeout_s` has passed, and return how far it is.
@@ -203,14 +192,14 @@ class Delivery:
         self.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                for sender in self._senders:
+                for sender in self._senders.values():
                     await sender.idle.wait()
-        return await in_thread(self._outbox.progress, self._urls, min_acks=self._min_acks)
+        return await in_thread(self._outbox.progress, tuple(self._senders), min_acks=self._min_acks)
 
     async def status(self) -> tuple[RelayStatus, ...]:
         """The state of each relay. Raises MemoryFault."""
-        status = await in_thread(self._outbox.status, self._urls)
-        return tuple(sender.status(status.relays[sender.url]) for sender in self._senders)
+        status = await in_thread(self._outbox.status, tuple(self._senders))
+        return tuple(sender.status(status.relays[url]) for url, sender in self._senders.items())
 
     async def unpark(self, url: str | None = None) -> int:
         """Send again what a relay (URL) refused, or what all relays did.
@@ -221,113 +210,87 @@ class Delivery:
         self.wake()
         return count
 
-    async def _run(self) -> None:
-        pause_s = self._pause_s
-        while True:
-            try:
-                await in_thread(self._outbox.set_relays, self._urls)
-                break
-            except MemoryFault as fault:
-                log.warning("nothing is delivered for %.0f s: %s", pause_s, fault)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, MAX_OUTBOX_PAUSE_S)
-        await asyncio.gather(*(sender.run() for sender in self._senders))
+    def _note(self, url: str) -> None:
+        if self._is_started:
+            self._worker.note(url)
+
+    async def _step(self, url: str) -> None:
+        async with self._setting_relays:
+            if not self._has_set_relays:
+                await in_thread(self._outbox.set_relays, tuple(self._senders))
+                self._has_set_relays = True
+        wait_s = await self._senders[url].step()
+        if wait_s is not None:
+            self._worker.note(url, wait_s)
 
 
 class _Sender:
-    """Sends to one relay what waits for it. `idle` is set while nothing does."""
+    """Sends to one relay what waits for it. `idle` is set while nothing does.
+
+    `note` is called with the relay's URL whenever there is something to do. `wakes` counts how often the
+    outbox got something new.
+    """
 
     def __init__(
         self,
         outbox: Outbox,
-        relay: PublishingRelay,
+        relay: Relay,
         pace: Pace,
         clock: Clock,
-        pause_s: float,
         allow_plaintext: bool,
+        note: Callable[[str], None],
     ) -> None:
         self.url = relay.url
         self.idle = asyncio.Event()
+        self.wakes = 0
         self._outbox = outbox
         self._relay = relay
         self._pace = pace
         self._clock = clock
-        self._pause_s = pause_s
         self._allow_plaintext = allow_plaintext
-        self._wake = asyncio.Event()
-        self._wakes = 0
+        self._note = note
         self._sending: dict[str, asyncio.Task[None]] = {}
         """Events in flight, or ended without a stored outcome yet, by id."""
         self._outcomes: list[_Outcome] = []
         self._last_failure = ""
         self._quiet_until_s = float("-inf")
-        relay.on_connected(self._wake.set)
-
-    def wake(self) -> None:
-        self._wakes += 1
-        self.idle.clear()
-        self._wake.set()
+        relay.on_connected(lambda: note(relay.url))
 
     def status(self, queue: QueueStatus) -> RelayStatus:
         return RelayStatus(self._relay.status(), queue, self._pace.remaining_s(_now_s()), self._last_failure)
 
-    async def run(self) -> None:
-        """Send until cancelled."""
-        pause_s = self._pause_s
-        try:
-            while True:
-                self._wake.clear()
-                try:
-                    wait_s = await self._step()
-                except MemoryFault as fault:
-                    log.warning("%s: nothing is sent for %.0f s: %s", self._relay.name, pause_s, fault)
-                except Exception:  # a named edge: the other senders must go on
-                    log.exception("%s: nothing is sent for %.0f s", self._relay.name, pause_s)
-                else:
-                    pause_s = self._pause_s
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await self._wake.wait()
-                    continue
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, MAX_OUTBOX_PAUSE_S)
-        finally:
-            await self._stop()
-
-    async def _step(self) -> float | None:
+    async def step(self) -> float | None:
         """Store outcomes, and send more events. Returns how long (s) there is nothing to do, None for ever.
 
-        A `wake`, a new connection, and the end of anything in flight always mean that there is.
+        Something new in the outbox, a new connection, and the end of anything in flight always mean that
+        there is. Raises MemoryFault.
         """
         await self._save_outcomes()
-        if not self._sending and not await self._anything_waits():
-            return None
+        if not self._sending:
+            wakes = self.wakes
+            if not await in_thread(self._outbox.has_waiting, self.url):
+                if wakes == self.wakes:  # nothing was added while we looked
+                    self.idle.set()
+                return None
         if (remaining_s := self._pace.remaining_s(_now_s())) > 0:
             return remaining_s
         room = self._pace.width - len(self._sending)
         if room <= 0 or not self._relay.connected:
             return None
         now = self._clock()
-        events, next_ms = await in_thread(self._due, now, room)
+
+        def due() -> tuple[list[Event], int | None]:
+            found = self._outbox.due(self.url, now, len(self._sending) + room)
+            fresh = [event for event in found if event.id not in self._sending][:room]
+            return fresh, self._outbox.next_due(self.url, now)
+
+        events, next_ms = await in_thread(due)
         for event in events:
             self._sending[event.id] = asyncio.create_task(self._send(event, self._pace.round))
         if self._sending:
             return None
         wait_s = MAX_OUTBOX_PAUSE_S if next_ms is None else (next_ms - now) / 1000
         return min(max(wait_s, 0.001), MAX_OUTBOX_PAUSE_S)  # bounded: a clock may be set back
-
-    async def _anything_waits(self) -> bool:
-        wakes = self._wakes
-        waits = await in_thread(self._outbox.has_waiting, self.url)
-        if not waits and wakes == self._wakes:  # nothing was added while we looked
-            self.idle.set()
-        return waits
-
-    def _due(self, now: int, room: int) -> tuple[list[Event], int | None]:
-        """The events that can be sent now, and when (ms) the next one is due. Blocking."""
-        due = self._outbox.due(self.url, now, len(self._sending) + room)
-        fresh = [event for event in due if event.id not in self._sending][:room]
-        return fresh, self._outbox.next_due(self.url, now)
 
     async def _send(self, event: Event, round_: int) -> None:
         try:
@@ -344,13 +307,18 @@ class _Sender:
         if outcome.what in ("acked", "parked"):
             self._pace.succeeded()
         self._outcomes.append(outcome)
-        self._wake.set()
+        self._note(self.url)
 
     def _classify(self, event: Event, error: RelayError, round_: int) -> _Outcome:
         """The outcome of a failure for the event; the pace is told of it."""
         reason = str(error).removeprefix(f"{self._relay.name}: ")
         prefix = error.prefix if isinstance(error, RelayRefused) else ""
-        self._log_failure(f"an event of kind {event.kind} was not accepted: {reason}")
+        failure, now_s = f"an event of kind {event.kind} was not accepted: {reason}", _now_s()
+        # Not each one is logged: the text is the relay's, which can vary it at will.
+        if failure != self._last_failure and now_s >= self._quiet_until_s:
+            self._quiet_until_s = now_s + LOG_INTERVAL_S
+            log.warning("%s: %s", self._relay.name, failure)
+        self._last_failure = failure
         if prefix in PERMANENT_PREFIXES:
             return _Outcome(event, "parked", reason)
         if prefix in PAUSE_PREFIXES:
@@ -370,33 +338,25 @@ class _Sender:
     async def _save_outcomes(self) -> None:
         """Store the outcomes. Raises MemoryFault; those events are then sent again."""
         outcomes, self._outcomes = self._outcomes, []
+
+        def store() -> None:
+            if acked := [one.event.id for one in outcomes if one.what == "acked"]:
+                self._outbox.mark_acked(self.url, acked)
+            for one in outcomes:
+                if one.what == "parked":
+                    self._outbox.park(self.url, one.event.id, one.reason)
+                elif one.what == "later":
+                    at_ms = self._clock() + int(1000 * one.after_s)
+                    self._outbox.postpone(self.url, one.event.id, at_ms, one.reason)
+
         try:
             if outcomes:
-                await in_thread(self._write, outcomes)
+                await in_thread(store)
         finally:
             for outcome in outcomes:
                 del self._sending[outcome.event.id]
 
-    def _write(self, outcomes: Sequence[_Outcome]) -> None:
-        acked = [outcome.event.id for outcome in outcomes if outcome.what == "acked"]
-        if acked:
-            self._outbox.mark_acked(self.url, acked)
-        for outcome in outcomes:
-            if outcome.what == "parked":
-                self._outbox.park(self.url, outcome.event.id, outcome.reason)
-            elif outcome.what == "later":
-                at_ms = self._clock() + int(1000 * outcome.after_s)
-                self._outbox.postpone(self.url, outcome.event.id, at_ms, outcome.reason)
-
-    def _log_failure(self, failure: str) -> None:
-        """Log a failure, but not each one: the text is the relay's, which can vary it at will."""
-        now_s = _now_s()
-        if failure != self._last_failure and now_s >= self._quiet_until_s:
-            self._quiet_until_s = now_s + LOG_INTERVAL_S
-            log.warning("%s: %s", self._relay.name, failure)
-        self._last_failure = failure
-
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
         """Cancel what is in flight, and store the outcomes so far."""
         for task in self._sending.values():
             task.cancel()
