@@ -313,7 +313,7 @@ async def status_of(settings: Settings) -> dict[str, Any]:
                 }
     queued, quarantined = None, 0
     if settings.outbox_path.exists():
-        outbox = Outbox.reading(settings.outbox_path)
+        outbox = Outbox.to_read(settings.outbox_path)
         try:
             queued, quarantined = outbox.status(list(connections)), outbox.quarantined()
         finally:

@@ -96,12 +96,14 @@ def look(
     check: Callable[[sqlite3.Connection], None] = lambda db: None,
     as_bytes: bool = False,
     alone: bool = False,
+    tidy: bool = False,
 ) -> sqlite3.Connection:
     """Return a connection that changes nothing: closing it does not even move the WAL into the file.
 
-    `check` may raise to prevent it. `alone` is as for `connect`; closing then does move the WAL.
+    `check` may raise to prevent it. `alone` is as for `connect`. With it, and with `tidy`, closing does move
+    the WAL: otherwise the files beside a database stay, even if this connection has made them.
     """
-    address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone else 'ro'}"
+    address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone or tidy else 'ro'}"
     return _opened(address, check, as_bytes=as_bytes, alone=alone, uri=True)
 
 

@@ -75,11 +75,11 @@ def opened(path: Path) -> Iterator[Outbox]:
 @contextlib.contextmanager
 def full(outbox: Outbox) -> Iterator[None]:
     """The outbox's file does not grow while this is open."""
-    with outbox._file.reading() as db:
+    with outbox.reading() as db:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count = {pages}")
     try:
         yield
     finally:
-        with outbox._file.reading() as db:
+        with outbox.reading() as db:
             db.execute("PRAGMA max_page_count = 1000000")

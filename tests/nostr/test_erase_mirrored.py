@@ -316,6 +316,14 @@ class TestSwitchedOff:
             check_erased(on, [relay.take(on.sent())])
             await on.mirror.close()
 
+    async def test_looking_leaves_no_file_beside_the_outbox(self, tmp_path: Path) -> None:
+        with mirror_setup(tmp_path) as setup:
+            await fill(setup)
+            await setup.mirror.close()
+            path, disk = setup.outbox.path, setup.memory.disk
+        assert RelayCopies(path, disk, lambda: NAMES).outside(ANN) == (STEP,)
+        assert [one.name for one in path.parent.iterdir()] == [path.name]
+
     async def test_there_is_none_for_somebody_of_whom_nothing_is_published(self, tmp_path: Path) -> None:
         with mirror_setup(tmp_path) as setup:
             path, disk = setup.outbox.path, setup.memory.disk

@@ -20,7 +20,7 @@ from discoclaw.nostr import ledgers
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, SecretBox, canonical, verified
 from discoclaw.nostr.names import INVENTORY, LEDGER
 from discoclaw.nostr.outgoing.mirror import MAX_UNITS, inventory
-from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, UnitInventory
+from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, Row, UnitInventory
 from discoclaw.nostr.outgoing.signing import (
     MAX_AGE_S,
     MAX_AHEAD_S,
@@ -28,6 +28,7 @@ from discoclaw.nostr.outgoing.signing import (
     Change,
     EventSigner,
     SecondSlots,
+    tombstones_of,
 )
 from discoclaw.nostr.schemas import (
     APP,
@@ -484,7 +485,8 @@ class TestTimes:
         stay = [
             Change(EventTemplate(APP, f"discoclaw:test:{n}", {}), SECOND - n, purge=True) for n in range(30)
         ]
-        gone = [Change.tombstone_at(APP, f"discoclaw:test:{n}", SECOND - n) for n in range(30, 135)]
+        published = [Row(APP, f"discoclaw:test:{n}", SECOND - n, "", "", False) for n in range(30, 135)]
+        gone = tombstones_of(published)
         puts = signer.sign([*stay, *gone])
         held = Relay().take(put.event for put in puts).holds()
         assert {d for _, d in held} == {f"discoclaw:test:{n}" for n in range(30)}

@@ -17,7 +17,9 @@ relay may ignore a deletion request; but it has replaced the events. Knows nothi
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,12 +32,11 @@ from discoclaw.core.subject import dm_of, group_of, group_subject, person_of, us
 from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.documents import CHOSEN
-from discoclaw.nostr.ledgers import is_withheld
-from discoclaw.nostr.names import INVENTORY, LEDGER, Names
-from discoclaw.nostr.outgoing.outbox import Outbox, Row, UnitInventory
-from discoclaw.nostr.outgoing.signing import Change, EventSigner
+from discoclaw.nostr.names import INVENTORY, Names
+from discoclaw.nostr.outgoing.outbox import Outbox, UnitInventory
+from discoclaw.nostr.outgoing.signing import Change, EventSigner, difference, tombstones_of
 from discoclaw.nostr.outgoing.units import NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
-from discoclaw.nostr.schemas import APP, DELETE, SUMMARY, UNIQUE, Address, Codec, EventTemplate
+from discoclaw.nostr.schemas import APP, Codec, EventTemplate
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import GROUPS, Disk
 from discoclaw.work import RETRY_S, Worker
@@ -52,9 +53,6 @@ SLICE: Final = 300
 """Events that are signed and stored in one go: about a tenth of a second."""
 _BY_HAND = ("command", "button", "deletion", "edit")
 _BY_TOOL = "memory_"
-
-Published = Mapping[Address, Row]
-"""The published events, by kind and `d`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +204,22 @@ class Mirror(Derived, Listener):
     async def _work(self, unit: str) -> None:
         """Bring one unit up to date. Raises MemoryFault and OSError, after which the worker tries again."""
         if unit == INVENTORY_UNIT:
-            if await in_thread(self._inventory):
+            desired = inventory(await in_thread(self._outbox.inventory))
+            if await in_thread(self._publish, unit, desired, NOTHING_PUBLISHED):
                 self._wake_delivery()
             return
         if unit in self._memory.pending_erasures(STEP):
             await self._erase(unit)
-        if (why := self._memory.eraser.why_not(_subject_of(unit))) is not None:
+        subject = unit
+        if unit.startswith(SESSION) and (user_id := person_of(unit.removeprefix(SESSION))) is not None:
+            subject = user_subject(user_id)  # the erasure of a person holds up their direct messages
+        if (why := self._memory.eraser.why_not(subject)) is not None:
             log.info("%s", why)  # an erasure is unfinished, and what it has left must not be published again
             return
         if await in_thread(self._flush, unit, full=unit in self._full):
-            self._notify()
+            self._wake_delivery()
+            self._worker.note(INVENTORY_UNIT, self._pace.flush_s)
         self._full.discard(unit)
-
-    def _notify(self) -> None:
-        self._wake_delivery()
-        self._worker.note(INVENTORY_UNIT, self._pace.flush_s)
 
     def _units(self) -> list[str]:
         """Every unit on disk. What is published of others is kept and reported. Blocking."""
@@ -241,10 +240,6 @@ class Mirror(Derived, Listener):
         clear = set() if self._codec.allow_plaintext else self._outbox.plaintext_units()
         return [unit for unit in units if self._views.names.keyed_hash(unit) in clear] if clear else []
 
-    def _inventory(self) -> bool:
-        """Publish the inventory. Returns whether it has changed. Blocking."""
-        return self._publish(INVENTORY_UNIT, inventory(self._outbox.inventory()), NOTHING_PUBLISHED)
-
     def _flush(self, unit: str, *, full: bool = False, erasing: bool = False) -> bool:
         """Publish what is new in a unit. Returns whether there was anything. Blocking."""
         unit_hash = self._views.names.keyed_hash(unit)
@@ -263,7 +258,11 @@ class Mirror(Derived, Listener):
         Returns whether there was anything. Blocking.
         """
         unit_hash = self._views.names.keyed_hash(unit)
-        published = self._published(unit_hash, desired)
+        published = dict(self._outbox.known(unit_hash))
+        for address in ((one.kind, one.d) for one in desired.templates):
+            # It may be listed under another unit: recovery doesn't always know whose tombstone it found.
+            if address not in published and (row := self._outbox.latest(*address)) is not None:
+                published[address] = row
         found = difference(desired, published, allow_plaintext=self._codec.allow_plaintext, erasing=erasing)
         if found.lost:
             log.warning(
@@ -284,18 +283,6 @@ class Mirror(Derived, Listener):
             self._outbox.put(unit_hash, [], cursor=desired.ledger.size)
             self._outbox.set_meta(_digest_note(unit_hash), desired.ledger.digest)
         return bool(found.changes)
-
-    def _published(self, unit_hash: str, desired: DesiredState) -> Published:
-        """The published events of a unit, and those at all addresses of its desired state.
-
-        The latter may be listed under another unit: recovery doesn't always know to which unit a tombstone
-        belongs.
-        """
-        known = dict(self._outbox.known(unit_hash))
-        for address in ((one.kind, one.d) for one in desired.templates):
-            if address not in known and (row := self._outbox.latest(*address)) is not None:
-                known[address] = row
-        return known
 
     def _put(self, unit_hash: str, changes: list[Change], *, erasing: bool = False) -> None:
         if changes:
@@ -335,7 +322,7 @@ class Mirror(Derived, Listener):
     def _overwrite(self, unit: str, subject: str) -> None:
         """Replace a unit in the outbox with tombstones and deletion requests. Blocking."""
         unit_hash = self._views.names.keyed_hash(unit)
-        changes = all_tombstones(self._outbox.known(unit_hash))
+        changes = tombstones_of(self._outbox.known(unit_hash).values())
         self._outbox.set_meta(PURGE, "1")  # before the step is finished: afterwards nothing would remind us
         self._put(unit_hash, changes, erasing=True)
         self._outbox.set_meta(_digest_note(unit_hash), "")
@@ -349,127 +336,10 @@ def _digest_note(unit_hash: str) -> str:
     return f"ledger:{unit_hash}"
 
 
-def _subject_of(unit: str) -> str:
-    """The subject whose erasure holds up a unit. For direct messages that is the person."""
-    if unit.startswith(SESSION):
-        user_id = person_of(unit.removeprefix(SESSION))
-        return user_subject(user_id) if user_id is not None else unit
-    return unit
-
-
-# ---------------------------------------------------------------------- the difference
+# ---------------------------------------------------------------------- the inventory
 
 MAX_UNITS: Final = 250
 """Units in one event of the inventory. At about 130 bytes each, that stays below the size limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The changes to sign. `lost` counts published records that are not on this disk."""
-
-    changes: tuple[Change, ...] = ()
-    lost: int = 0
-
-
-def difference(
-    desired: DesiredState, published: Published, *, allow_plaintext: bool = False, erasing: bool = False
-) -> Difference:
-    """The changes that turn what is published of a unit into its desired state.
-
-    `erasing`: records or a summary that are not on disk any more were erased, so they go. Without
-    `allow_plaintext`, events that are published as plaintext are replaced, and their versions deleted.
-    """
-    is_erased = _is_erased(desired, published)
-    fresh = [
-        one
-        for one in desired.templates
-        if _hides_plaintext(one, published, allow_plaintext=allow_plaintext)
-        or (_is_new(one, published) and not _stays_deleted(one, published, is_erased=is_erased))
-    ]
-    live = {(one.kind, one.d): row for one in fresh if (row := published.get((one.kind, one.d))) is not None}
-    # An item has become confidential, so older versions of views, which may show it, are deleted too.
-    has_turned = any(is_withheld(one) and _is_live(live.get((one.kind, one.d))) for one in fresh)
-    changes = []
-    for one in fresh:
-        row = live.get((one.kind, one.d))
-        purge = _is_live(row) and (
-            has_turned or _hides_plaintext(one, published, allow_plaintext=allow_plaintext)
-        )
-        changes.append(Change(one, row.ts if row is not None else 0, purge))
-    removed, lost = _removed(desired, published, erasing=erasing)
-    tombstones = (Change.tombstone_at(row.kind, row.d, row.ts) for row in removed)
-    return Difference((*changes, *tombstones), lost)
-
-
-def all_tombstones(published: Published) -> list[Change]:
-    """A tombstone for everything that is published."""
-    return [Change.tombstone_at(row.kind, row.d, row.ts) for row in _live(published)]
-
-
-def _is_new(template: EventTemplate, published: Published) -> bool:
-    row = published.get((template.kind, template.d))
-    return row is None or row.tombstone or row.digest != template.digest
-
-
-def _hides_plaintext(template: EventTemplate, published: Published, *, allow_plaintext: bool) -> bool:
-    """Whether the published version is plaintext, and must not be any more."""
-    row = published.get((template.kind, template.d))
-    return row is not None and row.plaintext and not (allow_plaintext and template.plaintext_ok)
-
-
-def _is_erased(desired: DesiredState, published: Published) -> bool:
-    """Whether another replica erased all records of the ledger, and nothing was added since."""
-    records = [row for row in published.values() if row.d.startswith(LEDGER)]
-    return (
-        desired.ledger.size > 0
-        and len(records) > 0
-        and all(row.tombstone for row in records)
-        and all((one.kind, _record_address(one.d)) in published for one in desired.records)
-    )
-
-
-def _stays_deleted(template: EventTemplate, published: Published, *, is_erased: bool) -> bool:
-    """Whether the tombstone at an address is about exactly this content, and not about an earlier one."""
-    is_record = template.d.startswith(LEDGER)
-    row = published.get((template.kind, _record_address(template.d) if is_record else template.d))
-    if not (row is not None and row.tombstone):
-        return False
-    if is_record or template.kind in UNIQUE:
-        return True
-    return is_erased or (template.kind == SUMMARY and template.at < row.ts)
-
-
-def _is_live(row: Row | None) -> bool:
-    return row is not None and not row.tombstone
-
-
-def _live(published: Published) -> Iterator[Row]:
-    return (row for row in published.values() if not row.tombstone and row.kind != DELETE)
-
-
-def _removed(desired: DesiredState, published: Published, *, erasing: bool) -> tuple[list[Row], int]:
-    """The events to remove, and how many records are kept although they are not on this disk."""
-    addresses = {(one.kind, one.d) for one in desired.templates}
-    records = {one.d for one in desired.records}
-    removed, lost = [], 0
-    for row in _live(published):
-        if (row.kind, row.d) in addresses:
-            continue
-        if not row.d.startswith(LEDGER):
-            removed += [row] if row.kind in desired.complete or (erasing and row.kind == SUMMARY) else []
-        elif _record_address(row.d) in records or (erasing and desired.full):
-            removed.append(row)
-        elif desired.full:
-            lost += 1
-    return removed, lost
-
-
-def _record_address(d: str) -> str:
-    """The address of a record, given that of one of its parts."""
-    return ":".join(d.split(":")[:4])
-
-
-# ---------------------------------------------------------------------- the inventory
 
 
 def inventory(units: Mapping[str, UnitInventory]) -> DesiredState:
@@ -480,7 +350,7 @@ def inventory(units: Mapping[str, UnitInventory]) -> DesiredState:
     Units are sharded by the first hex digits of their hash, as many as needed for each shard to fit an event.
     """
     digits = 1
-    while max(_shard_sizes(units, digits), default=0) > MAX_UNITS:
+    while max(Counter(unit[:digits] for unit in units).values(), default=0) > MAX_UNITS:
         digits += 1
     shards: dict[str, dict[str, list[object]]] = {}
     for unit, one in sorted(units.items()):
@@ -489,13 +359,6 @@ def inventory(units: Mapping[str, UnitInventory]) -> DesiredState:
         EventTemplate(APP, f"{INVENTORY}{shard}", {"units": found}) for shard, found in sorted(shards.items())
     ]
     return DesiredState(views=tuple(templates), complete=frozenset({APP}))
-
-
-def _shard_sizes(units: Iterable[str], digits: int) -> Iterable[int]:
-    counts: dict[str, int] = {}
-    for unit in units:
-        counts[unit[:digits]] = counts.get(unit[:digits], 0) + 1
-    return counts.values()
 
 
 # ----------------------------------------------------------------------
@@ -528,30 +391,16 @@ class RelayCopies(Derived):
             return ()
         names = self._names()
         try:
-            published = _units(self._outbox)
+            with closing(Outbox.to_read(self._outbox, tidy=True)) as outbox:
+                published = set(outbox.units())
             if names is None:
                 return (STEP,) if published else ()
-            units = {names.keyed_hash(unit) for unit in _about(subject, self._disk)}
-            return (STEP,) if units & published else ()
+            units = [subject]
+            if (user_id := user_of(subject)) is not None:
+                units.append(f"{SESSION}{dm_of(user_id)}")
+                units += [one for one, _ in self._disk.ledgers.by_age() if group_of(one) is not None]
+                channels = self._disk.documents(GROUPS).names()
+                units += [group_subject(name.removesuffix(".json")) for name in channels]
+            return (STEP,) if published.intersection(map(names.keyed_hash, units)) else ()
         except (MemoryFault, OSError):
             return (STEP,)
-
-
-def _units(path: Path) -> set[str]:
-    """The hashes of all published units. Raises MemoryFault."""
-    outbox = Outbox.reading(path)
-    try:
-        return set(outbox.units())
-    finally:
-        outbox.close()
-
-
-def _about(subject: str, disk: Disk) -> Iterator[str]:
-    """The units that may contain something of a subject. Raises OSError."""
-    yield subject
-    if (user_id := user_of(subject)) is None:
-        return
-    yield f"{SESSION}{dm_of(user_id)}"
-    yield from (one for one, _ in disk.ledgers.by_age() if group_of(one) is not None)
-    for name in disk.documents(GROUPS).names():
-        yield group_subject(name.removesuffix(".json"))

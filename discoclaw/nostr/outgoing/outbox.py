@@ -3,7 +3,7 @@
 An event is signed once and never again: a relay that is added later, or has lost everything, gets exactly the
 same events. An event exists once its transaction is durable (WAL, synchronous FULL) and not before, so a
 killed process neither loses a version nor signs a second one. The lock of the data folder
-(`memory/subjects/store`) keeps other programs out; they may read (`Outbox.reading`). The tables:
+(`memory/subjects/store`) keeps other programs out; they may read (`Outbox.to_read`). The tables:
 
     events      the newest signed event of each address (kind, d); a deletion request's address is its id
     versions    the ids of all versions that were ever signed for an address
@@ -22,7 +22,7 @@ A failing disk is a MemoryFault, after which nothing is half done.
 import json
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,8 @@ DUE: Final = f"""
     ORDER BY w.not_before, w.seq LIMIT ?"""
 """Events that were never tried come first, oldest first, then those to try again, by time.
 
-A deletion request waits
-for the versions that replace what it deletes: a relay that ignores the request has replaced the content at
-least."""
+A deletion request waits for the versions that replace what it deletes: a relay that ignores the request has
+replaced the content at least."""
 NEXT: Final = f"""
     SELECT min(not_before) FROM deliveries WHERE relay = ? AND state = {WAITING} AND not_before > ?"""
 WAITS: Final = f"SELECT 1 FROM deliveries WHERE relay = ? AND state = {WAITING} LIMIT 1"
@@ -124,9 +123,7 @@ ERASED_AT: Final = f"""
     WHERE substr(d, 1, length(:prefix)) = :prefix AND instr(substr(d, length(:prefix) + 1), ':') = 0
         AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.kind = {APP} AND e.d = x.d AND NOT e.gone)"""
 TOTAL: Final = "SELECT count(*) FROM events"
-INDEX: Final = """
-    SELECT unit, kind, d, ts FROM events INDEXED BY events_by_unit
-    WHERE unit >= ? AND unit < ? AND NOT gone ORDER BY unit, kind, d"""
+INDEX: Final = "SELECT unit, kind, d, ts FROM events INDEXED BY events_by_unit WHERE NOT gone"
 
 
 # Quotes inside an event's content are escaped with backslashes, so this can only match a tag.
@@ -206,7 +203,7 @@ class DeliveryProgress:
 
 @dataclass(frozen=True, slots=True)
 class UnitInventory:
-    """The published part of a unit: how many ledger records, and the newest time (s) of its views, or 0.
+    """A unit as it is published: how many ledger records, and the newest time (s) of its views, or 0.
 
     `digest` is the SHA-256 of the records' sorted `d`, each followed by a newline.
     """
@@ -216,8 +213,30 @@ class UnitInventory:
     newest: int
 
 
+def inventory_of(rows: Iterable[tuple[str, int, str, int]]) -> dict[str, UnitInventory]:
+    """The inventory of each unit, given unit, kind, `d` and time (s) of its events."""
+    found: dict[str, tuple[list[str], int]] = {}
+    for unit, kind, d, ts in rows:
+        records, newest = found.get(unit, ([], 0))
+        if d.startswith(LEDGER):
+            records.append(d)
+        elif kind != DELETE and not d.startswith(INVENTORY):
+            newest = max(newest, ts)
+        else:
+            continue
+        found[unit] = records, newest
+    return {
+        unit: UnitInventory(len(records), sha256("".join(f"{d}\n" for d in sorted(records))), newest)
+        for unit, (records, newest) in found.items()
+    }
+
+
+CACHE_KIB = 8_000
+"""Memory for cached pages."""
+
+
 class Outbox:
-    """The outbox at `path`, usually data/memory/outbox/outbox.sqlite.
+    """The outbox at `path`, usually data/memory/outbox/outbox.sqlite. One thread uses it at a time.
 
     `unit` is always a unit's keyed hash.
     """
@@ -225,37 +244,82 @@ class Outbox:
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self.path = path
         self._clock = clock
-        self._file = OutboxFile(path, clock=clock)
+        self._database = Database(
+            lambda: connect(path, check=_check, prepare=_prepare, durable=True, cache_kib=CACHE_KIB),
+            discard=self._set_aside,
+        )
         self._served: dict[str, int] = {}
         """The relays that are delivered to, by URL, with their number."""
 
     def open(self) -> None:
         """Open or create the file. A damaged one is set aside, and a new one begun. Raises MemoryFault."""
-        self._file.open()
+        with self._faults():
+            self._database.run(lambda db: None)
 
     @classmethod
-    def reading(cls, path: Path) -> "Outbox":
-        """An open outbox that is only read, even while a bot uses it. Close it. Raises MemoryFault."""
+    def to_read(cls, path: Path, *, tidy: bool = False) -> "Outbox":
+        """An open outbox that is never changed, even while a bot uses it. Close it. Raises MemoryFault.
+
+        `tidy`: this process has locked the data folder, so closing may remove the files beside the outbox.
+        """
         outbox = cls(path, clock=lambda: 0)
-        outbox._file.open_to_read()
+        with outbox._faults():
+            if not path.exists():
+                raise FileNotFoundError("it doesn't exist: nothing was ever mirrored")
+            outbox._database = Database(lambda: look(path, check=_check, tidy=tidy))
+            outbox._database.open()
         return outbox
 
     def close(self) -> None:
         """Close the file."""
         self._served.clear()
-        self._file.close()
+        self._database.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, exclusively for this thread. Raises MemoryFault."""
+        with self._database.lock, self._faults():
+            if not self._database.is_open:
+                raise OSError("it is not open")
+            yield self._database.open()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection, in a transaction: afterwards all of it is durable, or nothing. See `reading`."""
+        with self.reading() as db, transaction(db):
+            yield db
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (*FAULTS, OSError) as error:
+            damaged = "it is damaged; the next start sets it aside and begins a new one"
+            why = f"{damaged} ({error})" if is_damage(error) else explained(error)
+            raise MemoryFault(f"cannot use the outbox {self.path}: {why}") from error
+
+    def _set_aside(self, error: Exception) -> None:
+        """Rename a damaged file, so that it can be inspected. Raises OSError."""
+        aside = set_aside(self.path, stamp_of(self._clock()))
+        log.error(
+            "%s is damaged (%s); it is now %s, and a new one is begun. Run `discoclaw nostr recover` to "
+            "find out what relays have, then `discoclaw nostr push` to send them the rest",
+            self.path,
+            error,
+            aside.name,
+        )
 
     # ------------------------------------------------------------------ what is published
 
     def known(self, unit: str) -> dict[tuple[int, str], Row]:
         """All rows of a unit, by kind and `d`; deletion requests by kind and id. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             found = map(_row, db.execute(f"{_ROW} WHERE unit = ?", (unit,)))
             return {(row.kind, row.d): row for row in found}
 
     def latest(self, kind: int, d: str) -> Row | None:
         """The newest version at an address. The next has to be later. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return row_of(db, kind, d)
 
     def put(self, unit: str, entries: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
@@ -266,7 +330,7 @@ class Outbox:
         newer than the one it replaces.
         """
         now = self._clock()
-        with self._file.writing() as db:
+        with self.writing() as db:
             for entry in entries:
                 kind, d = entry.address
                 current = row_of(db, kind, d)
@@ -283,7 +347,7 @@ class Outbox:
 
     def cursor(self, unit: str) -> int:
         """How many bytes of the unit's ledger are published. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             found = db.execute("SELECT cursor FROM units WHERE unit = ?", (unit,)).fetchone()
         return int(found[0]) if found is not None else 0
 
@@ -300,7 +364,7 @@ class Outbox:
         event. `tombstones` are ids too. Raises MemoryFault.
         """
         now, urls = self._clock(), {url for has in relays.values() for url in has}
-        with self._file.writing() as db:
+        with self.writing() as db:
             numbers = {url: relay_id(db, url) for url in urls}
             for unit, events in found.items():
                 for event, digest in events:
@@ -316,28 +380,28 @@ class Outbox:
 
     def versions(self, kind: int, d: str) -> list[str]:
         """The ids of all versions ever signed for an address, oldest first. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return [event_id for (event_id,) in db.execute(VERSIONS, (kind, d))]
 
     def units(self) -> list[str]:
         """The hashes of all units that have anything here. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return [unit for (unit,) in db.execute(UNITS)]
 
     def tombstones(self) -> list[Event]:
         """All tombstones and deletion requests. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return [event_of(text) for (text,) in db.execute(GONE)]
 
     def erased_at(self, prefix: str) -> int | None:
         """When (s) a ledger's records were last erased on relays, given their prefix; None for never."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             (at,) = db.execute(ERASED_AT, {"prefix": prefix}).fetchone()
         return int(at) if at is not None else None
 
     def plaintext_units(self) -> set[str]:
         """The hashes of all units with an unencrypted event. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return {unit for (unit,) in db.execute(PLAINTEXT_UNITS)}
 
     def forget(self, unit: str, *, about: Collection[str] = ()) -> None:
@@ -347,33 +411,27 @@ class Outbox:
         pseudonyms: quarantined events at an address with one of them are destroyed too. Raises MemoryFault
         when bytes may be left; then call it again.
         """
-        with self._file.writing() as db:
+        with self.writing() as db:
             of_unit = "(SELECT kind, d FROM events WHERE unit = ?)"
             db.execute(f"DELETE FROM versions WHERE (kind, d) IN {of_unit}", (unit,))
             db.execute(f"DELETE FROM quarantine WHERE (kind, d) IN {of_unit}", (unit,))
             db.executemany("DELETE FROM quarantine WHERE instr(d, ?)", [(text,) for text in about if text])
             drop(db, f"unit = ? AND NOT gone AND kind <> {DELETE}", (unit,))
             db.execute("DELETE FROM units WHERE unit = ?", (unit,))
-        # Outside of the transaction: VACUUM cannot run inside one.
-        self._file.destroy()
+        # SQLite overwrites deleted rows in place, but leaves copies where it once moved them, so the file is
+        # rewritten, outside of the transaction. That needs disk space for a second copy. Damaged files that
+        # were set aside are deleted, because nobody can tell what they contain.
+        with self.reading() as db:
+            db.execute("VACUUM")
+            if not checkpoint(db):
+                raise OSError("another program is reading it, so its log cannot be emptied; try again")
+            for copy in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
+                copy.unlink(missing_ok=True)
 
-    def inventory(self, shard: str = "") -> dict[str, UnitInventory]:
-        """The inventory of each unit whose hash begins with `shard`. Raises MemoryFault."""
-        found: dict[str, tuple[list[str], int]] = {}
-        with self._file.reading() as db:
-            for unit, kind, d, ts in db.execute(INDEX, (shard, f"{shard}\U0010ffff")):
-                records, newest = found.get(unit, ([], 0))
-                if d.startswith(LEDGER):
-                    records.append(d)
-                elif kind != DELETE and not d.startswith(INVENTORY):
-                    newest = max(newest, ts)
-                else:
-                    continue
-                found[unit] = records, newest
-        return {
-            unit: UnitInventory(len(records), sha256("".join(f"{d}\n" for d in sorted(records))), newest)
-            for unit, (records, newest) in found.items()
-        }
+    def inventory(self) -> dict[str, UnitInventory]:
+        """The inventory of each unit. Raises MemoryFault."""
+        with self.reading() as db:
+            return inventory_of(db.execute(INDEX))
 
     # ------------------------------------------------------------------ delivery
 
@@ -382,7 +440,7 @@ class Outbox:
 
         What failed before is due now. What other relays acknowledged is remembered in case they come back.
         """
-        with self._file.writing() as db:
+        with self.writing() as db:
             served = {url: serve(db, url) for url in relays}
             for (relay,) in db.execute("SELECT id FROM relays WHERE served").fetchall():
                 if relay not in served.values():
@@ -400,39 +458,39 @@ class Outbox:
         A deletion request isn't due while a newer version of something it deletes waits.
         """
         number = self._serve(relay)
-        with self._file.reading() as db:
+        with self.reading() as db:
             return [event_of(text) for (text,) in db.execute(DUE, (number, now_ms, limit))]
 
     def next_due(self, relay: str, now_ms: int) -> int | None:
         """When (ms) the next postponed event is due; None if there is none. Raises MemoryFault."""
         number = self._serve(relay)
-        with self._file.reading() as db:
+        with self.reading() as db:
             (at_ms,) = db.execute(NEXT, (number, now_ms)).fetchone()
         return at_ms if at_ms is None else int(at_ms)
 
     def has_waiting(self, relay: str) -> bool:
         """Whether anything waits for a relay, due or postponed. Raises MemoryFault."""
         number = self._serve(relay)
-        with self._file.reading() as db:
+        with self.reading() as db:
             return db.execute(WAITS, (number,)).fetchone() is not None
 
     def mark_acked(self, relay: str, ids: Collection[str]) -> None:
         """Record that a relay has these events. Raises MemoryFault."""
         number = self._serve(relay)
-        with self._file.writing() as db:
+        with self.writing() as db:
             for event_id in ids:
                 settle(db, number, event_id, ACKED)
 
     def park(self, relay: str, event_id: str, reason: str) -> None:
         """Record that a relay refuses an event for good; only `unpark` tries it again. Raises MemoryFault."""
         number = self._serve(relay)
-        with self._file.writing() as db:
+        with self.writing() as db:
             settle(db, number, event_id, PARKED, reason[:MAX_REASON_CHARS])
 
     def postpone(self, relay: str, event_id: str, at_ms: int, reason: str) -> None:
         """Record that an event failed and is due again at a time (ms). Raises MemoryFault."""
         number = self._serve(relay)
-        with self._file.writing() as db:
+        with self.writing() as db:
             sql = f"""UPDATE deliveries SET not_before = ?, reason = ?, tries = tries + 1
                 WHERE seq = (SELECT seq FROM events WHERE event_id = ?) AND relay = ? AND state = {WAITING}"""
             db.execute(sql, (at_ms, reason[:MAX_REASON_CHARS], event_id, number))
@@ -440,7 +498,7 @@ class Outbox:
     def unpark(self, relay: str | None = None) -> int:
         """Make what a relay refused, or all relays did, due again. Returns how many. Raises MemoryFault."""
         sql = f"UPDATE deliveries SET state = {WAITING}, not_before = 0 WHERE state = {PARKED}"
-        with self._file.writing() as db:
+        with self.writing() as db:
             if relay is None:
                 return db.execute(sql).rowcount
             found = known_relay(db, relay)
@@ -454,7 +512,7 @@ class Outbox:
         many. Raises MemoryFault.
         """
         number = self._serve(relay)
-        with self._file.writing() as db:
+        with self.writing() as db:
             sql = f"""SELECT e.seq, e.event_id FROM deliveries AS h JOIN events AS e ON e.seq = h.seq
                 WHERE h.relay = ? AND h.state = {ACKED} AND NOT e.gone AND e.kind <> {DELETE}"""
             again = {seq for seq, event_id in db.execute(sql, (number,)) if event_id not in there}
@@ -471,7 +529,7 @@ class Outbox:
 
     def status(self, relays: Collection[str]) -> OutboxStatus:
         """The queue of each of these relays. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             (events,) = db.execute(TOTAL).fetchone()
             queues = {}
             for url in relays:
@@ -484,7 +542,7 @@ class Outbox:
 
     def progress(self, relays: Collection[str], *, min_acks: int) -> DeliveryProgress:
         """How far the delivery to these relays is. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             (events,) = db.execute(TOTAL).fetchone()
             short: dict[int, int] = {}  # how many events so many relays lack, by the number of relays
             if found := [known_relay(db, url) or (0, False) for url in relays]:
@@ -503,7 +561,7 @@ class Outbox:
 
     def quarantine(self, event: Event, reason: str) -> None:
         """Keep an event of ours that can't be read; of many the 1,000 newest. Raises MemoryFault."""
-        with self._file.writing() as db:
+        with self.writing() as db:
             sql = """INSERT OR IGNORE INTO quarantine (event_id, kind, d, reason, at_ms, event)
                 VALUES (?, ?, ?, ?, ?, ?)"""
             about = (event.id, event.kind, event.d, reason[:MAX_REASON_CHARS], self._clock())
@@ -515,19 +573,19 @@ class Outbox:
 
     def quarantined(self) -> int:
         """How many events are in quarantine. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             return int(db.execute("SELECT count(*) FROM quarantine").fetchone()[0])
 
     def meta(self, key: str) -> str | None:
         """The note with this name; None if there is none. Raises MemoryFault."""
-        with self._file.reading() as db:
+        with self.reading() as db:
             found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(found[0]) if found is not None else None
 
     def set_meta(self, key: str, value: str) -> None:
         """Store a note. Raises MemoryFault."""
         sql = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        with self._file.writing() as db:
+        with self.writing() as db:
             db.execute(sql, (key, value))
 
     # ------------------------------------------------------------------ inside
@@ -536,7 +594,7 @@ class Outbox:
         """A relay's number. From now on events are delivered to it."""
         number = self._served.get(relay)
         if number is None:
-            with self._file.writing() as db:
+            with self.writing() as db:
                 number = self._served[relay] = serve(db, relay)
         return number
 
@@ -626,95 +684,8 @@ def settle(db: sqlite3.Connection, relay: int, event_id: str, state: int, reason
     db.execute(sql, (relay, state, reason, event_id))
 
 
-# ---------------------------------------------------------------------- the file
-
-CACHE_KIB = 8_000
-"""Memory for cached pages."""
-_DAMAGED = "it is damaged; the next start sets it aside and begins a new one"
-
-
-class OutboxFile:
-    """The file at `path`. One thread uses it at a time; the others wait."""
-
-    def __init__(self, path: Path, *, clock: Clock) -> None:
-        self.path = path
-        self._clock = clock
-        self._database = Database(self._opened, discard=self._set_aside)
-
-    def open(self) -> None:
-        """Open or create the file. A damaged one is set aside, and a new one begun. Raises MemoryFault."""
-        with self._faults():
-            self._database.run(lambda db: None)
-
-    def open_to_read(self) -> None:
-        """Open the file without ever changing it, even while another program uses it. Raises MemoryFault."""
-        with self._faults():
-            if not self.path.exists():
-                raise FileNotFoundError("it doesn't exist: nothing was ever mirrored")
-            self._database = Database(self._looked_at)
-            self._database.open()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, exclusively for this thread. Raises MemoryFault."""
-        with self._database.lock, self._faults():
-            if not self._database.is_open:
-                raise OSError("it is not open")
-            yield self._database.open()
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection, in a transaction: afterwards all of it is durable, or nothing. See `reading`."""
-        with self.reading() as db, transaction(db):
-            yield db
-
-    def destroy(self) -> None:
-        """Destroy every byte of what was deleted. Raises MemoryFault when some may be left.
-
-        SQLite overwrites deleted rows in place, but leaves copies where it once moved them, so the file is
-        rewritten. That needs disk space for a second copy. Damaged files that were set aside are deleted,
-        because nobody can tell what they contain.
-        """
-        with self.reading() as db:
-            db.execute("VACUUM")
-            if not checkpoint(db):
-                raise OSError("another program is reading it, so its log cannot be emptied; try again")
-            for copy in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
-                copy.unlink(missing_ok=True)
-
-    # ------------------------------------------------------------------ inside
-
-    def _opened(self) -> sqlite3.Connection:
-        return connect(self.path, check=self._check, prepare=_prepare, durable=True, cache_kib=CACHE_KIB)
-
-    def _looked_at(self) -> sqlite3.Connection:
-        return look(self.path, check=self._check)
-
-    def _check(self, db: sqlite3.Connection) -> None:
-        check_ours(db, VERSION, "the outbox")
-
-    def _set_aside(self, error: Exception) -> None:
-        """Rename a damaged file, so that it can be inspected. Raises OSError."""
-        aside = set_aside(self.path, stamp_of(self._clock()))
-        log.error(
-            "%s is damaged (%s); it is now %s, and a new one is begun. Run `discoclaw nostr recover` to "
-            "find out what relays have, then `discoclaw nostr push` to send them the rest",
-            self.path,
-            error,
-            aside.name,
-        )
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except (*FAULTS, OSError) as error:
-            why = f"{_DAMAGED} ({error})" if is_damage(error) else explained(error)
-            raise MemoryFault(f"cannot use the outbox {self.path}: {why}") from error
+def _check(db: sqlite3.Connection) -> None:
+    check_ours(db, VERSION, "the outbox")
 
 
 def _prepare(db: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Signs what has to be published. Each version gets a later time than the last one at its address.
+"""What differs from what is published, signed. Each version gets a later time than the last at its address.
 
 Relays serve stored events page by page, by time, and hundreds in one second cannot be paged through. So our
 events are spread over the seconds, and a history is dated as it happened:
@@ -16,16 +16,28 @@ For a tombstone that is its own second; for a new version that stays, the second
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
 from discoclaw.core.errors import NostrError
 from discoclaw.core.ports import Clock
+from discoclaw.nostr.ledgers import is_withheld
 from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.outgoing.outbox import OutboxEntry
-from discoclaw.nostr.schemas import MAX_DELETIONS, UNIQUE, Codec, Deletion, EventTemplate, tombstone
+from discoclaw.nostr.outgoing.outbox import OutboxEntry, Row
+from discoclaw.nostr.outgoing.units import DesiredState
+from discoclaw.nostr.schemas import (
+    DELETE,
+    MAX_DELETIONS,
+    SUMMARY,
+    UNIQUE,
+    Address,
+    Codec,
+    Deletion,
+    EventTemplate,
+    tombstone,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,10 +66,89 @@ class Change:
     purge: bool = False
     tombstone: bool = False
 
-    @classmethod
-    def tombstone_at(cls, kind: int, d: str, last_ts: int) -> "Change":
-        """Replace what is published at an address with a tombstone, and request its deletion."""
-        return cls(tombstone(kind, d), last_ts, purge=True, tombstone=True)
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The changes to sign. `lost` counts published records that are not on this disk."""
+
+    changes: tuple[Change, ...] = ()
+    lost: int = 0
+
+
+def difference(
+    desired: DesiredState,
+    published: Mapping[Address, Row],
+    *,
+    allow_plaintext: bool = False,
+    erasing: bool = False,
+) -> Difference:
+    """The changes that turn what is published of a unit into its desired state.
+
+    `erasing`: records or a summary that are not on disk any more were erased, so they go. Without
+    `allow_plaintext`, events that are published as plaintext are replaced, and their versions deleted.
+    """
+    own = [row for row in published.values() if row.d.startswith(LEDGER)]
+    # Another replica has erased all records of the ledger, and nothing was added since.
+    is_erased = bool(desired.ledger.size and own) and all(
+        [row.tombstone for row in own]
+        + [(one.kind, _record_address(one.d)) in published for one in desired.records]
+    )
+    fresh: list[tuple[EventTemplate, Row | None, bool]] = []
+    for one in desired.templates:
+        row = published.get((one.kind, one.d))
+        # What everybody can read must not stay so if it is not allowed any more.
+        hides = row is not None and row.plaintext and not (allow_plaintext and one.plaintext_ok)
+        is_new = row is None or row.tombstone or row.digest != one.digest
+        if hides or (is_new and not _stays_deleted(one, published, is_erased=is_erased)):
+            fresh.append((one, row, hides))
+    # An item has become confidential, so older versions of views, which may show it, are deleted too.
+    has_turned = any(is_withheld(one) and row is not None and not row.tombstone for one, row, _ in fresh)
+    changes = [
+        Change(
+            one,
+            row.ts if row is not None else 0,
+            purge=row is not None and not row.tombstone and (has_turned or hides),
+        )
+        for one, row, hides in fresh
+    ]
+    addresses = {(one.kind, one.d) for one in desired.templates}
+    records = {one.d for one in desired.records}
+    removed, lost = [], 0
+    for row in published.values():
+        if row.tombstone or (row.kind, row.d) in addresses:
+            continue
+        if not row.d.startswith(LEDGER):
+            removed += [row] if row.kind in desired.complete or (erasing and row.kind == SUMMARY) else []
+        elif _record_address(row.d) in records or (erasing and desired.full):
+            removed.append(row)
+        elif desired.full:
+            lost += 1
+    return Difference((*changes, *tombstones_of(removed)), lost)
+
+
+def tombstones_of(rows: Iterable[Row]) -> list[Change]:
+    """Replace what is published in these rows with tombstones, and request its deletion."""
+    live = (row for row in rows if not row.tombstone and row.kind != DELETE)
+    return [Change(tombstone(row.kind, row.d), row.ts, purge=True, tombstone=True) for row in live]
+
+
+def _stays_deleted(template: EventTemplate, published: Mapping[Address, Row], *, is_erased: bool) -> bool:
+    """Whether the tombstone at an address is about exactly this content, and not about an earlier one."""
+    is_record = template.d.startswith(LEDGER)
+    row = published.get((template.kind, _record_address(template.d) if is_record else template.d))
+    if row is None or not row.tombstone:
+        return False
+    if is_record or template.kind in UNIQUE:
+        return True
+    return is_erased or (template.kind == SUMMARY and template.at < row.ts)
+
+
+def _record_address(d: str) -> str:
+    """The address of a record, given that of one of its parts."""
+    return ":".join(d.split(":")[:4])
+
+
+# ---------------------------------------------------------------------- signing
 
 
 class SecondSlots:

@@ -17,8 +17,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault, NostrError
@@ -97,21 +98,6 @@ class DesiredState:
         return (*self.records, *self.views)
 
 
-@dataclass(slots=True)
-class _ViewBuilder:
-    """Collects views and the kinds that were read completely."""
-
-    views: list[EventTemplate] = field(default_factory=list)
-    complete: set[int] = field(default_factory=set)
-
-    def add(self, what: str, make: Callable[[], Iterable[EventTemplate]]) -> None:
-        """Add templates. What can't be made is logged and left out, so that the rest is mirrored."""
-        try:
-            self.views += make()
-        except NostrError as error:
-            log.error("cannot mirror %s: %s", what, error)
-
-
 class Views:
     """The desired state of each unit on a disk.
 
@@ -165,13 +151,15 @@ class Views:
         ledger no longer begins with the bytes of the cursor.
         """
         if unit.startswith(SESSION):
-            session = self._session(unit.removeprefix(SESSION))
-            return DesiredState(views=tuple(session.views), complete=frozenset(session.complete))
+            return self._session(unit.removeprefix(SESSION))
         if unit == CHOSEN:
-            return DesiredState(views=self._choices())
+            return self._choices()
         content = self._disk.ledgers.log(unit).read()
         size = ledgers.complete_size(content)
-        known = 0 if full or not self._continues(unit, content, since) else since.size
+        continues = 0 < since.size <= len(content) and (
+            self._digest(unit, content[: since.size]) == since.digest
+        )
+        known = since.size if continues and not full else 0
         is_new, has_confidential = known < size or not known, CONFIDENTIAL_MARK in content
         must_read = is_new or has_confidential  # an old item may have become confidential: look at all of it
         ledger = ledgers.read(unit, content) if must_read else LedgerContent(unit, size=size)
@@ -179,154 +167,119 @@ class Views:
             log.warning("%s: %d lines cannot be read and are not mirrored", unit, ledger.unreadable)
         confidential = NOTHING_CONFIDENTIAL
         if has_confidential:
-            confidential, known = _confidential(ledger, known)
+            confidential = Confidential.of(line.record for line in ledger.lines)
+            before = Confidential.of(line.record for line in ledger.lines if line.start < known)
+            if confidential.items != before.items:
+                known = 0  # an item has become confidential, and older records are about it too
         records = ledgers.records(ledger, self.names, self._redactor, confidential, since=known)
-        found = self._views(ledger, confidential, is_new=is_new)
+        views: list[EventTemplate] = []
+        complete: set[int] = set()
+        if (user_id := user_of(unit)) is not None:
+            views, complete = self._of_person(user_id, ledger, confidential, is_new=is_new)
+        elif (channel_id := group_of(unit)) is not None:
+            group = parse_file(self._disk.documents(GROUPS), channel_id, Group.from_json)
+            if group is not None:
+                h, complete = self._groups.get(channel_id, ""), {TOPICS}
+                with _logging(f"the group {channel_id}"):
+                    views = self._documents.group(channel_id, group, confidential, h=h)
         return DesiredState(
             tuple(records),
-            tuple(found.views),
+            tuple(views),
             # A ledger that has become shorter means that the disk was lost or restored from a backup. Then
             # missing views were not removed by anybody.
-            frozenset(found.complete) if since.size <= size else frozenset(),
+            frozenset(complete) if since.size <= size else frozenset(),
             full=known == 0,
             ledger=LedgerCursor(size, self._digest(unit, content[:size])) if size else NOTHING_PUBLISHED,
         )
-
-    def _continues(self, unit: str, content: bytes, since: LedgerCursor) -> bool:
-        """Whether a ledger still begins with what was published of it."""
-        return 0 < since.size <= len(content) and self._digest(unit, content[: since.size]) == since.digest
 
     def _digest(self, unit: str, content: bytes) -> str:
         rules = ledgers.RULES
         return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}:rules-{rules}")
 
-    def _views(self, ledger: LedgerContent, confidential: Confidential, *, is_new: bool) -> _ViewBuilder:
-        found = _ViewBuilder()
-        if (user_id := user_of(ledger.subject)) is not None:
-            is_known = self._profile(found, user_id, confidential)
-            self._tools(found, user_id, confidential, is_known=is_known or ledger.size > 0)
-            if is_new and ledger.size:
-                self._preference(found, user_id, ledger, confidential)
-        elif (channel_id := group_of(ledger.subject)) is not None:
-            self._group(found, channel_id, confidential)
-        return found
-
-    # ------------------------------------------------------------------ people and groups
-
-    def _profile(self, found: _ViewBuilder, user_id: str, confidential: Confidential) -> bool:
-        """Add a person's profile. Returns whether there is one."""
+    def _of_person(
+        self, user_id: str, ledger: LedgerContent, confidential: Confidential, *, is_new: bool
+    ) -> tuple[list[EventTemplate], set[int]]:
+        """A person's profile, tool calls and preferences, and the kinds that were read completely."""
+        documents, views, complete = self._documents, list[EventTemplate](), set[int]()
         profile = parse_file(self._disk.documents(PROFILES), user_id, Profile.from_json)
-        if profile is None:
-            return False
-        is_owner, make = user_id in self._owners, self._documents.profile
-        found.add(
-            f"the profile of {user_id}", lambda: [make(user_id, profile, confidential, is_owner=is_owner)]
-        )
-        return True
-
-    def _preference(
-        self, found: _ViewBuilder, user_id: str, ledger: LedgerContent, confidential: Confidential
-    ) -> None:
-        make = self._documents.preferences
-        found.add(
-            f"what {user_id} prefers",
-            lambda: filter(None, [make(user_id, ledger.view(), confidential)]),
-        )
-        if not ledger.unreadable:
-            found.complete.add(PREFERENCE)
-
-    def _tools(
-        self, found: _ViewBuilder, user_id: str, confidential: Confidential, *, is_known: bool
-    ) -> None:
-        """Add a person's tool calls. The log drops old ones, so published calls that it lacks are removed.
-
-        But not if nothing of the person is on disk: then the disk was lost.
-        """
-        calls, all_read = read_lines(tool_log.log_of(self._disk, user_subject(user_id)), call_of)
+        if profile is not None:
+            with _logging(f"the profile of {user_id}"):
+                is_owner = user_id in self._owners
+                views.append(documents.profile(user_id, profile, confidential, is_owner=is_owner))
+        calls, all_read = read_lines(tool_log.log_of(self._disk, ledger.subject), call_of)
         for call in {one.id: one for one in calls}.values():
-            found.add(
-                f"a call of {call.tool}",
-                lambda call=call: [self._documents.tool(user_id, call, confidential)],  # type: ignore[misc]
-            )
-        if all_read and (calls or is_known):
-            found.complete.add(TOOL)
+            with _logging(f"a call of {call.tool}"):
+                views.append(documents.tool(user_id, call, confidential))
+        # The log drops old calls, so published ones that it lacks are removed. But not if nothing of the
+        # person is on disk: then the disk was lost.
+        if all_read and (calls or profile is not None or ledger.size):
+            complete.add(TOOL)
+        if is_new and ledger.size:
+            with _logging(f"what {user_id} prefers"):
+                preferences = documents.preferences(user_id, ledger.view(), confidential)
+                views += [preferences] if preferences is not None else []
+            if not ledger.unreadable:
+                complete.add(PREFERENCE)
+        return views, complete
 
-    def _group(self, found: _ViewBuilder, channel_id: str, confidential: Confidential) -> None:
-        group = parse_file(self._disk.documents(GROUPS), channel_id, Group.from_json)
-        if group is None:
-            return
-        h, make = self._groups.get(channel_id, ""), self._documents.group
-        found.add(f"the group {channel_id}", lambda: make(channel_id, group, confidential, h=h))
-        found.complete.add(TOPICS)
-
-    def _choices(self) -> tuple[EventTemplate, ...]:
+    def _choices(self) -> DesiredState:
         """The choices of people about being remembered."""
         try:
-            return tuple(self._documents.choices(choices.read(self._disk) or {}))
+            return DesiredState(views=tuple(self._documents.choices(choices.read(self._disk) or {})))
         except MemoryFault as fault:
             log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
-            return ()
+            return DesiredState()
 
-    # ------------------------------------------------------------------ conversations
-
-    def _session(self, key: str) -> _ViewBuilder:
-        found = _ViewBuilder()
-        if not _KEY.fullmatch(key):
-            log.warning("cannot mirror %s: not the session key of a DM, channel or thread", key)
-            return found
-        lines, all_read = read_lines(self._disk.log(clears.FILE), clear_of)
-        cleared = {one.id: one for one in lines if one.session == key}.values()
-        for one in cleared:
-            found.views.append(self._documents.clear(one))
-        if lines and all_read:
-            found.complete.add(CLEAR)
-        self._summary(found, key, max((one.at for one in cleared), default=-1))
-        return found
-
-    def _summary(self, found: _ViewBuilder, key: str, cleared: int) -> None:
-        """Add the summary, unless it was cleared.
+    def _session(self, key: str) -> DesiredState:
+        """A conversation's clears, and its summary unless it was cleared.
 
         When a summary is cleared or erased, its cursor stays and no longer says that one was stored. If both
         are missing, the disk was lost; the relays' copy of a lost summary stays.
         """
+        if not _KEY.fullmatch(key):
+            log.warning("cannot mirror %s: not the session key of a DM, channel or thread", key)
+            return DesiredState()
+        lines, all_read = read_lines(self._disk.log(clears.FILE), clear_of)
+        found = {one.id: one for one in lines if one.session == key}.values()
+        views, complete = list(map(self._documents.clear, found)), {CLEAR} if lines and all_read else set()
+        cleared = max((one.at for one in found), default=-1)
         seen = self._cursor(f"summary-{key}")
         content = read_file(self._disk.documents(ROLLING), session_name(key))
         if content == b"":
             stored_at = (seen or {}).get("at")
             lost = valid_ms(stored_at) and stored_at > cleared
             if not lost and (seen is not None or cleared >= 0):
-                found.complete.add(SUMMARY)
-            return
+                complete.add(SUMMARY)
+            return DesiredState(views=tuple(views), complete=frozenset(complete))
         value = json_object(content)
         text, at = value.get("summary"), value.get("updatedAt")
-        if not isinstance(text, str) or not valid_ms(at):
-            return  # an unreadable summary was not removed by anybody
-        found.complete.add(SUMMARY)
-        if text and at > cleared:
-            count, up_to = (seen or {}).get("count"), (seen or {}).get("upTo")
-            summary = Summary(
-                scrub(text),
-                at,
-                count if isinstance(count, int) and not isinstance(count, bool) else 0,
-                up_to if isinstance(up_to, str) else None,
-                tuple(sorted(people_of(self._cursor(f"people-{key}") or {}))),
-            )
-            found.add(f"the summary of {key}", lambda: [self._documents.summary(key, summary, cleared)])
+        if isinstance(text, str) and valid_ms(at):  # an unreadable summary was not removed by anybody
+            complete.add(SUMMARY)
+            if text and at > cleared:
+                count, up_to = (seen or {}).get("count"), (seen or {}).get("upTo")
+                summary = Summary(
+                    scrub(text),
+                    at,
+                    count if isinstance(count, int) and not isinstance(count, bool) else 0,
+                    up_to if isinstance(up_to, str) else None,
+                    tuple(sorted(people_of(self._cursor(f"people-{key}") or {}))),
+                )
+                with _logging(f"the summary of {key}"):
+                    views.append(self._documents.summary(key, summary, cleared))
+        return DesiredState(views=tuple(views), complete=frozenset(complete))
 
     def _cursor(self, name: str) -> dict[str, Any] | None:
         content = read_file(self._disk.documents(CURSORS), session_name(name))
         return json_object(content) if content else None
 
 
-def _confidential(ledger: LedgerContent, known: int) -> tuple[Confidential, int]:
-    """The confidential part of a ledger, and the byte from which its records have to be compared.
-
-    That is 0 when an item has become confidential since the first `known` bytes: older records are about
-    it too.
-    """
-    now = Confidential.of(line.record for line in ledger.lines)
-    before = Confidential.of(line.record for line in ledger.lines if line.start < known)
-    return now, known if now.items == before.items else 0
+@contextmanager
+def _logging(what: str) -> Iterator[None]:
+    """What can't be made is logged and left out, so that the rest is mirrored."""
+    try:
+        yield
+    except NostrError as error:
+        log.error("cannot mirror %s: %s", what, error)
 
 
 # ---------------------------------------------------------------------- reading files
