@@ -29,7 +29,7 @@ class System(Protocol[T]):
 
 
 def _text_alone(*given: Any) -> document.Document:
-    return replace(_DOCUMENT(*given), marks=frozenset(), parts=frozenset(), given=(), written=())
+    return replace(_DOCUMENT(*given), marks=frozenset(), given=(), written=())
 
 
 def _loose(one: str, other: str, shared: int) -> bool:
@@ -40,7 +40,6 @@ def _loose(one: str, other: str, shared: int) -> bool:
 
 _DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, rank.outstanding
 _NO_WORDS: Mapping[str, frozenset[str]] = {language: frozenset() for language in words.STOP_WORDS}
-_WHOLE = {**score.INSTEAD, score.IN_PARTS: evidence.MARK}
 
 STEPS: dict[str, tuple[Step, ...]] = {
     "function words": ((words, "STOP_WORDS", _NO_WORDS),),
@@ -66,7 +65,6 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "more evidence in long messages": ((evidence, "IN_PASSING", 0.0),),
     "complete names": ((evidence.Matches, "_name", lambda self, found, here: None),),
     "nearly the score of what is named": ((evidence, "NEARLY", 0.0),),
-    "fractions for parts of names": ((score, "INSTEAD", _WHOLE),),
     "clearly less": ((evidence, "CLEARLY_LESS", 0.0),),
     "weak ones dropped": ((rank, "WEAK", 0.0),),
     "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
@@ -103,7 +101,6 @@ VECTORS_ALONE = {
 ITEMS_ALONE = {
     "complete names",
     "nearly the score of what is named",
-    "fractions for parts of names",
     "weak ones dropped",
     "names of others",
     "learned together",

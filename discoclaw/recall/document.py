@@ -36,8 +36,8 @@ _SEPARATORS = str.maketrans("-_:", "   ")
 class Document:
     """`bag` counts the terms of the text, `length` is their number (at least 1).
 
-    `marks` are terms that name the whole: aliases and keys of one word, kind, speaker. `parts` are terms of
-    longer aliases and keys. `given` are aliases and keys, each as its terms, `written` the names in the text.
+    `marks` are terms that name the whole: those of aliases and keys, kind, speaker. `given` are aliases and
+    keys, each as its terms, `written` the names in the text.
     `dates` are the date terms of when it was said, `when` the same in ms.
     """
 
@@ -47,7 +47,6 @@ class Document:
     marks: frozenset[str]
     dates: frozenset[str]
     when: int
-    parts: frozenset[str] = frozenset()
     given: tuple[frozenset[str], ...] = ()
     written: tuple[frozenset[str], ...] = ()
     opening: tuple[str, ...] = ()
@@ -59,14 +58,13 @@ def of_item(item: Item) -> Document:
     tokens = tokenise(item.text)
     names = [*item.tags, *([item.facets.key.translate(_SEPARATORS)] if item.facets.key is not None else ())]
     given = [frozenset(terms(name) or terms_in(name, "english")) for name in names]
-    marks = {term for name in given if len(name) == 1 for term in name}
+    marks = {term for name in given for term in name}
     if item.kind != "fact":  # "in fact" does not ask about all facts
         marks.update(_KINDS[item.kind])
-    parts = {term for name in given if len(name) > 1 for term in name} - marks
     aliases = tuple(dict.fromkeys(name for name in given if 0 < len(name) <= LONGEST_NAME))
     written = dict.fromkeys(names_in(item.text, tokens.language, note=True))
     both = aliases, tuple(name for name in written if len(name) <= LONGEST_NAME and name not in aliases)
-    return _document(item.id, item.text, tokens, marks, item.updated_at, parts, both)
+    return _document(item.id, item.text, tokens, marks, item.updated_at, both)
 
 
 def of_entry(entry: Entry) -> Document:
@@ -129,7 +127,6 @@ def _document(
     tokens: Tokens,
     marks: Iterable[str],
     when: int,
-    parts: Iterable[str] = (),
     names: tuple[Names, Names] = ((), ()),
 ) -> Document:
     bag = Counter(tokens.terms)
@@ -142,7 +139,6 @@ def _document(
         frozenset(marks) or NO_TERMS,
         date_terms(when),
         when,
-        frozenset(parts) or NO_TERMS,
         *names,
         tuple(tokens.terms[:LONGEST_OPENING]),
     )

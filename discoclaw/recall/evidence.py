@@ -351,7 +351,7 @@ def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
 def _lifts(
     named: Mapping[int, frozenset[str]], here: Sequence[tuple[Concept, Mapping[int, float]]]
 ) -> dict[int, float]:
-    """Weight of the terms of complete names beyond their weight as words, or as parts of a name.
+    """Weight of the terms of complete names beyond their weight as words.
 
     `named` has the terms of the names by the position of the document.
     """

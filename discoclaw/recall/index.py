@@ -15,10 +15,10 @@ from discoclaw.core.visible import VisibleItems
 from discoclaw.recall import score
 from discoclaw.recall.document import Document
 from discoclaw.recall.evidence import Asked, Concept, Matches
-from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_PARTS, IN_TEXT, Vocabulary
+from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_TEXT, Vocabulary
 
 Posting = tuple[int, int]
-"""A document's position, and where it has a term: IN_TEXT, IN_MARKS, IN_DATES or IN_PARTS."""
+"""A document's position, and where it has a term: IN_TEXT, IN_MARKS or IN_DATES."""
 Named = Mapping[str, Mapping[frozenset[str], Sequence[int]]]
 """The positions of the documents that have a name, by the longest term of the name."""
 
@@ -162,8 +162,7 @@ def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]
     for kind, terms in (
         (IN_TEXT, said),
         (IN_MARKS, document.marks - said),
-        (IN_PARTS, document.parts - document.marks - said),
-        (IN_DATES, document.dates - document.marks - document.parts - said),
+        (IN_DATES, document.dates - document.marks - said),
     ):
         posting = (position, kind)
         for term in terms:

@@ -154,14 +154,12 @@ FEW = 8
 """Among fewer documents than this no term is too frequent to tell something."""
 COMMON_WEIGHT = 0.3
 """Weight of a common word beside a specific one."""
-PART = 0.4
-"""Weight of a term that is only part of a longer name: "Postgres" of "billing_needs_postgres"."""
 DATE_WEIGHT = 0.5
 """When something was said tells which of several is meant, but only the very day tells that any is."""
 A_DAY = len("d:2026-01-31")
-IN_TEXT, IN_MARKS, IN_DATES, IN_PARTS = 1, 0, -1, -2
-"""Instead of a count: the text of a document doesn't contain a term, but its marks, dates or names do."""
-INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT, IN_PARTS: PART}
+IN_TEXT, IN_MARKS, IN_DATES = 1, 0, -1
+"""Instead of a count: the text of a document doesn't contain a term, but its marks or dates do."""
+INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT}
 
 
 class Corpus(Protocol):
@@ -264,8 +262,6 @@ def score(asked: Asked, documents: Sequence[Document], corpus: Corpus) -> Matche
                     count = bag[term]
                 elif term in marks:
                     count = IN_MARKS
-                elif term in document.parts:
-                    count = IN_PARTS
                 elif term in dates:
                     count = IN_DATES
                 else:

@@ -23,11 +23,11 @@ NEIGHBOUR = 0.5
 """The share of a neighbour's score that a message gets, and again for the next one."""
 SPEAKER = 1.3
 """The factor for messages of a speaker whom the query names."""
-CLEARLY = 0.4
+CLEARLY = 0.25
 """How far, from the usual cosine to 1, a cosine has to be to be evidence."""
 BESIDE = "beside what matches"
 """`why` of a message that has nothing of the query itself."""
-MOST_BY_MEANING = 5
+MOST_BY_MEANING = 12
 """How many messages are found by their meaning alone, beside those around them."""
 
 

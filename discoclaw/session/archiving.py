@@ -105,7 +105,7 @@ def words_of(entry: Entry) -> Indexed:
     document = of_entry(entry)
     own, dates = sum(document.bag.values()), len(document.dates)
     tokens = [term for term, count in document.bag.items() for _ in range(count)]
-    names = (document.marks | document.parts) - document.bag.keys()
+    names = document.marks - document.bag.keys()
     terms = [*tokens, *sorted(names), *sorted(document.dates)]
     return Indexed(terms, document.length, own, len(terms) - own - dates)
 
