@@ -29,7 +29,7 @@ from discoclaw.app.models import counted_transcriber, meaning_of, meaning_of_tal
 from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
-from discoclaw.bot.absence import Absence, Bounds, LateAnswers
+from discoclaw.bot.absence import Absence, Bounds, deliver
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -67,13 +67,13 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session import tools
-from discoclaw.session.agent import Agent, Asking, Explained, Record
+from discoclaw.session.agent import Agent, Asking, Explained
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.archiving import Rules as ArchiveRules
 from discoclaw.session.branching import Branching
-from discoclaw.session.conversation import CallLog, Conversation
+from discoclaw.session.conversation import Conversation
 from discoclaw.session.deleted_messages import DeletedMessages
-from discoclaw.session.delivery import Delivery
+from discoclaw.session.delivery import Delivery, Record
 from discoclaw.session.desk import Desk
 from discoclaw.session.files.attaching import Attachments
 from discoclaw.session.files.attaching import Bounds as FileBounds
@@ -81,15 +81,15 @@ from discoclaw.session.files.reading import Limits as FileLimits
 from discoclaw.session.files.reading import Reader
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.gather import Content, Gatherer
-from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules
 from discoclaw.session.listen import Listener
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
-from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation, Prompts
+from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation
 from discoclaw.session.refill import Refill
 from discoclaw.session.talk import CatchUp, Talk
 from discoclaw.session.talk_in_ram import TalkInRam
-from discoclaw.session.toolbox import Consolidation, Toolbox, ToolParts
+from discoclaw.session.toolbox import Toolbox, ToolParts
 from discoclaw.session.turn import Stops, Turns
 from discoclaw.session.window import Windows
 from discoclaw.settings import Settings
@@ -266,13 +266,16 @@ def build(
     rules = AnswerRules(settings.max_tokens, models.reads, remembers=storage.remembers)
     hatchery = Hatchery(
         HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers),
-        Interviewer(models.named, me=me, rules=rules, compacted=hygiene.compacted),
+        models.named,
         storage.used,
         storage.cursors,
         windows,
         loops,
         consent,
         clock=clock,
+        me=me,
+        answers=rules,
+        compacted=hygiene.compacted,
     )
     past = history or Past(
         client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
@@ -300,8 +303,9 @@ def build(
     # Answering: the steps of a turn, and the queue in which messages wait for theirs.
     turns = Turns(storage.live, consent, windows, storage.places, processes)
     branching = Branching(turns, loops, models.summary, client.threads, redactor)
+    record = Record(loops, archiving, purger, branching, clock=clock, me=me, redactor=redactor)
     delivery = Delivery(
-        storage.undelivered, inboxes, turns, answers, consent, LateAnswers(client), clock=clock
+        storage.undelivered, inboxes, turns, answers, consent, partial(deliver, client), record, clock=clock
     )
     offered = toolbox if settings.tools_enabled else tools.NONE
     files_at_once = settings.files_per_message if settings.files_enabled else 0
@@ -323,14 +327,6 @@ def build(
                 owners=sorted(settings.owners),
             ),
             items,
-            Prompts(
-                Budget(history=settings.history_budget, total=settings.prompt_budget),
-                clock=clock,
-                me=me,
-                zone=settings.zone,
-                rules=rules,
-                tools=offered.offered,
-            ),
             Attachments(
                 shelf,
                 Links(client),
@@ -338,22 +334,30 @@ def build(
                 FileBounds(files_at_once, settings.older_files, models.reads),
                 refill.usable,
             ),
+            Budget(history=settings.history_budget, total=settings.prompt_budget),
+            clock=clock,
+            me=me,
+            zone=settings.zone,
+            rules=rules,
+            tools=offered.offered,
         ),
         branching=branching,
         conversation=Conversation(
             models.chat,
             offered,
-            ToolParts(storage.used, items, people.choices, Consolidation(consolidate), purger),
+            ToolParts(storage.used, items, people.choices, consolidate, purger),
             archiving,
-            CallLog(storage.used, people.tool_log),
+            people.tool_log,
             rules=rules,
             redactor=redactor,
             compacted=hygiene.compacted,
         ),
-        record=Record(loops, archiving, explained, purger, clock=clock, me=me, redactor=redactor),
+        record=record,
         loops=loops,
         asking=Asking(storage.used, asked_back, welcomes=learns and settings.welcome),
+        explained=explained,
         delivery=delivery,
+        clock=clock,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
     talk = Talk(

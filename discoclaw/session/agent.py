@@ -16,12 +16,9 @@ from discoclaw.core.health import Asked, Ended
 from discoclaw.core.history import MAIN
 from discoclaw.core.idle import IdleMap
 from discoclaw.core.item import Item
-from discoclaw.core.message import Me, Said
 from discoclaw.core.pending import Pending
 from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
 from discoclaw.core.privacy import may_show
-from discoclaw.core.purge import Words, distinctive, terms_of
-from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
@@ -29,15 +26,13 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.memory.purge import Purger
-from discoclaw.session.archiving import Archiving
 from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.deadline import in_time, noted_in_time
-from discoclaw.session.delivery import Delivery
+from discoclaw.session.delivery import Delivery, Record
 from discoclaw.session.files.attaching import partly, unseen
 from discoclaw.session.hatch import Hatchery
-from discoclaw.session.prepare import Preparation, Prepared
+from discoclaw.session.prepare import Preparation
 from discoclaw.session.refill import Refill
 from discoclaw.session.turn import Stoppable, Stops, Turn
 
@@ -61,10 +56,12 @@ class Agent:
         preparation: Preparation,
         branching: Branching,
         conversation: Conversation,
-        record: "Record",
+        record: Record,
         loops: Loops,
         asking: "Asking",
+        explained: "Explained",
         delivery: Delivery,
+        clock: Clock,
     ) -> None:
         self.stops = stops
         self._hatchery = hatchery
@@ -75,8 +72,9 @@ class Agent:
         self._record = record
         self._loops = loops
         self._asking = asking
+        self._explained = explained
         self._delivery = delivery
-        delivery.record = self._delivered
+        self._clock = clock
 
     async def take(
         self,
@@ -190,8 +188,13 @@ class Agent:
                 await reply.note(notices)
 
         def explained(answer_id: str) -> None:
-            self._record.reasons(there, answer_id, ready)
-            self.preparation.note_use(turn, ready)
+            user_id, branch = turn.message.author.id, gathered.items.branch or MAIN
+            used = tuple((one.item.id, one.why) for one in ready.used)
+            summary, recent = bool(gathered.summary), ready.prompt.shown
+            files, now = tuple(ready.attached.kinds.items()), self._clock()
+            shown = Shown(there.message.id, answer_id, now, branch, used, summary, recent, files)
+            self._explained.note(there.session_key, user_id, shown)
+            self.preparation.items.note_use(turn, ready.used)
 
         ending: Ending = "other" if answered.failure else "cut" if answered.cut else "whole"
         below = answered.failure.user_message if answered.failure else ""
@@ -205,7 +208,6 @@ class Agent:
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
             self._record.answer(there, answer_id, shown)
             explained(answer_id)
-            self._branching.answered(there, shown)
         if answered.failure is not None:  # what was said before stays said
             raise answered.failure
         if not ends.stopped:  # whoever stopped the answer wants no question either
@@ -217,12 +219,6 @@ class Agent:
         # 6 the loops, which work later
         self._loops.nudge(there.session_key, turn.message.author.id)
         return "stopped" if ends.stopped else "cut" if answered.cut else "whole"
-
-    def _delivered(self, there: Turn, answer_id: str, text: str) -> None:
-        """An answer was sent behind its turn, and becomes part of the talk."""
-        self._record.answer(there, answer_id, text)
-        self._branching.answered(there, text)
-        self._loops.nudge(there.session_key, there.message.author.id)
 
 
 async def _offer(offers: Sequence[AnyOffer], reply: Reply, session_key: str) -> None:
@@ -242,68 +238,6 @@ async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "othe
         log.warning("%s: not even the failure could be said: %s", session_key, error)
         return not isinstance(error, ChatUnavailable)
     return True
-
-
-# ----------------------------------------------------------------------
-# Step 5 of a turn: the answer was sent, and becomes part of the talk.
-
-
-class Record:
-    """Puts answers into the window, the archive and the loops' backlogs, and records what they rested on."""
-
-    def __init__(
-        self,
-        loops: Loops,
-        archive: Archiving,
-        explained: "Explained",
-        purger: Purger,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        redactor: Redactor = PLAIN,
-    ) -> None:
-        self._loops = loops
-        self._archive = archive
-        self._explained = explained
-        self._purger = purger
-        self._clock = clock
-        self._me = me
-        self._redactor = redactor
-
-    def answer(self, turn: Turn, answer_id: str, text: str) -> None:
-        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
-
-        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
-        """
-        me, window = self._me(), turn.window
-        said = Said(
-            answer_id,
-            me.id,
-            me.name,
-            self._redactor.clean(text),
-            self._clock(),
-            by_us=True,
-            to_id=turn.message.author.id,
-            of=turn.message.asks,
-        )
-        now, before = turn.as_edited().message.text, turn.message.text
-        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
-        private = turn.place.hidden
-        if lost.hold(said.text) or self._purger.has(said, turn.message.sent_at, private=private):
-            return
-        window.remember(said)
-        self._archive.hear(said, turn.place, turn.session_key)
-        if turn.permission.holds:
-            self._loops.hear(said, turn.place, turn.session_key, window=window.capacity)
-
-    def reasons(self, turn: Turn, answer_id: str, ready: Prepared) -> None:
-        """Record what the answer rested on, for people who ask why they were answered like this."""
-        used = tuple((one.item.id, one.why) for one in ready.used)
-        persona, summary = ready.gathered.items.branch or MAIN, bool(ready.gathered.summary)
-        recent = ready.prompt.shown
-        files = tuple(ready.attached.kinds.items())
-        shown = Shown(turn.message.id, answer_id, self._clock(), persona, used, summary, recent, files)
-        self._explained.note(turn.session_key, turn.message.author.id, shown)
 
 
 # ----------------------------------------------------------------------

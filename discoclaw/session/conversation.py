@@ -25,7 +25,7 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import View
-from discoclaw.memory.off import AnyMemory, NoToolLog
+from discoclaw.memory.off import NoToolLog
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
 from discoclaw.session.compact import Transcript, estimate
@@ -39,6 +39,8 @@ WORKING = "*working on it…*"
 """Shown while tools run, since the person would otherwise see nothing of them."""
 LOOKS = ("memory_search", "memory_recall", "memory_history")
 NO_TOOLS = "there are no tools here; answer without"
+WITHHELD = "(confidential)"
+TAKEN_BACK = "(taken back)"
 CUT_ANSWER = "\n\n*(My answer reached its length limit here. Say “go on” for the rest.)*"
 
 
@@ -77,7 +79,7 @@ class Conversation:
         toolbox: Toolbox,
         tools: ToolParts,
         archive: Archiving,
-        calls: "CallLog",
+        tool_log: ToolLog | NoToolLog,
         *,
         rules: AnswerRules = USUAL_RULES,
         redactor: Redactor = PLAIN,
@@ -87,7 +89,7 @@ class Conversation:
         self._toolbox = toolbox
         self._tools = tools
         self._archive = archive
-        self._calls = calls
+        self._tool_log = tool_log
         self._rules = rules
         self._redactor = redactor
         self._compacted = compacted
@@ -180,7 +182,7 @@ class Conversation:
     async def _call(self, context: ToolContext, call: ToolCall, turn: Turn) -> ToolResult:
         """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
         result = await self._toolbox.call(context, replace(call, input=self._redactor.value(call.input)))
-        self._calls.note(turn, call, result)
+        self._note(turn, call, result)
         return result
 
     async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
@@ -199,6 +201,53 @@ class Conversation:
         if finished is None:
             raise ModelError("the model's stream ended without an end")
         return finished
+
+    def _note(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
+        """Record a call made to answer a message, if the message may be stored. Never blocks.
+
+        Only the person's own information is recorded. An answer may also show what others said in a channel;
+        that part stays out, since an erasing of those people would not find it here. An answer that may show
+        something meant only for the person's direct messages is marked private. Confidential text is not
+        recorded. Nor is an answer with what the person took back: it may be the answer to that very request.
+        """
+        if not turn.permission.holds:
+            return
+        content = result.text.partition(f"\n\n{HEADING}")[0]
+        secret = self._secret(turn.subject)
+        shown = [] if secret is None else [item for item in secret if item.text in content]
+        confidential = any(not may_show(item, in_dm=True) for item in shown)
+        if confidential:
+            content = WITHHELD
+        elif self._was_taken_back(turn.subject, content, private=turn.place.private):
+            content = TAKEN_BACK
+        self._tool_log.note(
+            turn.subject,
+            tool=call.name,
+            ok=not result.failed,
+            content=content,
+            channel=turn.place.channel_id,
+            session=turn.session_key,
+            private=turn.place.private or secret is None or bool(shown),
+            said_at=turn.message.sent_at,
+        )
+
+    def _secret(self, subject: str) -> Iterable[Item] | None:
+        """The person's items that are not public, from all personas in RAM; None if that is unknown."""
+        if self._tools.memory.branches_in_ram(subject) is None:
+            return None
+        items = (item for view in self._views(subject) for item in view.items.values())
+        return [item for item in items if not may_show(item, in_dm=False)]
+
+    def _was_taken_back(self, subject: str, content: str, *, private: bool) -> bool:
+        taken = (one for view in self._views(subject) for one in view.purges(subject))
+        return any(one.words.hold(content) for one in taken if not (one.open_only and private))
+
+    def _views(self, subject: str) -> Iterator[View]:
+        """The personas that are in RAM."""
+        branches = self._tools.memory.branches_in_ram(subject)
+        for name in branches.all if branches is not None else ():
+            if (view := self._tools.memory.view_in_ram(subject, name)) is not None:
+                yield view
 
     def _context(self, turn: Turn, ready: Prepared) -> ToolContext:
         """The context that the tools of this turn work with."""
@@ -283,64 +332,3 @@ class Allowance:
         if made <= self._seen:
             self._repeats_left -= 1
         self._seen |= made
-
-
-# ----------------------------------------------------------------------
-# Records a tool call that the model made for a person: its name, whether it worked, its answer.
-#
-# Only the person's own information is recorded. An answer may also show what others said in a channel; that
-# part stays out, since an erasing of those people would not find it here. An answer that may show something
-# meant only for the person's direct messages is marked private. Confidential text is not recorded. Nor is an
-# answer with what the person took back: it may be the answer to that very request.
-
-WITHHELD = "(confidential)"
-TAKEN_BACK = "(taken back)"
-
-
-class CallLog:
-    """Records calls in the tool log; `memory` says which text is private."""
-
-    def __init__(self, memory: AnyMemory, tool_log: ToolLog | NoToolLog) -> None:
-        self._memory = memory
-        self._tool_log = tool_log
-
-    def note(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
-        """Record a call made to answer a message, if the message may be stored. Never blocks."""
-        if not turn.permission.holds:
-            return
-        content = result.text.partition(f"\n\n{HEADING}")[0]
-        secret = self._secret(turn.subject)
-        shown = [] if secret is None else [item for item in secret if item.text in content]
-        confidential = any(not may_show(item, in_dm=True) for item in shown)
-        if confidential:
-            content = WITHHELD
-        elif self._was_taken_back(turn.subject, content, private=turn.place.private):
-            content = TAKEN_BACK
-        self._tool_log.note(
-            turn.subject,
-            tool=call.name,
-            ok=not result.failed,
-            content=content,
-            channel=turn.place.channel_id,
-            session=turn.session_key,
-            private=turn.place.private or secret is None or bool(shown),
-            said_at=turn.message.sent_at,
-        )
-
-    def _secret(self, subject: str) -> Iterable[Item] | None:
-        """The person's items that are not public, from all personas in RAM; None if that is unknown."""
-        if self._memory.branches_in_ram(subject) is None:
-            return None
-        items = (item for view in self._views(subject) for item in view.items.values())
-        return [item for item in items if not may_show(item, in_dm=False)]
-
-    def _was_taken_back(self, subject: str, content: str, *, private: bool) -> bool:
-        taken = (one for view in self._views(subject) for one in view.purges(subject))
-        return any(one.words.hold(content) for one in taken if not (one.open_only and private))
-
-    def _views(self, subject: str) -> Iterator[View]:
-        """The personas that are in RAM."""
-        branches = self._memory.branches_in_ram(subject)
-        for name in branches.all if branches is not None else ():
-            if (view := self._memory.view_in_ram(subject, name)) is not None:
-                yield view

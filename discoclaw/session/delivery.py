@@ -10,17 +10,23 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatUnavailable
 from discoclaw.core.inbox import LATE_MS
-from discoclaw.core.message import Inbound
+from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.ports import Clock, Ending, Reply
+from discoclaw.core.purge import Words, distinctive, terms_of
+from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.shards import Shards
+from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.undelivered import Undelivered, Unsent
+from discoclaw.memory.purge import Purger
+from discoclaw.session.archiving import Archiving
+from discoclaw.session.branching import Branching
 from discoclaw.session.turn import Turn, Turns
 from discoclaw.work import Worker
 
@@ -35,28 +41,19 @@ GIVE_UP_MS: Final = 86_400_000
 """Answers to older questions are dropped."""
 
 
-class Deliverer(Protocol):
-    """Shows answers behind their turn."""
+Deliver: TypeAlias = Callable[
+    [Unsent, bool, Callable[[str, str], None]], Coroutine[Any, Any, tuple[Inbound, str] | None]
+]
+"""Shows an answer behind its turn, of which a part may be there; if it is late, in a direct message.
 
-    async def deliver(
-        self, kept: Unsent, *, late: bool, shown: Callable[[str, str], None]
-    ) -> tuple[Inbound, str] | None:
-        """Show an answer, of which a part may be there; `late`: in a direct message, if it can be.
-
-        `shown` is called with the ids of each message that is sent, and of its channel.
-        Returns the question and the id of the answer's first message, or None if the talk doesn't have the
-        answer: its question is gone, or it was shown elsewhere. Raises ChatUnavailable.
-        """
-        ...
+The last argument is called with the ids of each message that is sent, and of its channel. Returns the
+question and the id of the answer's first message, or None if the talk doesn't have the answer: its question
+is gone, or it was shown elsewhere. Raises ChatUnavailable.
+"""
 
 
 class Delivery:
-    """Delivers answers. It is a `core.service.Service`, and hears of the gateway's sessions.
-
-    Whoever takes turns sets `record`, which gets a question, and the answer's id and text.
-    """
-
-    record: Callable[[Turn, str, str], None]
+    """Delivers answers. It is a `core.service.Service`, and hears of the gateway's sessions."""
 
     def __init__(
         self,
@@ -65,20 +62,19 @@ class Delivery:
         turns: Turns,
         answers: Answers,
         consent: Consent,
-        deliverer: Deliverer,
+        deliver: Deliver,
+        record: "Record",
         *,
         clock: Clock,
     ) -> None:
-        self._deliverer = deliverer
+        self._show = deliver
+        self._record = record
         self._undelivered = undelivered
         self._answers = answers
         self._consent = consent
         self._inboxes = inboxes
         self._turns = turns
         self._clock = clock
-        self._showing: dict[str, asyncio.Future[Any]] = {}
-        """The sending of each answer, by the answer's name."""
-        undelivered.dropped = self._stop
         self._worker = Worker("undelivered answers", self._deliver, retry_s=RETRY_S, longest_s=LONGEST_S)
 
     async def start(self) -> None:
@@ -187,24 +183,32 @@ class Delivery:
         """Send what waits for a channel, oldest first. Raises ChatUnavailable."""
         while waiting := sorted(self._in(channel_id), key=self._late):  # what is too late delays nothing
             one = waiting[0]
-            if one.name in self._showing:
+            if one.name in self._undelivered.sending:
                 return  # by its turn; if that fails, it is noted again
             if self._late(one, GIVE_UP_MS):
                 log.warning("%s is dropped, since it could not be delivered within a day", one.name)
-            elif shown := await self._sent(one, self._deliver_one(one)):
-                await self._delivered(one, *shown)
+            else:
+                await self._deliver_one(one)
             if self._undelivered.has(one):
                 self._undelivered.remove(one.name)
                 self._inboxes.end(one.inbox, one.ids, True)
 
-    def _deliver_one(self, kept: Unsent) -> Coroutine[Any, Any, tuple[Inbound, str] | None]:
-        """Sends an answer, and notes for whom each of its messages was."""
+    async def _deliver_one(self, kept: Unsent) -> None:
+        """Send an answer. It enters the talk, unless it was taken back meanwhile. Raises ChatUnavailable."""
         permission = self._consent.ask(kept.user_id, kept.said_at)
 
         def shown(message_id: str, channel_id: str) -> None:
             self._answers.sent(channel_id, message_id, permission, kept.ids)
 
-        return self._deliverer.deliver(kept, late=self._late(kept), shown=shown)
+        found = await self._sent(kept, self._show(kept, self._late(kept), shown))
+        if found is None:
+            return
+        message, answer_id = found
+        turn = await self._turns.of(message)
+        if kept.talk and self._undelivered.has(kept) and not turn.permission.erased:
+            self._record.late_answer(turn, answer_id, kept.held.text[: kept.talk])
+            if kept.then is not None:
+                kept.then(answer_id)
 
     def _in(self, channel_id: str) -> list[Unsent]:
         return [one for one in self._undelivered if one.held.channel_id == channel_id]
@@ -215,24 +219,71 @@ class Delivery:
     async def _sent(self, kept: Unsent, sending: Coroutine[Any, Any, T]) -> T:
         """Await the sending of an answer. Raises ChatUnavailable if it is dropped meanwhile."""
         showing: asyncio.Task[T] = asyncio.create_task(sending)
-        self._showing[kept.name] = showing
+        self._undelivered.sending[kept.name] = showing
         try:
             await asyncio.wait([showing])
         finally:
             showing.cancel()
-            del self._showing[kept.name]
+            del self._undelivered.sending[kept.name]
         if showing.cancelled():
             raise ChatUnavailable("something in it was taken back while it was sent")
         return showing.result()
 
-    def _stop(self, name: str) -> None:
-        if (showing := self._showing.get(name)) is not None:
-            showing.cancel()
 
-    async def _delivered(self, kept: Unsent, message: Inbound, answer_id: str) -> None:
-        """An answer is there. It enters the talk, unless it was taken back meanwhile."""
-        turn = await self._turns.of(message)
-        if kept.talk and self._undelivered.has(kept) and not turn.permission.erased:
-            self.record(turn, answer_id, kept.held.text[: kept.talk])
-            if kept.then is not None:
-                kept.then(answer_id)
+# ----------------------------------------------------------------------
+# An answer that was sent becomes part of the talk.
+
+
+class Record:
+    """Puts answers into the window, the archive and the loops' backlogs, and has their threads named."""
+
+    def __init__(
+        self,
+        loops: Loops,
+        archive: Archiving,
+        purger: Purger,
+        branching: Branching,
+        *,
+        clock: Clock,
+        me: Callable[[], Me],
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._loops = loops
+        self._archive = archive
+        self._purger = purger
+        self._branching = branching
+        self._clock = clock
+        self._me = me
+        self._redactor = redactor
+
+    def answer(self, turn: Turn, answer_id: str, text: str) -> None:
+        """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
+
+        An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
+        """
+        self._branching.answered(turn, text)
+        me, window = self._me(), turn.window
+        said = Said(
+            answer_id,
+            me.id,
+            me.name,
+            self._redactor.clean(text),
+            self._clock(),
+            by_us=True,
+            to_id=turn.message.author.id,
+            of=turn.message.asks,
+        )
+        now, before = turn.as_edited().message.text, turn.message.text
+        lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
+        private = turn.place.hidden
+        if lost.hold(said.text) or self._purger.has(said, turn.message.sent_at, private=private):
+            return
+        window.remember(said)
+        self._archive.hear(said, turn.place, turn.session_key)
+        if turn.permission.holds:
+            self._loops.hear(said, turn.place, turn.session_key, window=window.capacity)
+
+    def late_answer(self, turn: Turn, answer_id: str, text: str) -> None:
+        """Record an answer that was sent behind its turn, so that the loops have not been told of it yet."""
+        self.answer(turn, answer_id, text)
+        self._loops.nudge(turn.session_key, turn.message.author.id)

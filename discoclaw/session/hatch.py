@@ -32,7 +32,7 @@ from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
 from discoclaw.session.compact import Transcript
 from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
-from discoclaw.session.prepare import AnswerRules
+from discoclaw.session.prepare import USUAL_RULES, AnswerRules
 from discoclaw.session.turn import Turn
 from discoclaw.session.window import Windows
 from discoclaw.soul import interview as interviews
@@ -40,54 +40,6 @@ from discoclaw.soul import soul as souls
 from discoclaw.soul.interview import Event, Interview, Line, State, step
 from discoclaw.soul.soul import SoulBlock, read
 from discoclaw.work import Worker
-
-# ----------------------------------------------------------------------
-# The model's part in an interview: it gets the transcript, shortened to fit its context, nothing else.
-
-
-class Interviewer:
-    """The model that asks the questions. `me` is the bot.
-
-    `rules` bound its answers and the transcript, which loses its middle when it gets too long; then it calls
-    `compacted(subject)`.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        me: Callable[[], Me],
-        rules: AnswerRules,
-        compacted: Callable[[str], None] = lambda subject: None,
-    ) -> None:
-        self.me = me
-        self._model = model
-        self._rules = rules
-        self._compacted = compacted
-
-    async def ask(self, asked: Interview, model: str = "") -> str:
-        """The next answer of the model with this name, complete. Raises ModelError."""
-        request = ModelRequest(
-            interviews.system(asked, self.me().name),
-            interviews.turns(asked),
-            max_tokens=self._rules.answer(model),
-            model=model,
-        )
-        transcript = Transcript(request, self._rules.reads(model))
-        if transcript.compact():
-            asyncio.get_running_loop().call_soon(self._compacted, user_subject(asked.human))
-        text: list[str] = []
-        finished: Finished | None = None
-        async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text = [event.text] if event.instead else [*text, event.text]
-                else:
-                    finished = event
-        if finished is None:
-            raise ModelError("the model's stream ended without an end")
-        return "".join(text)
-
 
 log = logging.getLogger(__name__)
 
@@ -107,12 +59,16 @@ class HatchingRules:
 
 
 class Hatchery:
-    """The single interview, and what else owners may do with the bot's personality. A `Service`."""
+    """The single interview, and what else owners may do with the bot's personality. A `Service`.
+
+    `answers` bound those of the model and the transcript, which loses its middle when it gets too long; then
+    `compacted(subject)` is called.
+    """
 
     def __init__(
         self,
         rules: HatchingRules,
-        interviewer: Interviewer,
+        model: Model,
         memory: AnyMemory,
         cursors: Cursors,
         windows: Windows,
@@ -120,15 +76,21 @@ class Hatchery:
         consent: Consent,
         *,
         clock: Clock,
+        me: Callable[[], Me],
+        answers: AnswerRules = USUAL_RULES,
+        compacted: Callable[[str], None] = lambda subject: None,
     ) -> None:
         self._rules = rules
-        self._interviewer = interviewer
+        self._model = model
         self._store = memory
         self._cursors = cursors
         self._windows = windows
         self._loops = loops
         self._consent = consent
         self._clock = clock
+        self._me = me
+        self._answers = answers
+        self._compacted = compacted
         self._state: State = "asleep"
         self._interview: Interview | None = None
         self._saves = Worker("interview", self._save)
@@ -239,7 +201,7 @@ class Hatchery:
         asked = self._interview.with_line(Line(message.id, said), self._clock())
         self._interview = asked
         await self._save(asked.human)
-        answer = asked.unsaved or await self._interviewer.ask(asked, turn.policy.model)
+        answer = asked.unsaved or await self._ask(asked, turn.policy.model)
         if not self._goes_on(asked):
             await reply.fail(interviews.OVER_MEANWHILE)
             return
@@ -256,6 +218,29 @@ class Hatchery:
             await self._say(found.text, answer, turn, reply)
         else:
             await reply.fail(interviews.NO_WORDS)
+
+    async def _ask(self, asked: Interview, model: str) -> str:
+        """The next answer of the model with this name, complete. Raises ModelError."""
+        request = ModelRequest(
+            interviews.system(asked, self._me().name),
+            interviews.turns(asked),
+            max_tokens=self._answers.answer(model),
+            model=model,
+        )
+        transcript = Transcript(request, self._answers.reads(model))
+        if transcript.compact():
+            asyncio.get_running_loop().call_soon(self._compacted, user_subject(asked.human))
+        text: list[str] = []
+        finished: Finished | None = None
+        async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text = [event.text] if event.instead else [*text, event.text]
+                else:
+                    finished = event
+        if finished is None:
+            raise ModelError("the model's stream ended without an end")
+        return "".join(text)
 
     async def end_if_idle(self, turn: Turn) -> str:
         """End an idle interview when its owner writes there again. Returns a sentence about that."""
@@ -283,7 +268,7 @@ class Hatchery:
         step(self._state, "malformed" if fault else "answer")
         kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._clock())
         self._interview = replace(kept, fault=fault, unsaved=unsaved)
-        me, author = self._interviewer.me(), turn.message.author
+        me, author = self._me(), turn.message.author
         if answer_id:
             ours = Said(answer_id, me.id, me.name, text.strip(), self._clock(), by_us=True)
             turn.window.remember(ours)

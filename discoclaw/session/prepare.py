@@ -4,12 +4,12 @@ A turn takes these steps for a message that somebody sent, and a preview for one
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import cached_property
 
 from discoclaw.core.item import Item, by_newest
-from discoclaw.core.message import Encoded, Inbound, Me, Said
+from discoclaw.core.message import Me, Said
 from discoclaw.core.model import Reads, ToolSpec, reads_usual
 from discoclaw.core.ports import IDLE, LINKED_WITH, Clock, Recall, Signals
 from discoclaw.core.privacy import may_show
@@ -19,7 +19,7 @@ from discoclaw.core.visible import VisibleItems, is_standing
 from discoclaw.core.zones import zone_of
 from discoclaw.memory.off import NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
-from discoclaw.prompt.assemble import Assembled, Budget, Entry, Materials, Now, assemble, instructions
+from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble, instructions
 from discoclaw.recall.document import in_context, parse
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, Selection, select
 from discoclaw.session.compact import RESULTS_SHARE, most_tokens, tokens_of
@@ -28,7 +28,7 @@ from discoclaw.session.gather import Gathered, Gatherer
 from discoclaw.session.kept_terms import MANY, KeptTerms
 from discoclaw.session.meaning import Meaning, NoMeaning, Question
 from discoclaw.session.refill import Refill
-from discoclaw.session.turn import Turn, Turns
+from discoclaw.session.turn import Turn
 from discoclaw.soul.soul import sections
 
 # ----------------------------------------------------------------------
@@ -59,7 +59,7 @@ class ItemSearch:
         self.usual_limit = usual_limit
         self._ranker = ranker
         self._terms = terms
-        self._meaning = meaning
+        self.meaning = meaning
         self._last_used = last_used
         self._clock = clock
         self._me = me
@@ -70,14 +70,14 @@ class ItemSearch:
 
         Only the author's own words go to a provider: other people in the talk may not have agreed to that.
         """
-        if not (turn.permission.holds and self._meaning.in_time):
+        if not (turn.permission.holds and self.meaning.in_time):
             return None
         message = turn.message
         window = turn.talk_before()
         before = [said.text for said in window[-2:] if said.author_id == message.author.id]
         text = in_context(message.text, "\n".join(before))
         names, private = self.names_in(turn), turn.place.private
-        return self._meaning.ask(turn.subject, text, private=private, names=names)
+        return self.meaning.ask(turn.subject, text, private=private, names=names)
 
     async def for_prompt(
         self, turn: Turn, gathered: Gathered, window: Sequence[Said], question: Question | None
@@ -89,7 +89,7 @@ class ItemSearch:
         query = parse(message.text, replied_to=replied_to, recent=recent)
         cosines: Mapping[str, float] = {}
         if turn.permission.holds:
-            self._meaning.want(turn.subject, items)
+            self.meaning.want(turn.subject, items)
             cosines = await question.cosines(items) if question is not None else {}
         branch = gathered.items.branch
         await self._prepare(turn.subject, branch, items)
@@ -103,7 +103,7 @@ class ItemSearch:
                 cosines,
                 gathered.used,
                 own_name=message.author.name,
-                floor=self._meaning.floor,
+                floor=self.meaning.floor,
             ),
         )
 
@@ -123,12 +123,6 @@ class ItemSearch:
         said = (one.name for one in turn.talk_before())
         return frozenset({self._me().name, turn.message.author.name, *said})
 
-    def question(
-        self, subject: str, query: str, *, private: bool, names: Collection[str], always: bool
-    ) -> Question | None:
-        """Begin to embed a search; see `Meaning.ask`."""
-        return self._meaning.ask(subject, query, private=private, names=names, always=always)
-
     async def find(
         self,
         subject: str,
@@ -147,7 +141,7 @@ class ItemSearch:
         cosines = await question.cosines(items) if question is not None else {}
         known = VisibleItems.of(items)
         await self._prepare(subject, branch, known)
-        signals = Signals(cosines, used, floor=self._meaning.floor)
+        signals = Signals(cosines, used, floor=self.meaning.floor)
         hits = self._ranker.rank(asked, known, now_ms=self._clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
         fitting = [hit for hit in hits if not hit.why.startswith(LINKED_WITH)]
@@ -162,10 +156,7 @@ class ItemSearch:
 
 
 # ----------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------
-# Step 3 of a turn: turns what was gathered and chosen into the model's prompt.
+# Turns what was gathered and chosen into the model's prompt (step 3 of a turn).
 
 LEAST_ANSWER = 256
 """An answer may take so many tokens, however little a model reads."""
@@ -190,14 +181,34 @@ class AnswerRules:
 USUAL_RULES = AnswerRules()
 
 
-class Prompts:
-    """Assembles prompts within `budget` and within what the model reads at once, beside answer and tools.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that was gathered and chosen for a message, the talk before it, the files, and the prompt."""
+
+    gathered: Gathered
+    window: tuple[Said, ...]
+    selection: Selection
+    prompt: Assembled
+    attached: Attached
+
+    @property
+    def used(self) -> tuple[Chosen, ...]:
+        """The items that are in the prompt, best first."""
+        return self.selection.chosen[: self.prompt.durable]
+
+
+class Preparation:
+    """Makes the prompts of turns, within `budget` and within what the model reads at once, beside its answer.
 
     `tools` are those that it is offered, by what it reads. `zone` is for people who haven't named theirs.
     """
 
     def __init__(
         self,
+        refill: Refill,
+        gatherer: Gatherer,
+        items: ItemSearch,
+        attachments: Attachments,
         budget: Budget,
         *,
         clock: Clock,
@@ -206,26 +217,51 @@ class Prompts:
         rules: AnswerRules = USUAL_RULES,
         tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: (),
     ) -> None:
-        self._rules = rules
-        self._tools = tools
+        self.items = items
+        self._refill = refill
+        self._gatherer = gatherer
+        self._attachments = attachments
         self._budget = budget
         self._clock = clock
         self._me = me
         self._zone = zone
+        self._rules = rules
+        self._tools = tools
 
-    def assemble(
+    async def of(self, turn: Turn, *, files: bool = True) -> Prepared:
+        """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
+
+        Without `files`, those that the prompt would have are only named.
+        """
+        turn = await self._refill.back_then(await self._refill.quote(turn))
+        begun = self._attachments.begin(turn) if files else None
+        question = self.items.ask(turn)
+        # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
+        gathered = await self._gatherer.gather(turn)
+        # 2 what matters now: the recent talk, and the items related to it
+        await self._refill.fill(turn)
+        window = turn.talk_before()
+        selection = await self.items.for_prompt(turn, gathered, window, question)
+        # 3 the prompt, with the files that were read meanwhile
+        if begun is not None:
+            turn, attached = await self._attachments.of(begun, turn, window)
+            # That may have taken ten seconds, in which something was deleted or edited.
+            now = {said.id: said for said in turn.talk_before()}
+            window = tuple(now[said.id] for said in window if said.id in now)
+        else:
+            attached = self._attachments.named(turn, window)
+        prompt = self._assemble(turn, gathered, window, selection.chosen, attached)
+        return Prepared(gathered, window, selection, prompt, attached)
+
+    def _assemble(
         self,
         turn: Turn,
         gathered: Gathered,
         window: Sequence[Said],
         chosen: Sequence[Chosen],
-        files: Sequence[Entry] = (),
-        media: Sequence[Encoded] = (),
+        attached: Attached,
     ) -> Assembled:
-        """Return the system blocks and the user message. `window` is the talk before the message.
-
-        `media` are shown beside it.
-        """
+        """The system blocks and the user message. `window` is the talk before the message."""
         content, place_content = gathered.texts
         if turn.policy.prompt:
             place_content = (*place_content, instructions(turn.policy.prompt))
@@ -248,13 +284,13 @@ class Prompts:
             summarised=gathered.names,
         )
         reads = self._rules.reads(turn.policy.model)
-        beside = tokens_of(self._tools(reads)) + sum(one.tokens for one in media)
+        beside = tokens_of(self._tools(reads)) + sum(one.tokens for one in attached.media)
         room = reads - reads // RESULTS_SHARE - self._rules.answer(turn.policy.model) - beside
         # Shortened until it takes at most `room` tokens, or has nothing more to leave out.
-        found = whole = assemble(materials, self._budget, files)
+        found = whole = assemble(materials, self._budget, attached.entries)
         while (tokens := most_tokens([found.user, *(block.text for block in found.system)])) > room:
             least, budget = found, replace(self._budget, total=max(0, found.size * room // tokens))
-            found = assemble(materials, budget, files)
+            found = assemble(materials, budget, attached.entries)
             if found.size >= least.size:
                 break
         if found is not whole and found != whole:
@@ -262,70 +298,6 @@ class Prompts:
         here = {said.author_id for said in window}
         turn.window.names = {one: name for one, name in found.names.items() if one in here}
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """All that was gathered and chosen for a message, the talk before it, the files, and the prompt."""
-
-    gathered: Gathered
-    window: tuple[Said, ...]
-    selection: Selection
-    prompt: Assembled
-    attached: Attached
-
-    @property
-    def used(self) -> tuple[Chosen, ...]:
-        """The items that are in the prompt, best first."""
-        return self.selection.chosen[: self.prompt.durable]
-
-
-class Preparation:
-    """Makes the prompts of turns."""
-
-    def __init__(
-        self,
-        refill: Refill,
-        gatherer: Gatherer,
-        items: ItemSearch,
-        prompts: Prompts,
-        attachments: Attachments,
-    ) -> None:
-        self._refill = refill
-        self._gatherer = gatherer
-        self._items = items
-        self._prompts = prompts
-        self._attachments = attachments
-
-    async def of(self, turn: Turn, *, files: bool = True) -> Prepared:
-        """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
-
-        Without `files`, those that the prompt would have are only named.
-        """
-        turn = await self._refill.back_then(await self._refill.quote(turn))
-        begun = self._attachments.begin(turn) if files else None
-        question = self._items.ask(turn)
-        # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
-        gathered = await self._gatherer.gather(turn)
-        # 2 what matters now: the recent talk, and the items related to it
-        await self._refill.fill(turn)
-        window = turn.talk_before()
-        selection = await self._items.for_prompt(turn, gathered, window, question)
-        # 3 the prompt, with the files that were read meanwhile
-        if begun is not None:
-            turn, attached = await self._attachments.of(begun, turn, window)
-            # That may have taken ten seconds, in which something was deleted or edited.
-            now = {said.id: said for said in turn.talk_before()}
-            window = tuple(now[said.id] for said in window if said.id in now)
-        else:
-            attached = self._attachments.named(turn, window)
-        entries, media = attached.entries, attached.media
-        prompt = self._prompts.assemble(turn, gathered, window, selection.chosen, entries, media)
-        return Prepared(gathered, window, selection, prompt, attached)
-
-    def note_use(self, turn: Turn, ready: Prepared) -> None:
-        """Record that the items of an answer that was given were used."""
-        self._items.note_use(turn, ready.used)
 
 
 # ----------------------------------------------------------------------
@@ -405,21 +377,3 @@ class Preview:
             return IDLE if self.ready.selection.faded(item) else FITS
         why = reasons.get(item.id, WAITS if is_standing(item) else UNRELATED)
         return FITS if why == WAITS and not self.asked else why
-
-
-class Previews:
-    """Makes previews with the parts that answer messages."""
-
-    def __init__(self, turns: Turns, refill: Refill, preparation: Preparation) -> None:
-        self._turns = turns
-        self._refill = refill
-        self._preparation = preparation
-
-    async def of(self, message: Inbound) -> Preview:
-        """The preview of a message."""
-        turn = await self._turns.of(message)
-        turn.fit()
-        await self._refill.fill(turn)
-        turn = replace(turn, window=turn.window.copy())
-        turn.enter(turn.said())
-        return Preview(turn, await self._preparation.of(turn, files=False))

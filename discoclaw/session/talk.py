@@ -27,7 +27,7 @@ from discoclaw.session.agent import STOPPED, Agent, tell
 from discoclaw.session.desk import Desk, Job
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.listen import Listener
-from discoclaw.session.prepare import Previews
+from discoclaw.session.prepare import Preview
 from discoclaw.session.refill import HISTORY_WAIT_S, Refill
 from discoclaw.session.turn import Stopped, Turn, Turns
 
@@ -61,7 +61,6 @@ class Talk:
         self.desk = desk
         self.chosen = Chosen()
         self.counts = Counts()
-        self.previews = Previews(turns, refill, agent.preparation)
         self._hatchery = hatchery
         self._refill = refill
         self._loops = loops
@@ -94,6 +93,18 @@ class Talk:
         turn = await self.turns.of(message)
         self.listener.hear(turn)
         return turn if message.author.allowed and await self.wants_answer(turn) else None
+
+    async def preview(self, message: Inbound) -> Preview:
+        """What a model would read if somebody wrote this now, by a turn's steps in a copy of the window.
+
+        Nothing is sent to it, and nothing is kept.
+        """
+        turn = await self.turns.of(message)
+        turn.fit()
+        await self._refill.fill(turn)
+        turn = replace(turn, window=turn.window.copy())
+        turn.enter(turn.said())
+        return Preview(turn, await self.agent.preparation.of(turn, files=False))
 
     async def ask(self, message: Inbound, reply: MakeReply) -> bool:
         """Answer what an allowed person asked with a command. Returns False if the policy forbids it there.

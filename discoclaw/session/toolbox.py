@@ -6,7 +6,6 @@ neither found nor changed. Every write is one commit that names the tool and the
 of any particular tool.
 """
 
-import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from discoclaw.core.consent import Permission
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.draft import Draft, Origin, find
-from discoclaw.core.errors import MemoryFault, MemoryLate, ModelError, ModelSpent, Refused
+from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import SMALL_READS, ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import ChoiceOffer, Offer
@@ -39,6 +38,11 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Category = Literal["core", "knowledge", "conversation"]
 
+Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[ConsolidationReport]]
+"""Consolidates a subject's branch now, with the given commit metadata.
+
+Raises Refused, ModelError or MemoryFault.
+"""
 TalkSearch = Callable[[str, int, Question | None], Awaitable[str]]
 """Searches the talk in this place for a query: at most so many messages, as a text. Raises MemoryFault.
 
@@ -99,7 +103,7 @@ class ToolParts:
     memory: AnyMemory
     search: ItemSearch
     choices: Choices
-    consolidation: "Consolidation"
+    tidy: Tidy
     purger: Purger
 
 
@@ -125,7 +129,7 @@ class ToolContext:
         self.memory = parts.memory
         self.items = parts.search
         self.choices = parts.choices
-        self.consolidation = parts.consolidation
+        self.tidy = parts.tidy
         self.purger = parts.purger
         self.talk = talk
         self.names = names
@@ -164,7 +168,7 @@ class ToolContext:
 
     def ask(self, query: str, *, of_talk: bool = False) -> Question | None:
         """Begin to embed a query, for memories and, with `of_talk`, for the talk in this place."""
-        return self.items.question(
+        return self.items.meaning.ask(
             self.speaker.subject,
             query,
             private=self.speaker.origin.private,
@@ -323,39 +327,3 @@ def _field(given: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(field.get("items"), Mapping):
         field["items"] = _field(field["items"])
     return field
-
-
-# ----------------------------------------------------------------------
-# Consolidates a memory at the model's request, with a limit on how long a reply waits for it.
-
-WAIT_S = 25.0
-"""The longest a reply waits for a consolidation; then it goes on without the report."""
-
-Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[ConsolidationReport]]
-"""Consolidates a subject's branch now, with the given commit metadata.
-
-Raises Refused, ModelError or MemoryFault.
-"""
-
-
-class Consolidation:
-    """Consolidates on demand with `tidy`."""
-
-    def __init__(self, tidy: Tidy, *, wait_s: float = WAIT_S) -> None:
-        self._tidy = tidy
-        self._wait_s = wait_s
-
-    async def run(self, subject: str, branch: str | None, why: Mapping[str, str], *, in_dm: bool) -> str:
-        """Return the report of a consolidation, or that it goes on. Raises Refused and MemoryFault."""
-        tidying = asyncio.ensure_future(self._tidy(subject, branch, why))
-        tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
-        done, _ = await asyncio.wait([tidying], timeout=self._wait_s)
-        if not done:
-            return "It takes a while; what comes of it is in the history afterwards (memory_history)."
-        try:
-            return tidying.result().text(in_private=in_dm)
-        except ModelSpent as error:
-            raise Refused(error.user_message) from None
-        except ModelError as error:
-            log.warning("consolidation for %s failed: %s", subject, error)
-            raise Refused("the model that tidies did not answer; nothing was changed") from None

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, triple_text
 from discoclaw.core.ports import POSSIBLE, ChoiceOffer, Offer
@@ -34,6 +34,8 @@ from discoclaw.store.files import read_in_thread
 log = logging.getLogger(__name__)
 
 NOTHING_FITS = "Nothing is remembered that fits."
+CONSOLIDATION_WAIT_S = 25.0
+"""The longest a reply waits for a consolidation; then it goes on without the report."""
 TALK_NOT_SEARCHED = "(What was said here before cannot be searched right now.)"
 
 
@@ -511,7 +513,18 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
 async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
     speaker, why = context.speaker, context.why("memory_consolidate")
     await in_time(context.view())  # a model may take its time, but not a disk
-    return await context.consolidation.run(speaker.subject, context.branch, why, in_dm=speaker.in_dm)
+    tidying = asyncio.ensure_future(context.tidy(speaker.subject, context.branch, why))
+    tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
+    done, _ = await asyncio.wait([tidying], timeout=CONSOLIDATION_WAIT_S)
+    if not done:
+        return "It takes a while; what comes of it is in the history afterwards (memory_history)."
+    try:
+        return tidying.result().text(in_private=speaker.in_dm)
+    except ModelSpent as error:
+        raise Refused(error.user_message) from None
+    except ModelError as error:
+        log.warning("consolidation for %s failed: %s", speaker.subject, error)
+        raise Refused("the model that tidies did not answer; nothing was changed") from None
 
 
 ALL = Toolbox(

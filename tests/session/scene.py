@@ -56,24 +56,24 @@ from discoclaw.recall.rank import Ranker
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.session import tools
-from discoclaw.session.agent import Agent, Asking, Explained, Record
+from discoclaw.session.agent import Agent, Asking, Explained
 from discoclaw.session.archiving import Archiving, Rules
 from discoclaw.session.branching import Branching
-from discoclaw.session.conversation import CallLog, Conversation
-from discoclaw.session.delivery import Delivery
+from discoclaw.session.conversation import Conversation
+from discoclaw.session.delivery import Delivery, Record
 from discoclaw.session.desk import Desk
 from discoclaw.session.files.attaching import Attachments, Bounds
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.gather import Content, Gatherer
-from discoclaw.session.hatch import Hatchery, HatchingRules, Interviewer
+from discoclaw.session.hatch import Hatchery, HatchingRules
 from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.session.listen import Listener
 from discoclaw.session.meaning import NoMeaning
-from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation, Prompts
+from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation
 from discoclaw.session.refill import Refill
 from discoclaw.session.talk import Talk
 from discoclaw.session.talk_in_ram import TalkInRam
-from discoclaw.session.toolbox import Consolidation, ToolParts
+from discoclaw.session.toolbox import ToolParts
 from discoclaw.session.turn import Stops, Turn, Turns
 from discoclaw.session.window import Windows
 from discoclaw.store.plain import FileDocuments
@@ -377,11 +377,9 @@ class House:
         await self.loops.settle()
 
 
-class OutOfReach:
+async def out_of_reach(kept: Unsent, late: bool, shown: Callable[[str, str], None]) -> None:
     """A chat that takes no late answer."""
-
-    async def deliver(self, kept: Unsent, *, late: bool, shown: Callable[[str, str], None]) -> None:
-        raise ChatUnavailable("503")
+    raise ChatUnavailable("503")
 
 
 def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> House:
@@ -443,13 +441,14 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
     meaning = NoMeaning() if vectors is None else vectors(memory)
     hatchery = Hatchery(
         HatchingRules(frozenset()),
-        Interviewer(answering, me=lambda: ME, rules=AnswerRules()),
+        answering,
         use_memory,
         cursors,
         windows,
         loops,
         consent,
         clock=clock,
+        me=lambda: ME,
     )
     purger = Purger(use_memory, memory.personal, cursors, consent)
     answers, stops = Answers(memory.disk), Stops()
@@ -470,35 +469,33 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
         refill,
         Gatherer(use_memory, content, last_used, use_rolling, cursors, groups, profiles, owners=[]),
         items,
-        Prompts(given.pop("budget", Budget()), clock=clock, me=lambda: ME),
         Attachments(shelf, NoLinks(), consent, given.pop("bounds", Bounds()), refill.usable),
+        given.pop("budget", Budget()),
+        clock=clock,
+        me=lambda: ME,
     )
     live = LiveConfig(FileDocuments(root), clock=clock)
     turns = Turns(live, consent, windows, personas)
     inboxes = Inboxes(cursors, consent, catches_up=False)
+    branching = Branching(turns, loops, model, NoThreads())
+    record = Record(loops, archive, purger, branching, clock=clock, me=lambda: ME, redactor=redactor)
     agent = Agent(
         stops=stops,
         hatchery=hatchery,
         refill=refill,
         preparation=preparation,
-        branching=Branching(turns, loops, model, NoThreads()),
+        branching=branching,
         conversation=Conversation(
             answering,
             tools.ALL if given.pop("tools", True) else tools.NONE,
-            ToolParts(
-                use_memory,
-                items,
-                choices,
-                given.pop("consolidation", None) or Consolidation(given.pop("tidy", no_tidying)),
-                purger,
-            ),
+            ToolParts(use_memory, items, choices, given.pop("tidy", no_tidying), purger),
             archive,
-            CallLog(use_memory, tool_log),
+            tool_log,
             rules=given.pop("rules", AnswerRules()),
             redactor=redactor,
             compacted=given.pop("compacted", lambda subject: None),
         ),
-        record=Record(loops, archive, explained, purger, clock=clock, me=lambda: ME, redactor=redactor),
+        record=record,
         loops=loops,
         asking=Asking(use_memory, AskedBack(use_memory, cursors, choices, clock=clock)),
         delivery=Delivery(
@@ -507,9 +504,12 @@ def house(folder: Path, model: ScriptedModel | None = None, **given: Any) -> Hou
             turns,
             answers,
             consent,
-            OutOfReach(),
+            out_of_reach,
+            record,
             clock=clock,
         ),
+        explained=explained,
+        clock=clock,
     )
     listener = Listener(windows, loops, archive, hatchery, profiles, groups, shelf, stops)
     talk = Talk(

@@ -114,7 +114,7 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Reply:
         owners=client.settings.owners,
         redactor=client.redactor,
     )
-    made = await client.talk.previews.of(message)
+    made = await client.talk.preview(message)
     if context.hatchery.takes(made.turn):
         return INTERVIEW
     facts = await _facts(call, made)

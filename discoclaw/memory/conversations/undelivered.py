@@ -5,6 +5,7 @@ written of people who want no memory. What its person takes back is replaced by 
 Knows nothing about how an answer is sent.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
@@ -96,8 +97,8 @@ class Undelivered(Working, Derived):
         self._keeps = keeps
         self._redactor = redactor
         self._kept: dict[str, Unsent] = {}
-        self.dropped: Callable[[str], None] = lambda name: None
-        """Is called when the answer of that name may no longer be sent as it is."""
+        self.sending: dict[str, asyncio.Future[Any]] = {}
+        """The sending of each answer, by its name. It ends if the answer may no longer be sent as it is."""
         self._worker = Worker("undelivered answers on disk", self._save)
 
     async def start(self) -> None:
@@ -144,12 +145,16 @@ class Undelivered(Working, Derived):
     def purge_ram(self, purge: Purge) -> Purged:
         for one in [one for one in self if purge.erases and one.user_id == purge.user_id != ""]:
             del self._kept[one.name]
-            self.dropped(one.name)
+            self._stop(one.name)
         gone = [one for one in self if one.covered_by(purge) and not purge.everything]
         for one in gone:
             self.put(replace(one, held=replace(one.held, text=TAKEN_BACK), talk=0, then=None))
-            self.dropped(one.name)
+            self._stop(one.name)
         return Purged(answers=len(gone))
+
+    def _stop(self, name: str) -> None:
+        if (sending := self.sending.get(name)) is not None:
+            sending.cancel()
 
     async def purge_disk(self, purge: Purge) -> Purged:
         gone = [one for one in (await in_thread(self._on_disk)).values() if one.covered_by(purge)]
