@@ -18,7 +18,7 @@ from discoclaw.settings_types import Listen
 READ_ELSEWHERE = {
     "Answers": "it stores ids of messages, and of people for whom they were",
     "OpenThreads": "what threads are called is in Discord",
-    "TalkInRam": "what it has read again are the messages of summaries",
+    "Refill": "what it has read again are the messages of summaries",
     "Archiving": "what waits for the archive is in RAM",
     "Embedding": "what waits for its vector is in RAM",
     "Transparency": "it stores ids of messages; what they show is in Discord",

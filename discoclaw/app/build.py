@@ -88,7 +88,6 @@ from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
 from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation
 from discoclaw.session.refill import Refill
 from discoclaw.session.talk import CatchUp, Talk
-from discoclaw.session.talk_in_ram import TalkInRam
 from discoclaw.session.toolbox import Toolbox, ToolParts
 from discoclaw.session.turn import Stops, Turns
 from discoclaw.session.window import Windows
@@ -280,8 +279,7 @@ def build(
     past = history or Past(
         client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
     )
-    refill = Refill(past, consent, purger, answers, loops, archiving, clock=clock)
-    talk_in_ram = TalkInRam(windows, loops, hatchery, explained, ranker, refill, clock=clock)
+    refill = Refill(windows, past, consent, purger, answers, loops, archiving, clock=clock)
     download = Download(client, settings.discord_api)
     shelf = Shelf(
         Reader(download, FileLimits(settings.file_max_mb * 1_000_000, settings.file_max_chars), redactor),
@@ -528,7 +526,7 @@ def build(
         hatchery,
         inboxes,
         answers,
-        talk_in_ram,
+        refill,
         Part(settling=purger.settle, closing=purger.close),
         Sole("withdrawals", [Part(rolling.finish_clears), left], processes),
         deleted_messages,
@@ -554,7 +552,11 @@ def build(
         transparency,
         *followers,
         inboxes,
-        talk_in_ram,
+        windows,
+        hatchery,
+        explained,
+        ranker,
+        refill,
         deleted_messages,
         talk.chosen,
     )

@@ -120,10 +120,6 @@ class Recall(Protocol):
         """An item's line in a prompt; made once for each item, which never changes."""
         ...
 
-    def forget(self) -> None:
-        """Drop all cached words from RAM, because somebody's memory is being erased."""
-        ...
-
 
 class Embedder(Protocol):
     """Turns texts into vectors. Every failure is an `EmbeddingError`, as for `Model`."""

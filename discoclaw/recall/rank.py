@@ -18,6 +18,7 @@ from heapq import nlargest
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Signals
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.query import Cosines, Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
@@ -385,8 +386,10 @@ class Fade:
     idle_days: float = 0
 
 
-class Ranker:
+class Ranker(Derived):
     """The `Recall` port. Caches what it computed about items; others may use its `documents` too."""
+
+    name = "ranking"
 
     def __init__(
         self,
@@ -413,7 +416,7 @@ class Ranker:
             if self._forgotten != forgotten:
                 return
 
-    def forget(self) -> None:
+    def purge_ram(self, purge: Purge) -> None:
         """Drop everything in RAM about ranked items, because somebody's words have to go."""
         self._forgotten += 1
         self._documents.forget()

@@ -19,6 +19,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
 from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
 from discoclaw.core.privacy import may_show
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
@@ -348,8 +349,10 @@ class Shown:
     files: tuple[tuple[str, int], ...] = ()
 
 
-class Explained:
+class Explained(Derived):
     """The last answers to each person in each conversation."""
+
+    name = "reasons for answers"
 
     def __init__(self) -> None:
         self._last: IdleMap[IdleMap[list[Shown]]] = IdleMap(lambda _: _people(), idle_ms=DAY_MS)
@@ -387,6 +390,9 @@ class Explained:
         """Drop everything about a person's answers."""
         for session_key in self._last:
             (self._last.peek(session_key) or _people()).drop(user_id)
+
+    def purge_ram(self, purge: Purge) -> None:
+        self.forget(purge.user_id)
 
 
 def _people() -> IdleMap[list[Shown]]:

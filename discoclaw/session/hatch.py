@@ -23,7 +23,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
-from discoclaw.core.purge import Purge
+from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import BOT, HUMAN, user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
@@ -58,12 +58,14 @@ class HatchingRules:
     memory: bool = True
 
 
-class Hatchery:
+class Hatchery(Derived):
     """The single interview, and what else owners may do with the bot's personality. A `Service`.
 
     `answers` bound those of the model and the transcript, which loses its middle when it gets too long; then
     `compacted(subject)` is called.
     """
+
+    name = "the interview"
 
     def __init__(
         self,
@@ -339,16 +341,18 @@ class Hatchery:
         self._interview = changed
         self._saves.note(changed.human)
 
-    def erase(self, user_id: str) -> None:
-        """Drop a person's interview when their memory is erased. Its cursor goes with their other files."""
-        if self._interview is not None and self._interview.human == user_id:
+    def purge_ram(self, purge: Purge) -> None:
+        """Empty the lines of a person's interview that have what they took back.
+
+        Where they are erased, drop it all. Its cursor goes with their other files.
+        """
+        if self._interview is None:
+            return
+        if not purge.erases:
+            self._put(self._interview.emptied(purge))
+        elif self._interview.human == purge.user_id:
             self._state = step(self._state, "cancel")
             self._interview = None
-
-    def purge(self, purge: Purge) -> None:
-        """Empty the lines of a person's interview that have what they took back."""
-        if self._interview is not None:
-            self._put(self._interview.emptied(purge))
 
     def _goes_on(self, asked: Interview) -> bool:
         """Whether this interview is still the current one."""

@@ -6,6 +6,7 @@ wait long for that; late messages are there for the next reply.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -13,14 +14,17 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
 from discoclaw.core.message import Place, Said
 from discoclaw.core.ports import Clock, History
-from discoclaw.core.subject import person_of
+from discoclaw.core.purge import Derived, Purge, Purged
+from discoclaw.core.subject import person_of, user_of
+from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.turn import Turn
-from discoclaw.session.window import Window
+from discoclaw.session.window import Window, Windows
+from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +33,19 @@ HISTORY_WAIT_S = 2.0
 HISTORY_PAUSE_MS = 60_000
 
 
-class Refill:
-    """Fills windows from `history`, and passes its messages to the loops and the archive."""
+class Refill(Derived):
+    """Fills windows from `history`, and passes its messages to the loops and the archive. A `Service`.
+
+    It removes from what the loops are to learn from what somebody took back. After that it has the messages
+    of purged summaries read again, for which nobody waits. Where nothing was said lately, that waits for the
+    next message.
+    """
+
+    name = "talk to learn from"
 
     def __init__(
         self,
+        windows: Windows,
         history: History,
         consent: Consent,
         purger: Purger,
@@ -43,6 +55,7 @@ class Refill:
         *,
         clock: Clock,
     ) -> None:
+        self._windows = windows
         self._history = history
         self._purger = purger
         self._answers = answers
@@ -50,6 +63,20 @@ class Refill:
         self._loops = loops
         self._archive = archive
         self._clock = clock
+        self._to_read: set[str] = set()
+        """The conversations whose summaries were purged."""
+        self._worker = Worker("summaries made again", self._read_again)
+
+    async def start(self) -> None:
+        """Do nothing: a purge starts the work."""
+
+    async def settle(self) -> None:
+        """Wait until everything was read."""
+        await self._worker.settle()
+
+    async def close(self) -> None:
+        """Stop. The rest is read when somebody says something there again."""
+        await self._worker.close(0)
 
     async def fill(self, turn: Turn) -> None:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.
@@ -157,3 +184,37 @@ class Refill:
 
         kept = [one for one in said if not erased(one)]
         return await self._purger.left(kept, session_key, private=private)
+
+    # ------------------------------------------------------------------ what was taken back
+
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        user_id = user_of(subject)
+        return self._loops.tracks.sessions_of(user_id) if user_id is not None else ()
+
+    def purge_ram(self, purge: Purge) -> Purged | None:
+        tracks = self._loops.tracks
+        if not purge.erases:
+            return Purged(messages=frozenset(tracks.purge(purge)))
+        if purge.user_id:
+            touched = sorted({*purge.sessions, *self.sessions_of(purge.subject)})
+            tracks.erase(purge.user_id, touched, purge.at)
+        return None
+
+    async def purge_disk(self, purge: Purge) -> None:
+        for key in sorted(purge.sessions):
+            if await self._loops.summary_lost(key):
+                self._loops.tracks.begin_again(key)
+                self._windows.use(key).refilled = False
+                self._to_read.add(key)
+
+    def purged(self, subject: str) -> None:
+        """Have them read now. Until here, no summary of these conversations may be written."""
+        waiting, self._to_read = self._to_read, set()
+        for key in sorted(waiting):
+            self._worker.note(key)
+
+    async def _read_again(self, session_key: str) -> None:
+        window = self._windows.use(session_key)
+        if window.place is not None and not window.refilled:
+            before = str(snowflake_at(self._clock()) + (1 << 22))
+            await asyncio.wait([self.read(window.place, session_key, window, before=before)])

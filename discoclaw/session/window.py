@@ -12,7 +12,9 @@ from dataclasses import replace
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Purge
+from discoclaw.core.purge import Derived, Purge, Purged
+from discoclaw.core.subject import user_of
+from discoclaw.memory.changes import Listener
 
 log = logging.getLogger(__name__)
 
@@ -115,8 +117,10 @@ class Window:
             self._shown.pop(oldest, None)
 
 
-class Windows:
+class Windows(Derived, Listener):
     """The windows of all conversations; idle ones are dropped, and filled again when used."""
+
+    name = "recent talk"
 
     def __init__(self, *, clock: Clock, capacity: int = 20, idle_ms: int = HOUR_MS) -> None:
         self._clock = clock
@@ -134,7 +138,10 @@ class Windows:
                 window.refilled = False
 
     def out_of_touch(self) -> None:
-        """Use only what is said from now on; later, windows are filled from the chat's history again."""
+        """Answer from no talk that others may take back or erase meanwhile.
+
+        Later, windows are filled from the chat's history again.
+        """
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
                 window.clear()
@@ -162,8 +169,16 @@ class Windows:
         window = self._windows.peek(session_key)
         return window.recent() if window is not None else ()
 
-    def purge(self, purge: Purge) -> set[str]:
-        """Remove the messages that somebody took back. Returns their ids."""
+    def purge_ram(self, purge: Purge) -> Purged | None:
+        """Remove the messages that somebody took back.
+
+        Where they are erased, remove everything that could bring their words back: their conversations start
+        empty.
+        """
+        if purge.erases:
+            for key in sorted({*purge.sessions, *self.sessions_of(purge.subject)}) if purge.user_id else ():
+                self.use(key).clear()
+            return None
         gone = set[str]()
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
@@ -174,10 +189,11 @@ class Windows:
                         gone.add(said.id)
                 if purge.everything:
                     window.names.pop(purge.user_id, None)
-        return gone
+        return Purged(messages=frozenset(gone))
 
-    def with_words_of(self, author_id: str) -> list[str]:
-        """The conversations (session keys) whose windows contain words of this author."""
+    def sessions_of(self, subject: str) -> Iterable[str]:
+        if (author_id := user_of(subject)) is None:
+            return []
         return [
             key
             for key in self._windows

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from discoclaw.core.message import Place, Said
 from discoclaw.core.patch import Deprecation, Patch, Upsert
 from discoclaw.loops.schedule import Loops
-from tests.session.scene import ANN, GENERAL, House
+from tests.session.scene import GENERAL
 
 
 def hear(
@@ -14,11 +14,6 @@ def hear(
     """Let messages be heard in a place."""
     for one in messages:
         loops.hear(one, place, key or place.session_key(one.author_id), window=window)
-
-
-async def catch_up(home: House, messages: list[Said], place: Place = GENERAL, *, window: int = 20) -> None:
-    """Let a place's past be read from the chat."""
-    await home.loops.catch_up(messages, place, place.session_key(ANN.id), window=window)
 
 
 def upsert(text: str, *, kind: str = "preference", source: str = "", quote: str = "", **given) -> Patch:

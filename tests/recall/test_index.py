@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
+from discoclaw.core.purge import Purge
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.document import Document, Documents, of_item, parse
 from discoclaw.recall.index import MOST_VERSIONS, Index, Indices
@@ -128,7 +129,7 @@ class TestWhatIsKept:
         ranker = Ranker(documents=documents)
         making = ranker.prepare(items)
         next(making)
-        ranker.forget()
+        ranker.purge_ram(Purge("", 0))
         assert list(making) == []
         assert not any(map(documents.known, items))
 
