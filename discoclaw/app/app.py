@@ -18,7 +18,7 @@ from discoclaw.app.monitoring import Health
 from discoclaw.app.services import Services
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.sharded import ShardedDiscoClaw, Slots
-from discoclaw.core.errors import ChatUnavailable, LeaseLost, MemoryFault, SettingsError
+from discoclaw.core.errors import ChatUnavailable, LeaseLost, SettingsError, faulting
 from discoclaw.core.health import Seen
 from discoclaw.core.ports import MirrorControl, Processes, Service
 from discoclaw.core.redact import without_login
@@ -141,10 +141,8 @@ class Sharding:
         return shards
 
     async def _read(self, shards: Shards) -> None:
-        try:
+        with faulting(f"what was handled of the shards {shards} can't be read"):
             await self._inboxes.serve(shards)
-        except OSError as error:
-            raise MemoryFault(f"what was handled of the shards {shards} can't be read: {error}") from error
 
     async def _hold(self, shards: Shards, taken: "asyncio.Future[None]") -> None:
         """Have the leases until they are given back. Raises LeaseLost and SettingsError."""

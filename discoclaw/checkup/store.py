@@ -10,7 +10,7 @@ from time import time
 from discoclaw.app.models import config_of, prices_of
 from discoclaw.checkup.topic import finding
 from discoclaw.core.budgets import SMALL_FROM, Limit, Span, Spent
-from discoclaw.core.errors import MemoryFault, NewerSchema, SettingsError
+from discoclaw.core.errors import MemoryFault, NewerSchema, SettingsError, faulting
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import Call, dollars
@@ -120,11 +120,9 @@ async def has_tables(settings: Settings) -> bool:
 
 
 async def _ledgers(stores: Disks, progress: Callable[[str], None]) -> AsyncIterator[Finding]:
-    try:
+    with faulting("the store can't be read"):
         damaged = await read_in_thread(stores.check)
         elsewhere = await read_in_thread(stores.elsewhere) if damaged is None else []
-    except OSError as error:
-        raise MemoryFault(f"the store can't be read: {error.strerror or error}") from error
     if damaged is not None:
         text, _, way_out = damaged.partition("; ")
         yield Finding("store", "bad", text, way_out or REPAIR)

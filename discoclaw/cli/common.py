@@ -27,7 +27,7 @@ from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.core.draft import Origin
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.matching import find_one
@@ -501,11 +501,8 @@ def note(text: str) -> None:
 def save(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file completely or not at all; replace one only by `force`. Raises Refused or MemoryFault."""
     check_outside(path)
-    try:
-        with new_file(path, replace=force) as file:
-            file.write(content)
-    except OSError as error:
-        raise MemoryFault(f"can't write {path}: {error.strerror or error}") from error
+    with faulting(f"can't write {path}"), new_file(path, replace=force) as file:
+        file.write(content)
 
 
 def put(content: bytes, path: Path, *, force: bool) -> bool:

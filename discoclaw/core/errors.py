@@ -49,6 +49,9 @@
 This module knows nothing about who raises these or who shows them.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DiscoClawError(Exception):
     """Base of all our errors; never raised itself."""
@@ -71,6 +74,20 @@ class SettingsError(DiscoClawError):
 
 class MemoryFault(DiscoClawError):
     """Memory cannot be read or written (disk full, permission, damage)."""
+
+
+@contextmanager
+def faulting(text: str) -> Iterator[None]:
+    """Raise MemoryFault where the disk fails: this text, and the reason in words.
+
+    The reason names the file, unless the text does.
+    """
+    try:
+        yield
+    except OSError as error:
+        told = error.filename is None or str(error.filename) in text
+        reason = error.strerror or str(error)
+        raise MemoryFault(f"{text}: {reason if told else f'{reason} ({error.filename})'}") from error
 
 
 class LedgerDamaged(MemoryFault):

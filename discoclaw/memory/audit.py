@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import faulting
 from discoclaw.core.message import Said
 from discoclaw.core.purge import Purge, Readable, terms_of
 from discoclaw.core.subject import person_of, user_of, user_subject
@@ -81,22 +81,18 @@ class Audit:
         self._registry = registry
         self._tombs = Tombstones(disk)
         self._tombs.load()
-        try:
+        with faulting("not everybody's memory could be looked at"):
             self._known = list(self._people())
             self._back = {subject for subject, _ in disk.ledgers.by_age()} | set(self._profiled())
-        except OSError as error:
-            raise MemoryFault(f"not everybody's memory could be looked at: {error}") from error
 
     def on_disk(self, data: Path) -> list[Finding]:
         """Everything below the data folder that should not be there. Raises MemoryFault."""
-        try:
+        with faulting("not everything could be looked at"):
             found = []
             for part in self._registry:
                 name = part.name.removesuffix(" in RAM")  # what it has on disk was asked for
                 found += findings(name, part.audit(), self._known)
             return [*found, *self._names(), *self._beside(data)]
-        except OSError as error:
-            raise MemoryFault(f"not everything could be looked at: {error}") from error
 
     def in_texts(self, part: str, texts: Iterable[Readable]) -> list[Finding]:
         """Findings about texts that were made of the talk of a conversation."""

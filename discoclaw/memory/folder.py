@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from filelock import FileLock, Timeout
 
-from discoclaw.core.errors import FolderInUse, MemoryFault
+from discoclaw.core.errors import FolderInUse, MemoryFault, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import iso_ms, valid_ms
 from discoclaw.memory import upgrades
@@ -106,10 +106,8 @@ class DataFolder:
         Not allowed while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
         """
         upgrades.check(self._root)
-        try:
+        with faulting("what is damaged cannot be mended"):
             return self.alone(lambda: self._disks.rescue(stamp_of(self._clock())))
-        except OSError as error:
-            raise MemoryFault(f"what is damaged cannot be mended: {error}") from error
 
     def alone(self, work: Callable[[], T]) -> T:
         """Return what `work` does while nobody uses the folder, which isn't opened.

@@ -14,13 +14,13 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.errors import MemoryFault, Overtaken, faulting
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Purge, Purged
@@ -38,15 +38,6 @@ W = TypeVar("W")
 JSON = ".json"
 MOST_KNOWN = 10_000
 """The most documents of one kind in RAM."""
-
-
-@contextmanager
-def faulting(text: str) -> Iterator[None]:
-    """Raise MemoryFault, which begins with this text, where the disk fails."""
-    try:
-        yield
-    except OSError as error:
-        raise MemoryFault(f"{text}: {error}") from error
 
 
 # ---------------------------------------------------------------------- documents

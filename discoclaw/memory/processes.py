@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.ports import ALONE, Processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.leases import Fewer, Heard, Leases, Lost, Overtaken, Renewing, Told
@@ -177,22 +177,18 @@ class SharedProcesses:
         return self._leases.free(name)
 
     async def holders(self, prefix: str) -> Mapping[str, str]:
-        try:
+        with faulting("who else uses the store is not known"):
             return await in_thread(self._rows.holders, prefix, self._presence.epoch)
-        except OSError as error:
-            raise MemoryFault(f"who else uses the store is not known: {error}") from error
 
     async def all_know(self) -> None:
         def behind(position: int) -> list[int]:
             return self._rows.behind(position, self._presence.epoch)
 
-        try:
+        with faulting("not every process is known to have heard of it"):
             await self._none(behind, "process %d lets go of what changed")
             # One that died may have asked the fence before, so that its COMMIT is still to come. Who lives
             # reads past such a transaction only when that has ended, but there may be nobody else alive.
             await self._none(self._rows.under_way, "transaction %d ends")
-        except OSError as error:
-            raise MemoryFault(f"not every process is known to have heard of it: {error}") from error
 
     async def _none(self, left: Callable[[int], list[int]], what: str) -> None:
         """Wait until nobody is left of those that `left` finds below the position of now. Raises OSError."""

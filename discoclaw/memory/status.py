@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import faulting
 from discoclaw.memory import cursors
 from discoclaw.memory.cursors import texts_of
 from discoclaw.memory.folder import Holder, holder_of
@@ -79,15 +79,13 @@ class Status:
 def status_of(stores: Disks) -> Status:
     """The status of the store that is used. Raises MemoryFault."""
     disk = stores.used
-    try:
+    with faulting("the store cannot be read"):
         database = shared(disk)
         together = database.together() if database is not None else None
         size = together.size if together is not None else _size(stores.root)
         holder = holder_of(stores.root) if together is None else None
         erasings = tuple(sorted(unfinished(disk)))
         return Status(together, holder, size, erasings, _behind(disk))
-    except OSError as error:
-        raise MemoryFault(f"the store cannot be read: {error}") from error
 
 
 def _behind(disk: Disk) -> dict[str, int]:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.people import choices
 from discoclaw.store.plain import FileDocuments, FileLog, FilesDisk
@@ -164,13 +164,9 @@ def bring_decisions(source: Disk, target: Disk) -> bool:
 
     Raises MemoryFault.
     """
-    try:
+    with faulting(f"what people decided cannot be moved from {source.documents('').folder}"):
         chosen = choices.bring(source, target)
         return tombstones.bring(source, target) or chosen
-    except OSError as error:
-        raise MemoryFault(
-            f"what people decided cannot be moved from {source.documents('').folder}: {error}"
-        ) from error
 
 
 def _move_decisions(source: Disk, target: Disk) -> None:

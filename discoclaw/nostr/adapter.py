@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError
+from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_subject, user_of, user_subject
@@ -470,8 +470,6 @@ def unit_of(name: str) -> str | None:
 
 def _remove(outbox: Path) -> None:
     """Remove what another time as the one that mirrors left. Blocking. Raises MemoryFault."""
-    try:
+    with faulting("an old outbox cannot be removed"):
         for end in ("", "-wal", "-shm"):
             outbox.with_name(outbox.name + end).unlink(missing_ok=True)
-    except OSError as error:
-        raise MemoryFault(f"an old outbox cannot be removed: {error}") from error

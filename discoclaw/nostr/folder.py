@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from discoclaw.core.errors import MemoryFault, Refused, SettingsError
+from discoclaw.core.errors import MemoryFault, Refused, SettingsError, faulting
 from discoclaw.core.times import valid_ms
 from discoclaw.nostr.event import Keys
 from discoclaw.nostr.outgoing.delivery import RelayStatus
@@ -79,11 +79,9 @@ def make_key(path: Path, password: str | None = None) -> Keys:
         raise Refused(exists)
     keys = Keys.generate()
     text = keys.encrypted(password) if password else keys.nsec()
-    try:
+    with faulting(f"cannot write the key file {path}"):
         # `still` is asked right before the rename: another command may have made a key meanwhile.
         done = write_atomic(path, f"{text}\n".encode("ascii"), still=lambda: not os.path.lexists(path))
-    except OSError as error:
-        raise MemoryFault(f"cannot write the key file {path}: {error.strerror or error}") from error
     if done is None:
         raise Refused(exists)
     return keys

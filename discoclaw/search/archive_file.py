@@ -21,7 +21,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.search.signatures import FEWEST_TERMS, Signatures
 from discoclaw.store.database import (
@@ -271,12 +271,10 @@ class ArchiveFile:
 
     def remove_copies(self, before_ms: int | None = None) -> None:
         """Remove damaged archives that were kept; with a time (ms), older ones. Raises MemoryFault."""
-        try:
+        with faulting("a damaged archive that was kept cannot be removed"):
             for path in sorted(self.path.parent.glob(f"{self.path.name}.corrupt-*")):
                 if before_ms is None or path.stat().st_mtime_ns < before_ms * 1_000_000:
                     path.unlink(missing_ok=True)
-        except OSError as error:
-            raise MemoryFault(f"a damaged archive that was kept cannot be removed: {error}") from error
 
     # ------------------------------------------------------------------ the audit
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import faulting
 from discoclaw.search.signatures import FEWEST_TERMS, MIXING, bits_of
 from discoclaw.store.sql import Sql
 
@@ -104,10 +104,8 @@ class ArchiveTables:
     # ------------------------------------------------------------------ transactions
 
     def read(self, work: Callable[[Sql], T], nothing: T) -> T:
-        try:
+        with faulting("the archive cannot be read"):
             return self.tables.read(lambda db: work(Sql(db)))
-        except OSError as error:
-            raise MemoryFault(f"the archive cannot be read: {error}") from error
 
     def change(
         self,
@@ -123,10 +121,8 @@ class ArchiveTables:
             self.dims = (sql.one(_LOCK) or (0,))[0] or None
             return work(sql)
 
-        try:
+        with faulting("the archive cannot be changed"):
             return self.tables.write(changed)
-        except OSError as error:
-            raise MemoryFault(f"the archive cannot be changed: {error}") from error
 
     def close(self) -> None:
         """The connections belong to the store, which closes them."""

@@ -25,13 +25,12 @@ from typing import Final
 
 from discoclaw.core.budgets import SMALL_FROM, Book, Choice, Limit, Spent, Wish
 from discoclaw.core.consent import UNLIMITED, Consent
-from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.errors import MemoryFault, Overtaken, faulting
 from discoclaw.core.model import Usage
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total
-from discoclaw.memory.kept import faulting
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import TRIES, rest
 from discoclaw.usage.log import UsageLog, Writing, key_of

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.consent import Permission
+from discoclaw.core.errors import faulting
 from discoclaw.core.message import Said
 from discoclaw.core.purge import Purge
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import time_of_snowflake
-from discoclaw.memory.kept import Behind, Lines, faulting
+from discoclaw.memory.kept import Behind, Lines
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import ANSWERS, Disk
 

@@ -20,12 +20,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from discoclaw.core.errors import faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.kept import Lines, faulting
+from discoclaw.memory.kept import Lines
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Disk, Log
 

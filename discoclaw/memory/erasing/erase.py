@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.idle import HOUR_MS
@@ -48,7 +48,7 @@ from discoclaw.memory.cursors import Cursors, parsed, read, texts_of
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import EVERY, newest
 from discoclaw.memory.erasing.tombstones import Tombstones
-from discoclaw.memory.kept import JSON, called, faulting, json_names
+from discoclaw.memory.kept import JSON, called, json_names
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.entries import Entries
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id

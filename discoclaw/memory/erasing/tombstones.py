@@ -17,7 +17,7 @@ import re
 import secrets
 from pathlib import Path
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.times import valid_ms
 from discoclaw.store.plain import disk_at
 from discoclaw.store.port import NO_LOG, Disk, joined, rewrite
@@ -47,10 +47,8 @@ class Tombstones:
 
     def catch_up(self) -> None:
         """Read what other processes added. Raises MemoryFault; what was known is then still known."""
-        try:
+        with faulting(f"{self._path} cannot be read"):
             content, head = self._lines.load(self._head)
-        except OSError as error:
-            raise MemoryFault(f"{self._path} cannot be read: {error}") from error
         for line in content.splitlines():
             self._take(line)
         if self._key is None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
 from discoclaw import __version__
-from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused, faulting
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.memory import upgrades
 from discoclaw.memory.erasing import tombstones
@@ -150,11 +150,8 @@ def read_file(
     Nothing in it is taken at its word, and what it holds is bounded by its own length. Raises Refused,
     NewerSchema and MemoryFault.
     """
-    try:
-        with open(path, "rb", opener=open_regular) as file:
-            return read(file, path.name, into, wanted)
-    except OSError as error:
-        raise MemoryFault(f"{error.filename or path}: {error.strerror or error}") from error
+    with faulting(str(path)), open(path, "rb", opener=open_regular) as file:
+        return read(file, path.name, into, wanted)
 
 
 def read(

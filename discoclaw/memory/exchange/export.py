@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import Refused, faulting
 from discoclaw.core.event import Event, Ref
 from discoclaw.core.history import Branch, History
 from discoclaw.core.item import KINDS, MANUAL, Item, durable_line
@@ -236,7 +236,7 @@ def write_objects(history: History, folder: Path) -> None:
     `MEMORY.md`, and `refs.json` with the history of the branches. Raises Refused if the path exists,
     MemoryFault if the disk fails.
     """
-    try:
+    with faulting(f"{folder} could not be written"):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise Refused(f"{folder} is there already and no folder; name another one")
         if folder.is_dir() and any(folder.iterdir()):
@@ -251,8 +251,6 @@ def write_objects(history: History, folder: Path) -> None:
                     os.fsync(file.fileno())
             for part in (EVENTS, COMMITS, ""):
                 sync_folder(made / part)
-    except OSError as error:
-        raise MemoryFault(f"{folder} could not be written: {error}") from error
 
 
 def _object_files(history: History) -> dict[str, bytes]:

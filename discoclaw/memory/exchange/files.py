@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import Refused, faulting
 from discoclaw.core.text import scrub
 from discoclaw.store.files import open_regular
 
@@ -194,10 +194,8 @@ class Folder:
         said = scrub(f"{self.name}/{name}")
         if name in self._links:
             raise Refused(_is_link(said))
-        try:
+        with faulting(f"{said} cannot be read"):
             content = read_whole(self._root / name, said, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError as error:
-            raise MemoryFault(f"{said} cannot be read: {error}") from error
         self._budget.take(said, len(content))
         return content
 

@@ -33,7 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.event import encode_line
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, person_of, user_subject
@@ -447,7 +447,7 @@ def opened(path: Path, beside: Path, *, now_ms: int) -> Iterator[Whole]:
     """
     with passing_folder(beside / swap.UNPACKED) as made:
         root = made / "memory"
-        try:
+        with faulting(f"{path} cannot be read"):
             if path.is_dir():
                 _copy_folder(path, root)
             else:
@@ -456,8 +456,6 @@ def opened(path: Path, beside: Path, *, now_ms: int) -> Iterator[Whole]:
             whole = Whole(made, FilesDisk(root))
             whole.subjects = _histories(whole.disk)
             _check(whole.disk)
-        except OSError as error:
-            raise MemoryFault(f"{path} cannot be read: {error}") from error
         yield whole
 
 

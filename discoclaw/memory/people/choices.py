@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.message import Place
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_subject
@@ -116,10 +116,8 @@ class Choices(Listener):
             return {name: value for name, value in {**known, **chosen}.items() if value or name == ASKS}
 
         async with self._lock:
-            try:
+            with faulting(f"{FILE} could not be written"):
                 await in_thread(self._change, user_id, choose)
-            except OSError as error:
-                raise MemoryFault(f"{FILE} could not be written: {error}") from error
         self._changes.chosen(user_id)
 
     def _change(self, user_id: str, work: Chooses) -> None:

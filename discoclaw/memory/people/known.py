@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from discoclaw.core.errors import MemoryFault
+from discoclaw.core.errors import faulting
 from discoclaw.core.health import Known, People
 from discoclaw.core.profile import Profile
 from discoclaw.core.purge import Derived, Purge
@@ -42,15 +42,13 @@ class KnownPeople(Derived):
 
     def page(self, number: int) -> People:
         """One page of them, from 1 on; the nearest if there is none of that number. Raises MemoryFault."""
-        try:
+        with faulting("the store can't be read"):
             sizes = [one for one in self._disk.ledgers.by_age() if user_of(one[0]) is not None]
             pages = max(1, math.ceil(len(sizes) / MOST_SHOWN))
             number = min(max(1, number), pages)
             last = len(sizes) - (number - 1) * MOST_SHOWN
             shown = reversed(sizes[max(0, last - MOST_SHOWN) : last])
             return People(len(sizes), [self._known(*one) for one in shown], number, pages)
-        except OSError as error:
-            raise MemoryFault(f"the store can't be read: {error.strerror or error}") from error
 
     def names(self, user_ids: Iterable[str]) -> dict[str, str]:
         """The names of people, of those whose name is known."""

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from discoclaw.core.consent import UNLIMITED, Consent
+from discoclaw.core.errors import faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Purge, Purged, Readable
 from discoclaw.core.redact import PLAIN, Redactor
@@ -23,7 +24,7 @@ from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes
-from discoclaw.memory.kept import Behind, Lines, faulting
+from discoclaw.memory.kept import Behind, Lines
 from discoclaw.store.files import in_thread, safe_id
 from discoclaw.store.port import TOOLS, Disk, Log, drop
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.errors import NewerSchema, Refused, faulting
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.subject import group_subject, user_of, user_subject
@@ -72,10 +72,8 @@ def subject_named(name: str) -> str:
 def subjects(where: Path | Disk) -> list[str]:
     """Every subject with a ledger or a durable file, sorted. Raises MemoryFault."""
     disk = disk_at(where)
-    try:
+    with faulting("nobody's memory can be read"):
         ledgers = {subject for subject, _ in disk.ledgers.by_age()}
-    except OSError as error:
-        raise MemoryFault(f"nobody's memory can be read: {error}") from error
     files = disk.durable.glob("*.json") if disk.durable is not None else ()
     return sorted(ledgers | {user_subject(path.stem) for path in files})
 
@@ -87,22 +85,18 @@ def recorded(where: Path | Disk) -> list[str]:
     """
     disk = disk_at(where)
     found = set(subjects(disk))
-    try:
+    with faulting("can't read which people are known"):
         for folder, of in ((PROFILES, user_subject), (GROUPS, group_subject)):
             names = (_RECORD.fullmatch(name) for name in disk.documents(folder).names())
             found |= {of(name[1]) for name in names if name is not None}
-    except OSError as error:
-        raise MemoryFault(f"can't read which people are known: {error.strerror or error}") from error
     return sorted(found)
 
 
 def unfinished(where: Path | Disk) -> set[str]:
     """Subjects whose erasing was interrupted: some of their files may still exist. Raises MemoryFault."""
     intents = disk_at(where).documents(INTENTS)
-    try:
+    with faulting(f"can't read {intents.folder}"):
         names = [name for name in intents.names() if name.endswith(".json")]
-    except OSError as error:
-        raise MemoryFault(f"can't read {intents.folder}: {error.strerror or error}") from error
     return {
         name.removesuffix(".json") for name in names if "at" in (cursors.read(intents, name) or {"at": 0})
     }
@@ -115,11 +109,9 @@ def held(where: Path | Disk, subject: str) -> Inspection:
     time.
     """
     disk = disk_at(where)
-    try:
+    with faulting(f"can't read the memory of {subject}"):
         first = _held(disk, subject)
         return _held(disk, subject) if first.faults or first.notes else first
-    except OSError as error:
-        raise MemoryFault(f"can't read the memory of {subject}: {error.strerror or error}") from error
 
 
 def view_at(

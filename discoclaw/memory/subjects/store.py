@@ -16,13 +16,13 @@ What always holds:
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from discoclaw.core.draft import Draft
-from discoclaw.core.errors import MemoryFault, Overtaken, Refused
+from discoclaw.core.errors import MemoryFault, Overtaken, Refused, faulting
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import PEOPLE, Branches, History, branch_name
 from discoclaw.core.idle import HOUR_MS
@@ -294,7 +294,7 @@ class Memory:
             self._check(subject)
             if group_of(subject) is not None:
                 records = unerased(records, self.erased_at)
-            with _faults(f"{subject}.jsonl could not be written"):
+            with faulting(f"{subject}.jsonl could not be written"):
                 one = await in_thread(begin)
             if one is None:
                 return False
@@ -353,7 +353,7 @@ class Memory:
     async def _loaded(self, subject: str, entry: Entry) -> Subject:
         """The subject, read if need be, with any edit by hand adopted. The caller holds the lock."""
         one, fault = entry.subject, f"the memory of {subject} cannot be read"
-        with _faults(fault):
+        with faulting(fault):
             if one is None:
                 self._check(subject)
                 entry.stale = False
@@ -428,7 +428,7 @@ class Memory:
         if not self.disk.in_touch:  # its subject may have been erased since, which is not known yet
             raise MemoryFault(f"what others changed of {subject} is not known yet, so nothing is recorded")
         try:
-            with _faults(f"the memory of {subject} cannot be read"):
+            with faulting(f"the memory of {subject} cannot be read"):
                 await in_thread(one.record, records, self._present(subject), after)
         except Overtaken:
             raise  # nothing changed here
@@ -444,18 +444,9 @@ class Memory:
         return outcome
 
 
-@contextmanager
-def _faults(what: str) -> Iterator[None]:
-    """Say what failed where the disk did."""
-    try:
-        yield
-    except OSError as error:
-        raise MemoryFault(f"{what}: {error}") from error
-
-
 async def _history(one: Subject) -> History:
     """The full history of a subject."""
-    with _faults(f"the history of {one.name} cannot be read"):
+    with faulting(f"the history of {one.name} cannot be read"):
         return await read_in_thread(one.history)
 
 
@@ -463,7 +454,7 @@ async def _branch_view(one: Subject, branch: str) -> View:
     """A branch's view, from disk if need be."""
     if one.in_ram(branch):
         return one.branch_view(branch)
-    with _faults(f"the memory of {one.name} cannot be read"):
+    with faulting(f"the memory of {one.name} cannot be read"):
         return await in_thread(one.branch_view, branch)
 
 

@@ -30,7 +30,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from discoclaw.core.errors import MemoryFault, NewerSchema
+from discoclaw.core.errors import MemoryFault, NewerSchema, faulting
 from discoclaw.core.event import Commit, Record, encode_line
 from discoclaw.core.history import MAIN, Branch, Branches, History, as_shown
 from discoclaw.core.item import Item
@@ -177,15 +177,13 @@ class Subject:
                 "stop the bot and run `discoclaw memory verify --repair`"
             )
         content = b"".join(map(encode_line, records))
-        try:
+        with faulting(f"{path.name} could not be written"):
             if self._torn:
                 aside = self._log.keep_aside("torn", stamp_of(now_ms))
                 self._log.cut(self._head.size)
                 ledger.log.warning("%s: the torn last line is kept in %s", path, aside.name)
                 self._torn = 0
             head = self._log.append(content, after=self._head)
-        except OSError as error:
-            raise MemoryFault(f"{path.name} could not be written: {error}") from error
         self._follow(records, content, head, after)
 
     def _follow(

@@ -25,7 +25,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from discoclaw.core.errors import MemoryFault, Refused
+from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
@@ -213,10 +213,8 @@ async def purge_anew(disk: Disk) -> None:
         if left := folder.remove(names)[1]:
             raise OSError("; ".join(left))
 
-    try:
+    with faulting("what people took back cannot be kept out"):
         await in_thread(forget)
-    except OSError as error:
-        raise MemoryFault(f"what people took back cannot be kept out: {error}") from error
 
 
 async def _put_views(found: Gathered, to: Destination) -> list[str]:
