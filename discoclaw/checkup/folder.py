@@ -11,8 +11,7 @@ from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Finding
 from discoclaw.core.times import iso_ms
-from discoclaw.memory import upgrades
-from discoclaw.memory.folder import holder_of, locked, recorded
+from discoclaw.memory.folder import DATA_VERSION, check_version, holder_of, locked, recorded
 from discoclaw.memory.status import status_of
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
@@ -53,10 +52,10 @@ def _folder(settings: Settings) -> Iterator[Finding]:
     yield from _file_system(data)
     if memory.is_dir():
         try:
-            version = upgrades.check(memory)
+            version = check_version(memory)
             more = ", as this program writes it"
-            if version < upgrades.VERSION:
-                more = f"; the next start of the bot brings it to {upgrades.VERSION}"
+            if version < DATA_VERSION:
+                more = f"; the next start of the bot brings it to {DATA_VERSION}"
             yield Finding("data", "good", f"version {version}{more}")
         except MemoryFault as fault:  # also data of a newer version
             yield finding("data", fault)

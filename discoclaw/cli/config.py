@@ -27,7 +27,7 @@ from discoclaw.core import live
 from discoclaw.core.errors import FolderInUse, MemoryFault, Refused, RelayError, SettingsError
 from discoclaw.core.live import Effective, Scope
 from discoclaw.core.policy import FIELDS, KINDS, NO_OVERRIDES, Choice, Overrides, Value
-from discoclaw.memory import upgrades
+from discoclaw.memory.folder import check_version
 from discoclaw.memory.live import FILE, LOCK, LiveConfig, change_file, changed
 from discoclaw.settings import Settings
 from discoclaw.show.words import line
@@ -225,7 +225,7 @@ def _write(
     settings: Settings, access: "RelayAccess | None", scope: Scope, requested: Mapping[str, Any]
 ) -> None:
     """Change the local file. The bot may be running: it reads the file again with the next message."""
-    upgrades.check(settings.memory_dir)
+    check_version(settings.memory_dir)
     with stores_of(settings) as stores:
         documents = stores.used.documents("")
         lock = None if stores.used.shared else settings.memory_dir / LOCK

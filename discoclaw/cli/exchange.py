@@ -57,7 +57,6 @@ from discoclaw.memory.exchange.backup import (
 from discoclaw.memory.exchange.export import Form, exported, write_objects
 from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
-from discoclaw.memory.exchange.swap import UNPACKED
 from discoclaw.memory.exchange.take import Report, records_for
 from discoclaw.memory.exchange.whole import (
     PEOPLE_FIRST,
@@ -69,7 +68,7 @@ from discoclaw.memory.exchange.whole import (
     opened,
     restore,
 )
-from discoclaw.memory.folder import DataFolder
+from discoclaw.memory.folder import UNPACKED, DataFolder
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.stores import shared
 from discoclaw.memory.subjects import ledger

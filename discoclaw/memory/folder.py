@@ -1,7 +1,22 @@
-"""The data folder: only one process at a time uses it; others that try are told which one.
+"""The data folder: only one process at a time uses it, and each start brings it into order.
 
-Whoever has it is recorded beside the lock in `.holder`: {pid, host, since}. Only the lock decides; a wrong or
-missing record changes nothing but the text of an error. Blocking. Knows nothing about what is in the stores.
+    memory/.holder         {pid, host, since}: who has the folder. Only the lock beside it decides; a wrong or
+                           missing record changes nothing but the text of an error
+    memory/version.json    {"version": 1, "program": "0.1.0"}: the format, and which program brought it there
+    .restore/              everything that is prepared to be put in place, on the same disk
+    .restore/moves.json    {"phase": 1 or 2, "aside": [[from, to]…], "new": [[from, to]…]}
+
+A folder without a version is from before there was one: version 0. Each step to the next runs once, in
+order, at the start of the first program that knows it. What a step changes is copied first, to
+`data/old.before-version-<n>-<stamp>/`. A step that was cut off runs again, so it has to stand that. A folder
+of a newer version is left alone. Databases have versions of their own (`store/sqlite`,
+`store/postgres/schema`).
+
+Prepared files are put in place as a whole: a crash leaves the old or the new ones. Once `moves.json` is
+there, all moves will be made, by this process, or by the next one that takes the folder. Before that, the
+next one removes what was prepared. The old files go to a folder with a date.
+
+Blocking. Knows nothing about what is in the stores.
 """
 
 import json
@@ -9,26 +24,32 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from filelock import FileLock, Timeout
 
-from discoclaw.core.errors import FolderInUse, MemoryFault, faulting
+from discoclaw import __version__
+from discoclaw.core.errors import FolderInUse, MemoryFault, NewerSchema, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.times import iso_ms, valid_ms
-from discoclaw.memory import upgrades
-from discoclaw.memory.exchange import swap
 from discoclaw.memory.stores import Disks
 from discoclaw.store.files import (
     FILE_MODE,
     close_old,
     make_folder,
+    name_for,
+    new_folder,
+    opener,
+    read_plain,
     render_json,
     stamp_of,
     sweep,
+    sweep_for,
+    sync_folder,
+    unused_name,
     write_atomic,
 )
 
@@ -68,14 +89,12 @@ class DataFolder:
         if ours:
             self._take()
         try:
-            upgrades.check(self._root)
-            if ours:
-                self._settle_in()
-            self._disks.open()
-            then()
-        except OSError as error:
-            self.close()
-            raise MemoryFault(f"the memory cannot be used: {error}") from error
+            with faulting("the memory cannot be used"):
+                check_version(self._root)
+                if ours:
+                    self._settle_in()
+                self._disks.open()
+                then()
         except BaseException:
             self.close()
             raise
@@ -85,8 +104,8 @@ class DataFolder:
 
         Raises OSError and MemoryFault.
         """
-        swap.finish(self._root.parent)
-        upgrades.upgrade(self._root, self._clock())
+        finish_moves(self._root.parent)
+        upgrade(self._root, self._clock())
         # What earlier versions wrote is readable only by the bot's user, too. What fails is only a warning.
         closed, left = close_old(self._disks.trees(), self._disks.placed())
         if closed:
@@ -105,7 +124,7 @@ class DataFolder:
 
         Not allowed while it is open. Raises FolderInUse, and MemoryFault when the disk fails.
         """
-        upgrades.check(self._root)
+        check_version(self._root)
         with faulting("what is damaged cannot be mended"):
             return self.alone(lambda: self._disks.rescue(stamp_of(self._clock())))
 
@@ -116,7 +135,7 @@ class DataFolder:
         """
         self._take()
         try:
-            swap.finish(self._root.parent)
+            finish_moves(self._root.parent)
             return work()
         finally:
             self.close()
@@ -238,3 +257,193 @@ def _lives(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+# ---------------------------------------------------------------------- which version it has
+
+VERSION_FILE = "version.json"
+
+
+class Step(NamedTuple):
+    """A step from one version to the next.
+
+    `changes` lists the files below `data/` that `work` changes or removes; both get that folder.
+    """
+
+    about: str
+    changes: Callable[[Path], Iterable[Path]] = lambda data: ()
+    work: Callable[[Path], None] = lambda data: None
+
+
+STEPS: tuple[Step, ...] = (Step("the folder says which version it has"),)
+"""The steps from each version to the next, from 0 on."""
+DATA_VERSION = len(STEPS)
+
+
+def version_of(root: Path) -> int:
+    """The version of the folder around `root` (`data/memory`); 0 if it says none. Raises MemoryFault."""
+    path = root / VERSION_FILE
+    try:
+        version = json.loads(read_plain(path))["version"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"version {version!r}")
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise MemoryFault(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise MemoryFault(
+            f"{path} makes no sense ({error}), so nobody knows which program may write here; restore a "
+            "backup, or remove this file if no newer program was ever used here"
+        ) from None
+    return version
+
+
+def check_version(root: Path, *, newest: int = DATA_VERSION) -> int:
+    """The version of a folder that this program may write. Raises NewerSchema, MemoryFault."""
+    if (version := version_of(root)) > newest:
+        raise NewerSchema(newer_text(f"{root.parent}", version, newest))
+    return version
+
+
+def newer_text(what: str, version: int, newest: int = DATA_VERSION) -> str:
+    """One line about data of a newer version than this program knows."""
+    return (
+        f"{what} has data of version {version}, and DiscoClaw {__version__} knows only up to version "
+        f"{newest}; upgrade the program, or restore a backup from before (`discoclaw restore`)"
+    )
+
+
+def upgrade(root: Path, now_ms: int, steps: Sequence[Step] = STEPS) -> None:
+    """Bring a folder to this version; a new one has it at once.
+
+    Raises NewerSchema, MemoryFault, and OSError; the step that failed is repeated at the next start.
+    """
+    data, version = root.parent, check_version(root, newest=len(steps))
+    if not version and not any(not name.startswith(".") for name in os.listdir(root)):
+        mark_version(root, len(steps))
+        return
+    for number, step in enumerate(steps[version:], start=version + 1):
+        changed = [path for path in step.changes(data) if path.exists()]
+        if changed:
+            kept = _keep(data, changed, number, now_ms)
+            log.info("what version %d of the data changes is kept in %s", number, kept)
+        step.work(data)
+        mark_version(root, number)
+        log.info("the data has version %d now: %s", number, step.about)
+
+
+def mark_version(root: Path, version: int) -> None:
+    """Note the version of a folder. A full disk is only a warning, because steps can be repeated."""
+    try:
+        write_atomic(root / VERSION_FILE, render_json({"version": version, "program": __version__}))
+    except OSError as error:
+        log.warning("%s could not be written: %s", root / VERSION_FILE, error.strerror or error)
+
+
+def _keep(data: Path, changed: Iterable[Path], number: int, now_ms: int) -> Path:
+    """Copy files to a new folder, completely or not at all. Returns which. Raises OSError."""
+    kept = unused_name(data / "old", f"before-version-{number}", stamp_of(now_ms))
+    with new_folder(kept) as made:
+        for path in changed:
+            copy = made / path.relative_to(data)
+            make_folder(copy.parent)
+            with open(path, "rb") as old, open(copy, "xb", opener=opener) as new:
+                shutil.copyfileobj(old, new)
+                new.flush()
+                os.fsync(new.fileno())
+    return kept
+
+
+# ---------------------------------------------------------------------- prepared files, put in place
+
+PREPARED, MOVES = ".restore", "moves.json"
+UNPACKED = "unpacked"
+"""How the temporary folder is called, before its ending, in which a backup is read that is imported."""
+
+Move = tuple[Path, Path]
+"""From where, and to where."""
+
+
+def prepare(data: Path) -> Path:
+    """An empty folder in which to prepare files. Raises OSError."""
+    finish_moves(data)
+    make_folder(data / PREPARED)
+    return data / PREPARED
+
+
+def put_in_place(
+    data: Path, aside: Sequence[Move], new: Sequence[Move], *, first: Callable[[], None] = lambda: None
+) -> None:
+    """Move the old files aside, and the prepared ones to where they belong: all of that, or nothing.
+
+    `first` is what has to succeed for that, such as a transaction elsewhere. Raises OSError and whatever it
+    raises; once the moves were written down, a process that is killed leaves them to the next start.
+    """
+    if hasattr(os, "sync"):
+        os.sync()  # one call, where each of a million files would need its own
+    _note_moves(data, 1, aside, new)
+    try:
+        first()
+    except BaseException:
+        (data / PREPARED / MOVES).unlink()
+        raise
+    finish_moves(data)
+
+
+def finish_moves(data: Path) -> None:
+    """Go on with moves that were interrupted, or remove what was prepared for none. Raises OSError.
+
+    What an import that was killed had unpacked is removed too.
+    """
+    sweep_for(data / UNPACKED)
+    path = data / PREPARED / MOVES
+    if not (data / PREPARED).exists():
+        return
+    if path.exists():
+        value = json.loads(path.read_bytes())
+        aside, new = ([(data / a, data / b) for a, b in value[part]] for part in ("aside", "new"))
+        if value["phase"] == 1:
+            for old, kept in aside:
+                _make_move(old, kept)
+            _note_moves(data, 2, aside, new)
+        for made, place in new:
+            _make_move(made, place)
+        path.unlink()
+        sync_folder(path.parent)
+        log.info("the restored files are in place")
+    shutil.rmtree(data / PREPARED)
+
+
+def _note_moves(data: Path, phase: int, aside: Sequence[Move], new: Sequence[Move]) -> None:
+    # Relative, since the folder may have another name next time, as in a container.
+    moves = {
+        name: [[os.path.relpath(one, data) for one in move] for move in part]
+        for name, part in (("aside", aside), ("new", new))
+    }
+    write_atomic(data / PREPARED / MOVES, render_json({"phase": phase, **moves}))
+
+
+def _make_move(old: Path, new: Path) -> None:
+    """Move a file or folder, unless that was done before; also to another disk. Raises OSError."""
+    if not os.path.lexists(old):
+        return
+    make_folder(new.parent)
+    if not os.path.lexists(new):
+        try:
+            os.rename(old, new)
+        except OSError:
+            if old.stat().st_dev == new.parent.stat().st_dev:
+                raise
+            made = new.with_name(name_for(new.name))
+            if old.is_dir():
+                shutil.copytree(old, made)
+            else:
+                shutil.copy2(old, made)
+            if hasattr(os, "sync"):
+                os.sync()
+            os.rename(made, new)
+    if os.path.lexists(old):  # it was copied, and that is complete
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    sync_folder(new.parent)
+    sync_folder(old.parent)

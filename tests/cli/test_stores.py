@@ -12,9 +12,9 @@ import pytest
 
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import Call, Hold, Payer
-from discoclaw.memory import upgrades
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.folder import VERSION_FILE
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
@@ -69,7 +69,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith(".") and path.name != upgrades.FILE
+        if path.is_file() and not path.name.startswith(".") and path.name != VERSION_FILE
     }
 
 

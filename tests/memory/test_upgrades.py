@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.errors import MemoryFault, NewerSchema
-from discoclaw.memory import upgrades
+from discoclaw.memory.folder import STEPS, Step, upgrade
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.memory.upgrades import STEPS, Step
 from tests.memory.kit import ANN, NOW, Clock, fingerprint, remember, texts
 from tests.tables import naming
 
@@ -40,7 +39,7 @@ class TestTheFirstVersion:
     async def test_takes_over_a_folder_that_has_none_and_changes_nothing_else(
         self, root: Path, store: Store, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.INFO, "discoclaw.memory.upgrades")
+        caplog.set_level(logging.INFO, "discoclaw.memory.folder")
         for _ in range(2):
             memory = Memory(disks(store, root), clock=Clock())
             memory.open()
@@ -81,26 +80,26 @@ class TestALaterVersion:
     def test_keeps_a_copy_of_what_it_changes_and_names_it(
         self, root: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.INFO, "discoclaw.memory.upgrades")
+        caplog.set_level(logging.INFO, "discoclaw.memory.folder")
         root.mkdir()
         (root / "config.json").write_text("old")
-        upgrades.upgrade(root, NOW, TWO)
+        upgrade(root, NOW, TWO)
         assert ((root / "config.json").read_text(), version(root)) == ("new", 2)
         (kept,) = root.parent.glob("old.before-version-2-*")
         assert (kept / "memory" / "config.json").read_text() == "old"
         assert str(kept) in caplog.text
-        upgrades.upgrade(root, NOW, TWO)
+        upgrade(root, NOW, TWO)
         assert len(list(root.parent.glob("old.before-*"))) == 1
         with pytest.raises(NewerSchema):
-            upgrades.upgrade(root, NOW)
+            upgrade(root, NOW)
 
     def test_a_step_that_fails_is_repeated_and_the_copies_stay(self, root: Path) -> None:
         root.mkdir()
         (root / "config.json").write_text("old")
         with pytest.raises(OSError, match="full"):
-            upgrades.upgrade(root, NOW, (*STEPS, TWO[1]._replace(work=fail)))
+            upgrade(root, NOW, (*STEPS, TWO[1]._replace(work=fail)))
         assert version(root) == 1
-        upgrades.upgrade(root, NOW, TWO)
+        upgrade(root, NOW, TWO)
         kept = sorted(root.parent.glob("old.before-version-2-*"))
         assert [(one / "memory" / "config.json").read_text() for one in kept] == ["old", "old"]
         assert version(root) == 2

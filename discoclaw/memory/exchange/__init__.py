@@ -7,7 +7,6 @@
     export.py     a history as JSON, Markdown, a snapshot, or a folder of objects
     backup.py     everything in the data folder and its store as one file, written and verified
     whole.py      a whole store that comes as such a file: it replaces the one here, or is added to it
-    swap.py       puts a prepared folder in place of the old one, also after a crash
 
 Exports are complete, private items included: they are for the person and the admin. Names and bytes of a
 backup are those of plain files, whatever the store, so it moves between stores. Reading checks everything and

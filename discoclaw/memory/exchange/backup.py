@@ -34,9 +34,9 @@ from typing import IO, Any, BinaryIO, Final
 from discoclaw import __version__
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused, faulting
 from discoclaw.core.times import iso_ms, ms_of_iso
-from discoclaw.memory import upgrades
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.exchange.files import BROKEN_TAR, Entry, tar_entries
+from discoclaw.memory.folder import DATA_VERSION, VERSION_FILE, check_version, newer_text
 from discoclaw.memory.people import choices
 from discoclaw.memory.stores import shared
 from discoclaw.memory.subjects import ledger
@@ -94,7 +94,7 @@ _MOST_LIST = 256 << 20
 
 def fits(name: str) -> bool:
     """Whether a file of this name may be in a backup: no other one is written, and none is read."""
-    return _NAME.fullmatch(name) is not None and name != f"{MEMORY}{upgrades.FILE}"
+    return _NAME.fullmatch(name) is not None and name != f"{MEMORY}{VERSION_FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +252,8 @@ def _head_of(content: bytes) -> Head:
             f"{made_by} its format has version {version}, while DiscoClaw {__version__} knows only up to "
             f"version {VERSION}; upgrade the program to restore it"
         )
-    if data > upgrades.VERSION:
-        raise NewerSchema(f"{made_by} {upgrades.newer_text('it', data)}")
+    if data > DATA_VERSION:
+        raise NewerSchema(f"{made_by} {newer_text('it', data)}")
     try:
         return Head(program, data, str(value.get("store")), ms_of_iso(str(value.get("at"))))
     except ValueError:
@@ -295,7 +295,7 @@ PACKED = 4
 """Packed, a file is at most this part of its size, for the space that has to be free. Ledgers: a tenth."""
 LEVEL = 6
 _ELSEWHERE = frozenset(
-    {*FOLDERS, CHOICES, "archive.sqlite", "outbox", upgrades.FILE}
+    {*FOLDERS, CHOICES, "archive.sqlite", "outbox", VERSION_FILE}
     | {f"{name}{end}" for name in ("archive.sqlite", SQLITE) for end in ("", *database.BESIDE)}
 )
 """Names that are written by other means than as a text of a store, or are of a store that isn't used."""
@@ -399,7 +399,7 @@ class _Writing:
 
     def all(self, disk: Disk, *, beside: bool) -> tuple[str, ...]:
         """Write everything. Returns the names that are left out. Raises OSError and MemoryFault."""
-        data = upgrades.check(self._data / "memory")
+        data = check_version(self._data / "memory")
         about = {"format": FORMAT, "version": VERSION, "program": __version__, "data": data}
         self._plain(HEAD, render_json({**about, "store": disk.name, "at": iso_ms(self._now_ms)}))
         with disk.frozen(self._copies) as frozen:

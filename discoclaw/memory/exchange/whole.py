@@ -5,9 +5,9 @@ there. Whom the target's tombstones name and the backup doesn't know as erased i
 usual erasing.
 
     restore  What people decided here (opt-outs, erasings) is added, all is converted into a file of SQLite,
-             or in one transaction into PostgreSQL, if that is the target's store, and `swap` puts it in
-             place. The old files are kept under a dated name. Whoever is killed in between leaves the old
-             state, or the new one from the next start on.
+             or in one transaction into PostgreSQL, if that is the target's store, and `memory/folder` puts
+             it in place. The old files are kept under a dated name. Whoever is killed in between leaves the
+             old state, or the new one from the next start on.
     unite    What isn't here is added, and nothing replaced; only choices and tombstones are combined.
              Histories are added record by record (`take`), so ledgers and durable files get the same bytes as
              there, unless records of several replicas are merged: these are ordered by time. What belongs to
@@ -37,12 +37,10 @@ from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.event import encode_line
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_subject, person_of, user_subject
-from discoclaw.memory import upgrades
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.cursors import people_of
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import INDEX, OF_PERSON, GroupIndex
-from discoclaw.memory.exchange import swap
 from discoclaw.memory.exchange.backup import (
     ARCHIVE,
     DURABLE,
@@ -64,6 +62,16 @@ from discoclaw.memory.exchange.histories import (
     read_objects,
 )
 from discoclaw.memory.exchange.load import load_bytes, read_summary
+from discoclaw.memory.folder import (
+    MOVES,
+    UNPACKED,
+    VERSION_FILE,
+    Move,
+    mark_version,
+    prepare,
+    put_in_place,
+    upgrade,
+)
 from discoclaw.memory.people import choices
 from discoclaw.memory.stores import Disks, bring_decisions, shared
 from discoclaw.memory.subjects import follow, ledger
@@ -117,10 +125,10 @@ LIST, PEOPLE = "everybody.json", "people"
 _OURS = frozenset({".lock", ".holder", ".config.lock"})
 """Files that belong to the process that has the folder."""
 _BESIDE = frozenset(
-    {*_OURS, TABLES, upgrades.FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
+    {*_OURS, TABLES, VERSION_FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
 )
 """Files and folders beside the texts of a store."""
-_DECIDED = frozenset({tombstones.FILE, tombstones.KEY, choices.FILE, upgrades.FILE})
+_DECIDED = frozenset({tombstones.FILE, tombstones.KEY, choices.FILE, VERSION_FILE})
 """Files that a target without memory may have: they are kept, or united with what comes."""
 PEOPLE_FIRST, REST = (PROFILES, GROUPS), (TOOLS, USAGE, ANSWERS, CURSORS, ROLLING)
 """The folders that an import takes before and after the histories.
@@ -147,7 +155,7 @@ def _unpacked(path: Path, made: Path, wanted: Callable[[str], bool] = lambda nam
     contents = read_file(path, made, wanted)
     make_folder(made / "memory")
     if contents.head.data:
-        upgrades.mark(made / "memory", contents.head.data)
+        mark_version(made / "memory", contents.head.data)
     return contents
 
 
@@ -244,7 +252,7 @@ def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_m
     """
     data, used = disks.root.parent.absolute(), disks.used
     every = (used, *disks.beside)
-    made = swap.begin(data)
+    made = prepare(data)
     try:
         if _unpacked(path, made) != contents:
             raise Refused(f"{path} was changed meanwhile; nothing was changed here")
@@ -264,9 +272,9 @@ def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_m
                 disk.close()  # else SQLite would go on with a file that was moved
         kept = unused_name(data / KEPT, WHY, stamp_of(now_ms))
         aside, new = _moves(made, data, kept, disks)
-        swap.put_in_place(data, aside, new, first=lambda: _fill(plain, used))
+        put_in_place(data, aside, new, first=lambda: _fill(plain, used))
     except BaseException:
-        if not (made / swap.MOVES).exists():
+        if not (made / MOVES).exists():
             shutil.rmtree(made, ignore_errors=True)
         raise
     shutil.rmtree(data / "cache", ignore_errors=True)
@@ -338,7 +346,7 @@ def _fill(plain: FilesDisk, used: Disk) -> None:
         database.fill(_texts_below(plain.root, _DECIDED), tables)
 
 
-def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[swap.Move], list[swap.Move]]:
+def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[Move], list[Move]]:
     """The moves of the old files to where they are kept, and of what was prepared to where it belongs.
 
     Of what is in a database by then, only those of what lies beside it.
@@ -354,7 +362,7 @@ def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[swap.
     aside = [(one, kept / "memory" / one.name) for one in sorted(root.iterdir()) if one.name not in _OURS]
     for name, folder in placed.items():
         aside += [(one, kept / "memory" / name / one.name) for one in _files_in(folder)]
-    new = list[swap.Move]()
+    new = list[Move]()
     for path in sorted((made / "memory").iterdir()):
         rows = used.name != "files" and path.name not in _BESIDE
         if rows or path.name in _OURS or path.name == TABLES:
@@ -445,14 +453,14 @@ def opened(path: Path, beside: Path, *, now_ms: int) -> Iterator[Whole]:
 
     Raises Refused, naming what is wrong, NewerSchema and MemoryFault.
     """
-    with passing_folder(beside / swap.UNPACKED) as made:
+    with passing_folder(beside / UNPACKED) as made:
         root = made / "memory"
         with faulting(f"{path} cannot be read"):
             if path.is_dir():
                 _copy_folder(path, root)
             else:
                 _unpacked(path, made, lambda name: name.removeprefix(MEMORY).partition("/")[0] in _UNITED)
-            upgrades.upgrade(root, now_ms)
+            upgrade(root, now_ms)
             whole = Whole(made, FilesDisk(root))
             whole.subjects = _histories(whole.disk)
             _check(whole.disk)
