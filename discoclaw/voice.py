@@ -48,7 +48,19 @@ class HttpTranscriber:
                 body = await self._server.post(data=form)
         except Failed as failed:
             raise self._ours(failed) from None
-        return self._text(body)
+        # whisper.cpp's server answers 200 also when it can't decode a recording, with `{"error": …}`.
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError):
+            raise TranscriptionError(
+                f"{self._where} does not answer with JSON; check DISCOCLAW_TRANSCRIBE_URL"
+            ) from None
+        text = answer.get("text") if isinstance(answer, dict) else None
+        if isinstance(text, str):
+            return text.encode("utf-8", "replace").decode("utf-8")
+        if isinstance(answer, dict) and "error" in answer:
+            raise TranscriptionRefused(f"{self._where} answers with an error instead of words")
+        raise TranscriptionError(f"{self._where}: its answer has no text; check DISCOCLAW_TRANSCRIBE_URL")
 
     async def close(self) -> None:
         await self._server.close()
@@ -69,24 +81,6 @@ class HttpTranscriber:
         elif failed.why == "address":
             what += ": check DISCOCLAW_TRANSCRIBE_URL and DISCOCLAW_TRANSCRIBE_MODEL"
         return TranscriptionError(what)
-
-    def _text(self, body: bytes) -> str:
-        """The words in a response. Raises TranscriptionError if it has none where they belong.
-
-        whisper.cpp's server answers 200 also when it can't decode a recording, with `{"error": …}`.
-        """
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            raise TranscriptionError(
-                f"{self._where} does not answer with JSON; check DISCOCLAW_TRANSCRIBE_URL"
-            ) from None
-        text = answer.get("text") if isinstance(answer, dict) else None
-        if isinstance(text, str):
-            return text.encode("utf-8", "replace").decode("utf-8")
-        if isinstance(answer, dict) and "error" in answer:
-            raise TranscriptionRefused(f"{self._where} answers with an error instead of words")
-        raise TranscriptionError(f"{self._where}: its answer has no text; check DISCOCLAW_TRANSCRIBE_URL")
 
 
 # A transcriber whose calls are noted: when it last answered, or why it didn't. Knows no server.

@@ -117,7 +117,10 @@ class Sharding:
             connecting.result()
             return
         self._inboxes.leave()
-        await _given_up(connecting)
+        while not connecting.done():  # while it connects one shard, discord.py ends only this attempt
+            connecting.cancel()
+            await asyncio.wait({connecting}, timeout=GIVE_UP_AGAIN_S)
+        connecting.cancelled() or connecting.exception()  # retrieved
         await self._client.hang_up()
         _result(self._holding)
 
@@ -181,14 +184,6 @@ class Sharding:
                     f"{name.removeprefix(SHARDS)}; stop all processes before you start one with another "
                     "number of shards"
                 )
-
-
-async def _given_up(connecting: "asyncio.Future[None]") -> None:
-    """End the connection. While discord.py connects one shard, it takes that for the end of this attempt."""
-    while not connecting.done():
-        connecting.cancel()
-        await asyncio.wait({connecting}, timeout=GIVE_UP_AGAIN_S)
-    connecting.cancelled() or connecting.exception()  # retrieved
 
 
 def _result(task: "asyncio.Task[None]") -> None:

@@ -294,15 +294,12 @@ class Sole:
             await self._closing.wait()  # or until the lease is lost, which ends this task
         finally:
             self._runs = False
-            await self._end()
-
-    async def _end(self) -> None:
-        """Close all that were started, in reverse order; the first error is raised when all are closed."""
-        errors: list[Exception] = []
-        while self._started:
-            try:
-                await self._started.pop().close()
-            except Exception as error:  # noqa: BLE001 - the others have to be closed before it is raised
-                errors.append(error)
-        if errors:
-            raise errors[0]
+            # Close all that were started, in reverse order; the first error is raised when all are closed.
+            errors: list[Exception] = []
+            while self._started:
+                try:
+                    await self._started.pop().close()
+                except Exception as error:  # noqa: BLE001 - the others have to be closed before it is raised
+                    errors.append(error)
+            if errors:
+                raise errors[0]

@@ -86,9 +86,20 @@ class Gaps:
         messages, oldest = await self._since(channel, inbox, open_now)
         found()
         if self._client.listens(channel):
-            await self._restore(channel, key, open_now, messages)
+            # Where the bot takes part, the window and the loops get what was said before a restart.
+            if messages and (open_now or any(self._is_ours(one) for one in messages)):
+                first_new = str(messages[-1].id + 1)
+                await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
             await self._follow_changes(key, channel_id, [one for one in handled if one > oldest], messages)
-            await self._take(key, inbox, open_now, messages)
+            new: list[str] = []
+            try:
+                self.asked_count += await self._taken(key, inbox, open_now, messages, new)
+            except BaseException:
+                self._client.talk.inboxes.give_back(key, new)  # the next try begins with them
+                raise
+            self.read_count += len(new)
+            for message_id in new:
+                self._client.talk.inboxes.heard(key, message_id)
         else:
             inboxes.pass_over(place, key, (one.id for one in messages if not self._is_ours(one)))
         self._client.talk.caught_up(key)
@@ -111,14 +122,6 @@ class Gaps:
             self._client.talk.inboxes.end(_session_key(channel), [str(message_id)], True)
         return found, oldest
 
-    async def _restore(
-        self, channel: Any, key: str, open_now: Collection[int], messages: Sequence[discord.Message]
-    ) -> None:
-        """Let the window and the loops have what was said before a restart, where the bot takes part."""
-        if messages and (open_now or any(self._is_ours(one) for one in messages)):
-            first_new = str(messages[-1].id + 1)
-            await self._client.talk.restore(wire.place_of(channel, self._client.redactor), key, first_new)
-
     async def _follow_changes(
         self, key: str, channel_id: str, handled: Collection[int], messages: Sequence[discord.Message]
     ) -> None:
@@ -134,20 +137,6 @@ class Gaps:
             await self._client.voices.remove_notes(int(channel_id), list(map(int, gone)))
             if person_of(key) is None:
                 await self._client.threads.deleted([int(one) for one in gone])
-
-    async def _take(
-        self, key: str, inbox: Inbox, open_now: Mapping[int, Open], messages: Sequence[discord.Message]
-    ) -> None:
-        """Hear the new messages, and answer those that were for us."""
-        new: list[str] = []
-        try:
-            self.asked_count += await self._taken(key, inbox, open_now, messages, new)
-        except BaseException:
-            self._client.talk.inboxes.give_back(key, new)  # the next try begins with them
-            raise
-        self.read_count += len(new)
-        for message_id in new:
-            self._client.talk.inboxes.heard(key, message_id)
 
     async def _taken(
         self,
@@ -477,7 +466,17 @@ async def _where_asked(
     if held.channel_id != held.asked_in:
         channel = await channel_of(client, held.channel_id)
         within = channel if isinstance(channel, discord.Thread) else None
-    half = await _there(client, kept, channel, asked)
+    # What Discord has of the answer.
+    apart, found = channel.id != asked.channel.id, set(map(int, kept.held.shown))
+    history = channel.history(limit=MOST_LOOKED_AT, after=asked, oldest_first=True)
+    with discord_errors():
+        said = [one async for one in history if one.author == client.user and one.content.strip()]
+    for one in said:
+        to = one.reference.message_id if one.reference is not None else None
+        known = to == asked.id or (to is None and (apart or len(one.content) >= _LONG))
+        if known and one.content.strip() in kept.held.text:
+            found.add(one.id)
+    half = [str(one) for one in sorted(found)]
     below = Below(kept.user_id, held.asked_id, kept.ids[-1])
     answer = client.answer(asked, shown, half, below, within, held.turn_id, anew=False)
     try:
@@ -491,22 +490,6 @@ async def _where_asked(
     key = place.session_key(heard.author.id)
     message = replace(heard, id=kept.ids[-1], place=place, session_key=key, sent_at=kept.said_at)
     return message, answer_id
-
-
-async def _there(
-    client: DiscoClaw, kept: Unsent, channel: "wire.Channel", asked: discord.Message
-) -> list[str]:
-    """The ids of the messages that Discord has of an answer, oldest first. Raises ChatError."""
-    apart, found = channel.id != asked.channel.id, set(map(int, kept.held.shown))
-    history = channel.history(limit=MOST_LOOKED_AT, after=asked, oldest_first=True)
-    with discord_errors():
-        said = [one async for one in history if one.author == client.user and one.content.strip()]
-    for one in said:
-        to = one.reference.message_id if one.reference is not None else None
-        known = to == asked.id or (to is None and (apart or len(one.content) >= _LONG))
-        if known and one.content.strip() in kept.held.text:
-            found.add(one.id)
-    return [str(one) for one in sorted(found)]
 
 
 async def _in_dm(client: DiscoClaw, kept: Unsent, shown: Shown) -> None:

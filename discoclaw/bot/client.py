@@ -256,13 +256,8 @@ class DiscoClaw(commands.Bot):
         if may_talk:
             for hook in self.door.heard:
                 hook(heard)
-        return await self._with_spoken_quote(message, heard)
-
-    async def _with_spoken_quote(self, message: discord.Message, heard: Inbound) -> Inbound:
-        """A message with the voice message that it replies to, if it replies to one or to our note below it.
-
-        Its words are looked for in the talk, and then in the channel. Without them, nothing is quoted.
-        """
+        # It may reply to a voice message, or to our note below one. Its words are looked for in the talk, and
+        # then in the channel. Without them, nothing is quoted.
         original = message.reference.resolved if message.reference is not None else None
         if heard.quoted is None or not isinstance(original, discord.Message):
             return heard

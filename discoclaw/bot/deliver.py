@@ -206,7 +206,13 @@ class DiscordReply:
         if shows_nothing(self._text.left):
             await self._drop_note()
         if self._sender.first is not None or not shows_nothing(self._text.left):
-            await self._say_rest(ending)
+            while piece := self._text.rest():
+                last = ends_blank(self._text.left, len(piece.source))
+                if len(self._full) >= MOST_MESSAGES and not last:
+                    if not self._files:
+                        raise ChatTooLong("the answer is too long for messages, and files are refused there")
+                    piece, last = self._text.remainder(ANSWER_FILE), True
+                await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
             await self._remove(one for one in (self._live, *self._onto) if one is not None)
         self._live = self._shown = None
         self._onto.clear()
@@ -236,15 +242,6 @@ class DiscordReply:
         there = (one for one in (self._live, *self._onto) if one is not None)
         self._sender.sent += [one for one in there if one not in self._sender.sent]
         await self._sender.unsend()
-
-    async def _say_rest(self, ending: Ending) -> None:
-        while piece := self._text.rest():
-            last = ends_blank(self._text.left, len(piece.source))
-            if len(self._full) >= MOST_MESSAGES and not last:
-                if not self._files:
-                    raise ChatTooLong("the answer is too long for messages, and files are refused there")
-                piece, last = self._text.remainder(ANSWER_FILE), True
-            await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
 
     def _row_after(self, ending: Ending) -> Row:
         above = [one.id for one in self._full]

@@ -76,7 +76,9 @@ class Download:
         raise ChatGone("the message has no such file any more")
 
     async def _get(self, url: str, most: int) -> bytes:
-        session = self._session()
+        # discord.py's own connections. Its `get_from_cdn` takes any size, and follows redirections.
+        found = getattr(self._client.http, "_HTTPClient__session", None)
+        session = cast("aiohttp.ClientSession | None", found)
         if not session:  # a simulated Discord, which has its files in RAM
             with discord_errors():
                 data = await self._client.http.get_from_cdn(url)
@@ -98,10 +100,6 @@ class Download:
                     return await content(response, most)
         except Failed as failed:
             raise _ours(failed) from None
-
-    def _session(self) -> aiohttp.ClientSession | None:
-        """discord.py's own connections. Its `get_from_cdn` takes any size, and follows redirections."""
-        return cast("aiohttp.ClientSession | None", getattr(self._client.http, "_HTTPClient__session", None))
 
     def _is_discords(self, url: URL) -> bool:
         if self._api is not None and url.is_absolute() and url.origin() == self._api.origin():
@@ -166,7 +164,25 @@ class Links:
     async def _one(self, link: _Link, message: Inbound) -> Said | Unreadable:
         try:
             async with asyncio.timeout(ANSWERED_WITHIN_S):
-                return await self._read(link, message)
+                guild_id, channel_id, message_id = link
+                if guild_id == "@me" and (
+                    message.place.kind != "dm" or channel_id != message.place.channel_id
+                ):
+                    raise _Refused(_GONE)
+                channel = await channel_of(self._client, channel_id)
+                if guild_id != "@me":
+                    if not isinstance(channel, wire.GuildPlace) or str(channel.guild.id) != guild_id:
+                        raise _Refused(_GONE)
+                    member = await wire.member_of(channel.guild, int(message.author.id))
+                    if member is None or not await wire.can_read(channel, member):
+                        raise _Refused(_GONE)
+                    if not self._client.listens(channel):
+                        raise _Refused(_DEAF)
+                    if not self._all_may_read(channel, message.place):
+                        raise _Refused(_HIDDEN)
+                with discord_errors():
+                    found = await channel.fetch_message(int(message_id))
+                return await self._client.meant_by(found)
         except _Refused as refused:
             return Unreadable(NAME, str(refused))
         except (ChatUnavailable, TimeoutError):
@@ -176,30 +192,6 @@ class Links:
         except Exception:  # deliberately broad: whatever is wrong with a link, the reply goes on without it
             log.exception("a linked message could not be read")
             return Unreadable(NAME, _LATE)
-
-    async def _read(self, link: _Link, message: Inbound) -> Said:
-        """The message behind a link. Raises _Refused, ChatError and ClientException."""
-        guild_id, channel_id, message_id = link
-        if guild_id == "@me" and (message.place.kind != "dm" or channel_id != message.place.channel_id):
-            raise _Refused(_GONE)
-        channel = await channel_of(self._client, channel_id)
-        if guild_id != "@me":
-            await self._check(channel, guild_id, message)
-        with discord_errors():
-            found = await channel.fetch_message(int(message_id))
-        return await self._client.meant_by(found)
-
-    async def _check(self, channel: "wire.Channel", guild_id: str, message: Inbound) -> None:
-        """Whether a message of a server's channel may be read here. Raises _Refused, and as `_read`."""
-        if not isinstance(channel, wire.GuildPlace) or str(channel.guild.id) != guild_id:
-            raise _Refused(_GONE)
-        member = await wire.member_of(channel.guild, int(message.author.id))
-        if member is None or not await wire.can_read(channel, member):
-            raise _Refused(_GONE)
-        if not self._client.listens(channel):
-            raise _Refused(_DEAF)
-        if not self._all_may_read(channel, message.place):
-            raise _Refused(_HIDDEN)
 
     def _all_may_read(self, there: wire.GuildPlace, here: Place) -> bool:
         """Whether all who read where a link was posted may read the channel that it leads to."""

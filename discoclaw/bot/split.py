@@ -362,7 +362,22 @@ def _next_piece(
         block = code_block(text, change.start, LIMIT, final) if change.after else None
         if block and units(text[block.body : block.tail]) > file_over:
             if not fence and _blank_to(text, start) >= block.start:
-                return _attachment(text, at, block, final)
+                trail = _absorbed(text, block.end)
+                if not final and (not block.known or block.end + len(trail) == len(text)):
+                    return None
+                content = text[block.body : block.tail]
+                language = block.fence.language.lower()
+                extension = _EXTENSIONS.get(language, language if _PLAIN.fullmatch(language) else "txt")
+                name = f"code.{extension}"
+                return Attachment(
+                    name=name,
+                    content=content,
+                    text=f"`{name}` ({_lines(content)})",
+                    head=text[block.start : block.body],
+                    tail=text[block.tail : block.end],
+                    lead=text[at : block.start],
+                    trail=trail,
+                )
             before = text[start : block.start]
             closed = closing(before, view.open_at(block.start))  # an unclosed one in a quote
             if len(closed) <= room - units(before):
@@ -393,25 +408,6 @@ def _message(
         return Message(opened + body + closed, opened, closed, lead, after=after)
     kept = "" if inside else behind[: room - units(body)]
     return Message(opened + body + kept + closed, opened, closed, lead, behind[len(kept) :])
-
-
-def _attachment(text: str, at: int, block: Block, final: bool) -> Attachment | None:
-    trail = _absorbed(text, block.end)
-    if not final and (not block.known or block.end + len(trail) == len(text)):
-        return None
-    content = text[block.body : block.tail]
-    language = block.fence.language.lower()
-    extension = _EXTENSIONS.get(language, language if _PLAIN.fullmatch(language) else "txt")
-    name = f"code.{extension}"
-    return Attachment(
-        name=name,
-        content=content,
-        text=f"`{name}` ({_lines(content)})",
-        head=text[block.start : block.body],
-        tail=text[block.tail : block.end],
-        lead=text[at : block.start],
-        trail=trail,
-    )
 
 
 def _lines(content: str) -> str:
@@ -478,17 +474,14 @@ class Window:
         """The place to cut so that the piece fits, fence closed, into `room`; and the fence open there."""
         end = self.end
         while True:
-            cut = self._cut(end, low)
+            tidy = (cut for cut in self._cuts(end) if low <= cut <= end and self._is_tidy(cut, end))
+            cut = next(tidy, None) or max(low, _between_letters(self.text, self.start, end))
             inside = self.open_at(cut)
             body = self.text[self.start : cut]
             missing = units(body) + len(closing(body, inside)) - room
             if missing <= 0:
                 return cut, inside
             end -= missing
-
-    def _cut(self, end: int, low: int) -> int:
-        tidy = (cut for cut in self._cuts(end) if low <= cut <= end and self._is_tidy(cut, end))
-        return next(tidy, None) or max(low, _between_letters(self.text, self.start, end))
 
     def _cuts(self, end: int) -> Iterator[int]:
         """Places to cut, best first. A better place is not worth a piece of less than a third."""

@@ -134,7 +134,13 @@ class Transparency(Derived, Listener):
             known = await self._cursors.get(CURSOR)
             if not view.commits and user_id not in known and self._memory.erased_at(subject) >= 0:
                 return  # who was erased is not shown again before there is something to show
-            name = await self._name(user_id)
+            if user_id not in self._names:
+                user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
+                if user is None and user_id.isdigit() and not knows_all(self._client):
+                    with suppress(ChatError), discord_errors():
+                        user = await self._client.fetch_user(int(user_id))
+                self._names[user_id] = user.display_name if user is not None else "someone"
+            name = plain(speaker(self._names[user_id]))
             opted_out = self._consent.opted_out(user_id)
             if opted_out and user_id not in known:
                 return
@@ -233,15 +239,6 @@ class Transparency(Derived, Listener):
             if message.author == self._client.user and about(message.content) == user_id:
                 return str(message.id)
         return None
-
-    async def _name(self, user_id: str) -> str:
-        if user_id not in self._names:
-            user = self._client.get_user(int(user_id)) if user_id.isdigit() else None
-            if user is None and user_id.isdigit() and not knows_all(self._client):
-                with suppress(ChatError), discord_errors():
-                    user = await self._client.fetch_user(int(user_id))
-            self._names[user_id] = user.display_name if user is not None else "someone"
-        return plain(speaker(self._names[user_id]))
 
 
 async def _delete(message: discord.PartialMessage | discord.Message) -> None:

@@ -232,7 +232,12 @@ class Assembled:
 def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = ()) -> Assembled:
     """The system blocks and the user message of a turn, with what is known of attached files."""
     system = system_blocks(materials)
-    names = _names(materials)
+    # The names of everybody in the prompt, by id.
+    message, author = materials.message, materials.message.author
+    pointed_at = filter(None, (message.quoted, *message.linked))
+    asking = Said(message.id, author.id, author.name, "", materials.now.ms)
+    # Whoever is in the window comes first, and so keeps the name that their lines had.
+    names = display_names([*materials.window, asking, *pointed_at], materials.me, materials.names)
     fixed = _fixed_sections(materials, names)
     rolling = renamed(materials.rolling, materials.summarised, names)
     lines = recent_lines(materials.window, names, materials.now.zone, budget.history)
@@ -338,15 +343,6 @@ class _Fixed:
     linked: str
     replied_to: str
     message: str
-
-
-def _names(materials: Materials) -> dict[str, str]:
-    """The names of everybody in the prompt, by id."""
-    message, author = materials.message, materials.message.author
-    pointed_at = filter(None, (message.quoted, *message.linked))
-    asking = Said(message.id, author.id, author.name, "", materials.now.ms)
-    # Whoever is in the window comes first, and so keeps the name that their lines had.
-    return display_names([*materials.window, asking, *pointed_at], materials.me, materials.names)
 
 
 def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:

@@ -223,7 +223,15 @@ class DeletedMessages(Derived, Listener):
         batch = dict(self._waiting)
         if not batch:
             return
-        await self._save(batch)
+        # Write down which messages were deleted, before anything is done about it.
+        deleted = {key: one.what.channel_id for key, one in batch.items() if one.what.deleted}
+
+        def noted(known: Mapping[str, object]) -> Mapping[str, object]:
+            return {**known, "deleted": {**dict(_pairs(known.get("deleted"))), **deleted}}
+
+        if deleted and not await self._cursors.update(CURSOR, noted):
+            self._cursors.drop(CURSOR)
+            raise MemoryFault("that messages were deleted could not be noted")
         subjects = await in_thread(naming, self._memory.ledgers, frozenset(map(str.encode, batch)))
         failures: list[Exception] = []
         taken = set[str]()
@@ -307,17 +315,6 @@ class DeletedMessages(Derived, Listener):
             self._listener.hear_again(now.said, now.place, now.session_key, soon=soon)
 
     # ------------------------------------------------------------------ the cursor
-
-    async def _save(self, batch: Mapping[str, Gone]) -> None:
-        """Write down which messages were deleted, before anything is done about it. Raises MemoryFault."""
-        deleted = {key: one.what.channel_id for key, one in batch.items() if one.what.deleted}
-
-        def noted(known: Mapping[str, object]) -> Mapping[str, object]:
-            return {**known, "deleted": {**dict(_pairs(known.get("deleted"))), **deleted}}
-
-        if deleted and not await self._cursors.update(CURSOR, noted):
-            self._cursors.drop(CURSOR)
-            raise MemoryFault("that messages were deleted could not be noted")
 
     async def _finish(self, batch: Mapping[str, Gone]) -> None:
         """Note that these messages were followed."""

@@ -121,16 +121,7 @@ class Gatherer:
 
     async def gather(self, turn: Turn) -> Gathered:
         """Return everything known for a message. What can't be read in time is as if there were nothing."""
-        found = self._in_ram(turn)
-        late = [name for name, value in found.items() if value is None]
-        if late:
-            nothing = Gathered(owners=tuple(("", one) for one in self._owners))
-            readings = [(_CALLED[name], self._read(name, turn), getattr(nothing, name)) for name in late]
-            found.update(zip(late, await read_in_time(readings), strict=True))
-        return Gathered(**found)
-
-    def _in_ram(self, turn: Turn) -> dict[str, Any]:
-        """The fields of `Gathered` whose values are in RAM; None for those that have to be read first."""
+        # The fields of `Gathered` whose values are in RAM; None for those that have to be read first.
         holds, subject = turn.permission.holds, turn.subject
         # Who wants no memory has neither items nor times of use. A DM has one person.
         items: Items | None = Items()
@@ -144,7 +135,7 @@ class Gatherer:
         summary = self._rolling.in_ram(turn.session_key)
         names = {} if turn.in_dm else self._cursors.in_ram(f"people-{turn.session_key}")
         at_hand = all(map(self._profiles.at_hand, self._owners))
-        return {
+        found = {
             "items": items,
             "who": _who(turn, files, view) if files is not None and view is not None else None,
             "used": used,
@@ -156,6 +147,12 @@ class Gatherer:
             else None,
             "texts": self._content.in_ram(turn.place),
         }
+        late = [name for name, value in found.items() if value is None]
+        if late:
+            nothing = Gathered(owners=tuple(("", one) for one in self._owners))
+            readings = [(_CALLED[name], self._read(name, turn), getattr(nothing, name)) for name in late]
+            found.update(zip(late, await read_in_time(readings), strict=True))
+        return Gathered(**found)
 
     async def _read(self, name: str, turn: Turn) -> Any:
         """Read a field of `Gathered` from disk. Raises MemoryFault or OSError."""

@@ -48,7 +48,13 @@ class Listener:
         said = turn.said()
         self._take_in(turn, said)
         self._archive.hear(said, turn.place, turn.session_key)
-        self._meet(turn)
+        # Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased.
+        author, place, message = turn.message.author, turn.place, turn.message
+        kept = author.allowed and turn.permission.holds
+        if kept:
+            self._profiles.seen(author.id, author.name, message.sent_at, where=place.guild_id or "")
+        user_id = author.id if kept else None
+        self._groups.seen(place, message.sent_at, user_id=user_id, name=author.name)
 
     def hear_aside(self, turn: Turn) -> None:
         """Take in what somebody asked with a command. It goes to no part where others could find it."""
@@ -97,12 +103,3 @@ class Listener:
             self._archive.delete(message_id)
             self._hatchery.forget(message_id)
         return found
-
-    def _meet(self, turn: Turn) -> None:
-        """Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased."""
-        author, place, message = turn.message.author, turn.place, turn.message
-        kept = author.allowed and turn.permission.holds
-        if kept:
-            self._profiles.seen(author.id, author.name, message.sent_at, where=place.guild_id or "")
-        user_id = author.id if kept else None
-        self._groups.seen(place, message.sent_at, user_id=user_id, name=author.name)

@@ -156,7 +156,8 @@ class Question:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._meaning.wait_s
         await asyncio.wait([self._matrix], timeout=self._meaning.wait_s)
-        matrix = _result(self._matrix)
+        known = self._matrix.done() and not self._matrix.cancelled() and self._matrix.exception() is None
+        matrix = self._matrix.result() if known else None
         if not matrix or not items:
             return NO_COSINES  # no item has a vector, so there is nothing to wait for
         await asyncio.wait([self._vector], timeout=max(0.0, until - loop.time()))
@@ -390,12 +391,6 @@ def without_names(text: str, names: Iterable[str]) -> str:
     if either:
         text = re.sub(rf"@?(?<!\w)(?:{either})(?:['’]s)?(?!\w)", " ", text, flags=re.IGNORECASE)
     return " ".join(text.split())
-
-
-def _result(task: asyncio.Task[T]) -> T | None:
-    """A task's result, or None if it is unfinished or failed."""
-    done = task.done() and not task.cancelled() and task.exception() is None
-    return task.result() if done else None
 
 
 # ----------------------------------------------------------------------

@@ -252,7 +252,12 @@ async def _keep(
     )
 
     def edit(draft: Draft) -> str:
-        links, unknown = _named_links(context, draft, wanted.links)
+        links, unknown = list[Item](), list[str]()  # for each name that fits none, or several, what is wrong
+        for name in wanted.links:
+            try:
+                links.append(context.the_one(draft.items.values(), name))
+            except Refused as refusal:
+                unknown.append(str(refusal))
         waiting = frozenset(one.id for one in links) if context.speaker.origin.needs_yes else frozenset()
         item, done = draft.upsert(
             wanted.kind,
@@ -282,17 +287,6 @@ async def _keep(
         )
 
     return await context.change(tool, edit)
-
-
-def _named_links(context: ToolContext, draft: Draft, names: Sequence[str]) -> tuple[list[Item], list[str]]:
-    """The items that are named, and for each name that fits none, or several, what is wrong with it."""
-    items, wrong = [], []
-    for name in names:
-        try:
-            items.append(context.the_one(draft.items.values(), name))
-        except Refused as refusal:
-            wrong.append(str(refusal))
-    return items, wrong
 
 
 def _not_linked(reasons: Sequence[str]) -> list[str]:

@@ -269,7 +269,10 @@ def learn(draft: Draft, traits: Sequence[Trait], origin: Origin) -> list[str]:
             marked="normal",
             rule=origin.dm_privacy,
         )
-        current = _known_trait(draft.items.values(), f"{TRAIT_PREFIX}{name}", text)
+        key = f"{TRAIT_PREFIX}{name}"
+        ours = [item for item in draft.items.values() if (item.facets.key or "").startswith(TRAIT_PREFIX)]
+        keyed = next((item for item in ours if item.facets.key == key), None)
+        current = keyed or next((item for item in ours if item.text.casefold() == text.casefold()), None)
         if secret != "normal" or (current is not None and current.facets.author == "stated"):
             why = "is private" if secret != "normal" else "was set by an owner"
             refused.append(f"the trait {name!r} {why}")
@@ -291,10 +294,3 @@ def _traits(items: Iterable[Item]) -> list[Item]:
     """The active traits, newest first."""
     found = [item for item in items if item.active and (item.facets.key or "").startswith(TRAIT_PREFIX)]
     return sorted(found, key=by_newest)
-
-
-def _known_trait(items: Iterable[Item], key: str, text: str) -> Item | None:
-    """The trait with this key, else one with the same text."""
-    ours = [item for item in items if (item.facets.key or "").startswith(TRAIT_PREFIX)]
-    keyed = next((item for item in ours if item.facets.key == key), None)
-    return keyed or next((item for item in ours if item.text.casefold() == text.casefold()), None)

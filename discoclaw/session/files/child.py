@@ -20,7 +20,16 @@ MEMORY = 2**30
 
 def main(kind: str, seconds: int) -> None:
     """Open a file: as "picture", "PDF", "office", "notebook", or "text" of unknown encoding."""
-    _bound(seconds)
+    # Take no more than a share of the machine, as far as the system lets itself be told.
+    # Whoever started this may be gone, and Windows has no other bound. The traceback goes nowhere.
+    faulthandler.dump_traceback_later(PATIENCE * seconds + 1, exit=True)
+    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
+        os.nice(5)  # replies go first
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no picture on the disk
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     data = sys.stdin.buffer.read()
     content = b""
     answer: dict[str, object]
@@ -62,16 +71,3 @@ def _text(kind: str, data: bytes) -> tuple[str, str]:
 
         raise Refusal(why_not(data))
     return found
-
-
-def _bound(seconds: int) -> None:
-    """Take no more than a share of the machine, as far as the system lets itself be told."""
-    # Whoever started this may be gone, and Windows has no other bound. The traceback goes nowhere.
-    faulthandler.dump_traceback_later(PATIENCE * seconds + 1, exit=True)
-    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
-        os.nice(5)  # replies go first
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no picture on the disk
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

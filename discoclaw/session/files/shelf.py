@@ -145,7 +145,8 @@ class Shelf(Derived):
         kept = self._contents.pop(known.content)
         self._contents[known.content] = kept  # the last one now
         kept.used = self._clock()
-        return _named(kept.content, file.name)
+        same = kept.content.name == file.name  # else it was sent under another name before
+        return kept.content if same else replace(kept.content, name=file.name)
 
     def read(self, file: FileRef, origin: Origin, *, keep: bool) -> "asyncio.Task[Read] | None":
         """Read a file that is not kept, in a task that goes on if nobody waits for it; to `keep` it then.
@@ -261,8 +262,3 @@ def _encoded(content: Content) -> tuple[str, Readable, int]:
     readable = Encoded(content.name, content.type, text, tokens_of(content), rest=others, note=content.note)
     name = digest(content.data) + "".join(name for name, _, _ in rest) + content.note
     return name, readable, len(text) + sum(size for _, _, size in rest)
-
-
-def _named(content: Readable, name: str) -> Readable:
-    """A content under the name that it was sent with."""
-    return content if content.name == name else replace(content, name=name)
