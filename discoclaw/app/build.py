@@ -30,7 +30,7 @@ from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
 from discoclaw.bot.absence import Absence, Bounds, deliver
-from discoclaw.bot.client import DiscoClaw, Door, nothing_missed
+from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
 from discoclaw.bot.commands.spec import Catalogue, Need
@@ -43,7 +43,6 @@ from discoclaw.bot.presses import Presses
 from discoclaw.bot.purge import Telling
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sharded import ShardedDiscoClaw
-from discoclaw.bot.sync import sync_if_changed
 from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice import Limits as VoiceLimits
 from discoclaw.bot.voice import Voices

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answer_rows import Below
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.deliver import in_dm
 from discoclaw.bot.past import newest_since
+from discoclaw.bot.sending import Below
 from discoclaw.bot.voice import shows_words, words_in
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Final
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answer_rows import Below, above
 from discoclaw.bot.answers import sentence
 from discoclaw.bot.pressed import USER, Control, PersonalButton, whisper
 from discoclaw.bot.presses import DONE_ALREADY, Outcome, Press, Presses
+from discoclaw.bot.sending import Below, above
 from discoclaw.bot.voice import Voices, words_below
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, NotNow, Refused

@@ -5,6 +5,8 @@ in allowed channels only; a thread goes by its parent.
 """
 
 import asyncio
+import hashlib
+import json
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,17 +16,18 @@ from typing import Any, Protocol, cast
 from weakref import WeakValueDictionary
 
 import discord
+from discord import app_commands
 from discord.ext import commands
 
 from discoclaw.bot import answer_buttons, buttons, gateway, live_settings, pressed, voice, wire, words
 from discoclaw.bot.access import Access, Elsewhere
 from discoclaw.bot.answer_buttons import Anew
-from discoclaw.bot.answer_rows import Below
 from discoclaw.bot.deliver import Answer
 from discoclaw.bot.gateway import Connected
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
 from discoclaw.bot.presses import Presses
+from discoclaw.bot.sending import Below
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
@@ -440,3 +443,32 @@ class Sessions:
     def resumed(self, shards: Shards) -> None:
         for hearer in self._hearers:
             hearer.resumed(shards)
+
+
+# ----------------------------------------------------------------------
+# Slash commands are sent to Discord only when they changed: syncing at every start meets a rate limit.
+
+CURSOR = "slash-commands"
+
+
+async def sync_if_changed(tree: app_commands.CommandTree[Any], cursors: Cursors) -> bool:
+    """Sync when our commands differ from those last synced, or Discord no longer has them.
+
+    Returns whether it synced. A failure is a warning: text commands work without it.
+    """
+    local = [command.to_dict(tree) for command in tree.get_commands()]
+    digest = hashlib.sha256(json.dumps(local, sort_keys=True, default=str).encode()).hexdigest()
+    known = await cursors.get(CURSOR)
+    try:
+        with discord_errors():
+            remote = {(command.name, command.type) for command in await tree.fetch_commands()}
+            here = {(command["name"], discord.AppCommandType(command["type"])) for command in local}
+            if known.get("sha256") == digest and remote == here:
+                return False
+            await tree.sync()
+    except ChatError as error:
+        log.warning("slash commands could not be synced: %s", error)
+        return False
+    await cursors.put(CURSOR, {"sha256": digest})
+    log.info("slash commands were synced with Discord")
+    return True

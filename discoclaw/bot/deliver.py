@@ -28,10 +28,8 @@ from typing import Self
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answer_rows import NO_BUTTONS, Below, Row
 from discoclaw.bot.proposals import offered
-from discoclaw.bot.refused import ANSWER, REST, elsewhere
-from discoclaw.bot.sending import Channel, Sender, Sent, stop
+from discoclaw.bot.sending import ANSWER, NO_BUTTONS, REST, Below, Channel, Row, Sender, Sent, elsewhere, stop
 from discoclaw.bot.split import LIMIT, Attachment, Message, Piece, Splitter, is_enough, split
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.wire import discord_errors

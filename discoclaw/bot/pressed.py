@@ -26,7 +26,7 @@ from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_s
 from discoclaw.bot.commands.spec import Command, Need
 from discoclaw.bot.layout import SILENT, buttons_below, rendered, send_pieces
 from discoclaw.bot.presses import Outcome, Press, Presses
-from discoclaw.bot.refused import TOO_LATE
+from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import closed, frame_of
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused

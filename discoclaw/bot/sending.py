@@ -14,16 +14,92 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import discord
 
-from discoclaw.bot.answer_rows import LABELS, NO_BUTTONS, Row
 from discoclaw.bot.layout import SILENT, buttons_below, file_of, send_either
 from discoclaw.bot.split import Piece
 from discoclaw.bot.wire import discord_errors, worth_retrying
-from discoclaw.core.errors import ChatBlocked, ChatError, ChatGone, ChatUnavailable
+from discoclaw.core.errors import (
+    ChatBlocked,
+    ChatError,
+    ChatForbidden,
+    ChatGone,
+    ChatTooLong,
+    ChatUnavailable,
+)
+from discoclaw.core.ports import Ending
+from discoclaw.core.values import dataclass
 from discoclaw.show.answer import Answer, Button
+
+# ----------------------------------------------------------------------
+# Which buttons stand below an answer, as custom ids: all that a press needs to know stands in them.
+
+Row: TypeAlias = tuple[str, ...]
+"""The custom ids of the buttons below a message."""
+NO_BUTTONS: Final[Row] = ()
+LABELS: Final = {"stop": "Stop", "again": "Again", "more": "Go on"}
+"""What each button says, by the beginning of its custom id."""
+LONGEST: Final = 100
+"""Discord's limit for a custom id."""
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The buttons that may stand below an answer to a person's message.
+
+    `turn_id` is what is being answered: that message, or a press that asked for the rest of an answer. The
+    rest can't be given again by itself, so there is no button for that below it; but if it is missing, it can
+    be asked for once more.
+    """
+
+    user_id: str
+    asked_id: str
+    turn_id: str
+
+    def live(self) -> Row:
+        """While the answer is written."""
+        return (f"stop:{self.user_id}:{self.turn_id}",)
+
+    def after(self, ending: Ending, above: Sequence[int]) -> Row:
+        """Below the last message of an answer; `above` are its other messages, oldest first."""
+        more = f"more:{self.user_id}:{self.asked_id}"
+        if ending == "other":
+            return NO_BUTTONS
+        if self.turn_id != self.asked_id:
+            return NO_BUTTONS if ending == "whole" else (more,)
+        again = self._again(above)
+        return (again, more) if ending == "cut" else (again,)
+
+    def _again(self, above: Sequence[int]) -> str:
+        """The button that knows all messages of its answer, as distances: ids would not fit."""
+        custom_id, before = f"again:{self.user_id}:{self.asked_id}:", int(self.asked_id)
+        for message_id in above:
+            longer = f"{custom_id}{_base36(message_id - before)}."
+            if len(longer) > LONGEST:
+                break  # a message that stays is better than no button
+            custom_id, before = longer, message_id
+        return custom_id
+
+
+def above(asked_id: str, distances: str) -> list[int]:
+    """The other messages of an answer, as its button knows them."""
+    found, before = [], int(asked_id)
+    for distance in filter(None, distances.split(".")):
+        before += int(distance, 36)
+        found.append(before)
+    return found
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number > 0:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
 
 T = TypeVar("T")
 
@@ -257,3 +333,62 @@ class Sender:
 def _view(row: Row) -> discord.ui.View | None:
     """The buttons below a message; None takes those away that are there."""
     return buttons_below([Button(one, LABELS[one.partition(":")[0]]) for one in row])
+
+
+# ----------------------------------------------------------------------
+# What follows when Discord refuses an answer: the person gets it in a DM, and a sentence where they asked.
+#
+# An answer holds nothing that was not to be said in the open, so its person may have it in a DM as well.
+# Where they asked, a sentence says what happened, as far as anything can be said there. Blocked words are not
+# repeated.
+
+ANSWER, REST = "my answer", "the rest of my answer"
+TOO_LATE = "Discord brought me your command too late, so I did nothing. Please try it again."
+
+_IN_DM: tuple[tuple[type[ChatError], str], ...] = (
+    (ChatBlocked, "The server's AutoMod blocked {what} in {place}, so here it is:"),
+    (ChatForbidden, "I'm not allowed to write in {place}, so here is {what}. An admin can change that."),
+    (ChatGone, "The place where you asked me is gone, so here is {what}:"),
+    (ChatTooLong, "I'm not allowed to attach files in {place}, so here is {what}:"),
+    (ChatError, "Discord didn't take {what} in {place}, so here it is:"),
+)
+_THERE: tuple[tuple[type[ChatError], str], ...] = (
+    (ChatBlocked, "This server's AutoMod blocked {what}."),
+    (ChatTooLong, "{What} is too long for messages, and I'm not allowed to attach files here."),
+    (ChatError, "Discord didn't take {what}."),
+)
+_SENT = " I've sent it to you in a DM."
+_NOT_SENT = " I couldn't send it to you in a DM either."
+
+
+async def elsewhere(
+    error: ChatError,
+    *,
+    what: str,
+    place: str,
+    in_dm: Callable[[str], Awaitable[object]] | None,
+    there: Callable[[str], Awaitable[object]],
+) -> None:
+    """Deliver what was refused with `error` in a DM, below a sentence, and say so where it was asked for.
+
+    `in_dm` is None if it was asked for in a DM. Both raise ChatError; then there is only a line in the log.
+    """
+    sent = in_dm is not None and await _tried(in_dm, _sentence(_IN_DM, error, what, place))
+    if isinstance(error, ChatForbidden | ChatGone | ChatUnavailable):
+        return  # nothing can be said there
+    where = "" if in_dm is None else _SENT if sent else _NOT_SENT
+    await _tried(there, _sentence(_THERE, error, what, place) + where)
+
+
+def _sentence(table: tuple[tuple[type[ChatError], str], ...], error: ChatError, what: str, place: str) -> str:
+    text = next(text for kind, text in table if isinstance(error, kind))
+    return text.format(what=what, What=what[:1].upper() + what[1:], place=place)
+
+
+async def _tried(send: Callable[[str], Awaitable[object]], text: str) -> bool:
+    try:
+        await send(text)
+    except ChatError as error:
+        log.info("a person could not be told that an answer was refused: %s", error)
+        return False
+    return True

@@ -32,8 +32,7 @@ from discoclaw.loops.nearest import Clue, Nearest
 from discoclaw.loops.traits import RULE, Traits
 from discoclaw.memory.cursors import Cursors, names_of
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.prompt.quote import quote_entry, strip_memory_context
-from discoclaw.prompt.recent import display_names, transcript
+from discoclaw.prompt.quote import display_names, quote_entry, strip_memory_context, transcript
 
 log = logging.getLogger(__name__)
 

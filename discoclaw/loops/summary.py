@@ -41,8 +41,14 @@ from discoclaw.memory.conversations.rolling import Rolling, RollingMemory, messa
 from discoclaw.memory.cursors import Cursors, names_of, people_of
 from discoclaw.memory.off import NO_GROUPS, NoGroups
 from discoclaw.memory.people.groups import Groups, Known, Learned
-from discoclaw.prompt.quote import quote, quote_entry, strip_memory_context
-from discoclaw.prompt.recent import display_names, same_name, transcript
+from discoclaw.prompt.quote import (
+    display_names,
+    quote,
+    quote_entry,
+    same_name,
+    strip_memory_context,
+    transcript,
+)
 
 # The prompt for a summary: the rules, the previous summary, and the new talk in order. Pure.
 

@@ -24,8 +24,18 @@ from discoclaw.core.model import SystemBlock
 from discoclaw.core.rolling_text import renamed
 from discoclaw.core.text import clip, collapse, scrub, speaker, utf16_length
 from discoclaw.core.values import dataclass, field, replace
-from discoclaw.prompt.quote import INDENT, one_line, quote, quote_entry
-from discoclaw.prompt.recent import Line, dated, display_names, fewer_lines, recent_lines, without_oldest
+from discoclaw.prompt.quote import (
+    INDENT,
+    Line,
+    dated,
+    display_names,
+    fewer_lines,
+    one_line,
+    quote,
+    quote_entry,
+    recent_lines,
+    without_oldest,
+)
 
 # ----------------------------------------------------------------------
 # The section about attached files: what each is called, which message it came with, and what text files

@@ -28,7 +28,7 @@ from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
 from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
-from discoclaw.prompt.recent import apart
+from discoclaw.prompt.quote import apart
 from discoclaw.recall.document import Document, of_entry, parse
 from discoclaw.recall.score import Counted
 from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk

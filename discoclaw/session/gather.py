@@ -135,7 +135,7 @@ class Gatherer:
         summary = self._rolling.in_ram(turn.session_key)
         names = {} if turn.in_dm else self._cursors.in_ram(f"people-{turn.session_key}")
         at_hand = all(map(self._profiles.at_hand, self._owners))
-        found = {
+        found: dict[str, Any] = {
             "items": items,
             "who": _who(turn, files, view) if files is not None and view is not None else None,
             "used": used,

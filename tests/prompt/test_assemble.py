@@ -8,7 +8,7 @@ from discoclaw.core.item import Source, durable_line
 from discoclaw.core.message import Author
 from discoclaw.core.times import ms_of_iso
 from discoclaw.prompt.assemble import Entry, PersonaNote
-from discoclaw.prompt.recent import recent_lines
+from discoclaw.prompt.quote import recent_lines
 from tests.core.builders import item
 from tests.prompt.builders import GOLDEN, assembled, assert_golden, shown
 from tests.prompt.reader import (

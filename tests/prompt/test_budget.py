@@ -10,8 +10,8 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.text import utf16_length
 from discoclaw.prompt import assemble
 from discoclaw.prompt.assemble import Assembled, Budget, Entry
-from discoclaw.prompt.recent import dated, display_names
-from discoclaw.prompt.recent import recent_lines as lines_of
+from discoclaw.prompt.quote import dated, display_names
+from discoclaw.prompt.quote import recent_lines as lines_of
 from tests.prompt.builders import MODEST, assembled
 from tests.prompt.reader import DURABLE, GROUP_TITLE, RECENT, ROLLING, SPEAKER, TURN_TITLES, entries, sections
 from tests.session.scene import ANN, HOUR, ME, NOW, inbound, said

@@ -14,8 +14,7 @@ from discoclaw.core.message import Me, Said
 from discoclaw.core.text import scrub
 from discoclaw.core.titles import ShortIds
 from discoclaw.prompt.assemble import display_names
-from discoclaw.prompt.quote import strip_memory_context
-from discoclaw.prompt.recent import transcript
+from discoclaw.prompt.quote import strip_memory_context, transcript
 from tests.core.builders import ANY_TEXT, FEW
 from tests.tables import each_row
 

@@ -17,8 +17,7 @@ from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.deliver import DiscordReply, in_dm
 from discoclaw.bot.pressed import LONGEST
-from discoclaw.bot.refused import ANSWER, REST
-from discoclaw.bot.sending import Followups
+from discoclaw.bot.sending import ANSWER, REST, Followups
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.ports import Ending, Held

@@ -52,8 +52,8 @@ from discoclaw.bot.memories import Asked
 from discoclaw.bot.pressed import asked_for
 from discoclaw.bot.presses import GONE, Outcome
 from discoclaw.bot.purge import Telling
-from discoclaw.bot.refused import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.requests import Request, request_of
+from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
