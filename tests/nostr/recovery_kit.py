@@ -22,7 +22,7 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.incoming.gather import OnProgress, ReadableRelay
+from discoclaw.nostr.incoming.gather import OnProgress
 from discoclaw.nostr.incoming.recovery import recover
 from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
@@ -224,7 +224,7 @@ class BotMemory:
         async with self.mirrored():
             return self.outbox.due("ws://nowhere", self.clock() + 10**9, 10**6)
 
-    async def recover(self, *relays: ReadableRelay, progress: OnProgress | None = None) -> RecoveryReport:
+    async def recover(self, *relays: Any, progress: OnProgress | None = None) -> RecoveryReport:
         return await recover(
             relays, CODEC, NAMES, self.memory, self.outbox, clock=self.clock, progress=progress
         )

@@ -7,7 +7,6 @@ keeps answering.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from discoclaw.core.errors import RelayUnreachable, UnreadableContent
 from discoclaw.core.subject import group_of, user_of
@@ -16,8 +15,9 @@ from discoclaw.nostr.event import Event
 from discoclaw.nostr.incoming.report import Progress, RelayReport
 from discoclaw.nostr.ledgers import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, NPUB, Names
-from discoclaw.nostr.relays.paging import FetchResult, OnEvents
+from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
+from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import (
     APP,
     DELETE,
@@ -30,13 +30,12 @@ from discoclaw.nostr.schemas import (
     supersedes,
 )
 
-# ----------------------------------------------------------------------
-# Selects the events that count: of all that relays served, the newest version at each address.
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`current` are the events that count, `deleted` those that would count if we had not deleted them.
+    """The events that count, of all that relays served: the newest version at each address.
+
+    `current` are the events that count, `deleted` those that would count if we had not deleted them.
 
     `older` are other versions that relays still serve, `deletions` our own deletion requests.
     """
@@ -56,30 +55,22 @@ class EventCollector:
     _older: list[Event] = field(default_factory=list)
     _deletions: dict[str, Event] = field(default_factory=dict)
     _relays: list[str] = field(default_factory=list)
-    _served: dict[str, int] = field(
-        default_factory=dict
-    )  # event id -> relays, as bits: a recovery holds 100,000 events
+    _served: dict[str, int] = field(default_factory=dict)
+    """The relays that served an event, by its id, as bits: a recovery holds 100,000 events."""
 
-    def add(self, relay: str, events: Iterable[Event]) -> int:
-        """Add the events of a relay. Returns how many of them are ours and new."""
-        if relay not in self._relays:
+    def add(self, relay: str | None, events: Iterable[Event]) -> int:
+        """Add events of a relay, or of the outbox (None). Returns how many are ours and new on relays."""
+        if relay is not None and relay not in self._relays:
             self._relays.append(relay)
         bit, new = self._bit(relay), 0
         for event in events:
             known = self._served.get(event.id, 0)
-            if not known and not self._keep(event):
-                continue  # not ours
-            new += not known
-            self._served[event.id] = known | bit
+            if (known or self._keep(event)) and bit:
+                new += not known
+                self._served[event.id] = known | bit
         return new
 
-    def add_known(self, events: Iterable[Event]) -> None:
-        """Add events of ours from the outbox, whether a relay serves them or not."""
-        for event in events:
-            if event.id not in self._served:
-                self._keep(event)
-
-    def _bit(self, relay: str) -> int:
+    def _bit(self, relay: str | None) -> int:
         return 1 << self._relays.index(relay) if relay in self._relays else 0
 
     def _keep(self, event: Event) -> bool:
@@ -131,17 +122,7 @@ class EventCollector:
         return Selection(tuple(current), tuple(deleted), tuple(self._older), deletions)
 
 
-def decrypted(codec: Codec, events: Iterable[Event]) -> tuple[list[DecryptedEvent], list[UnreadableEvent]]:
-    """The decrypted events, and those that can't be read. Blocking: about 0.2 ms per event."""
-    found: list[DecryptedEvent] = []
-    unreadable: list[UnreadableEvent] = []
-    for event in events:
-        try:
-            found.append(DecryptedEvent(event, codec.decode(event)))
-        except UnreadableContent as why:
-            unreadable.append(UnreadableEvent(event, str(why)))
-    return found, unreadable
-
+# ---------------------------------------------------------------------- gathering
 
 BATCH = 256
 """Events that are decrypted at once: about a twentieth of a second."""
@@ -150,17 +131,6 @@ OWN_PREFIXES = (LEDGER, INVENTORY, CHOICES, NPUB, GROUP)
 
 OnProgress = Callable[[Progress], None]
 """Called often while a recovery runs."""
-
-
-class ReadableRelay(Protocol):
-    """A relay, as far as a recovery needs it."""
-
-    @property
-    def url(self) -> str: ...
-
-    async def fetch(self, filters: Iterable[Filter], take: OnEvents | None = None) -> FetchResult:
-        """All stored events in verified batches. The result says whether that is everything. Never raises."""
-        ...
 
 
 class Stage:
@@ -215,7 +185,7 @@ class Gathered:
 
 
 async def gather(
-    relays: Sequence[ReadableRelay],
+    relays: Sequence[Relay],
     codec: Codec,
     names: Names,
     *,
@@ -230,16 +200,48 @@ async def gather(
     with each relay and its reason, when none can be read.
     """
     collector = EventCollector(codec.keys.public)
-    fetched = await _fetched(relays, collector, on_progress)
-    results = list(zip(relays, fetched, strict=True))
-    if not any(result.complete or result.count for result in fetched):
+    stage = Stage("fetching", on_progress)
+    filters = [Filter(kinds=(DELETE, *OWN_KINDS), authors=(collector.public,))]
+
+    async def fetch(relay: Relay) -> FetchResult:
+        async def take(events: list[Event]) -> None:
+            stage.add(collector.add(relay.url, events))
+
+        return await relay.fetch(filters, take)
+
+    results = list(zip(relays, await asyncio.gather(*map(fetch, relays)), strict=True))
+    if not any(result.complete or result.count for _, result in results):
         why = "; ".join(f"{relay.url}: {result.reason}" for relay, result in results)
         raise RelayUnreachable(f"no relay could be read, so nothing was done: {why or 'none is configured'}")
-    collector.add_known(tombstones)
+    collector.add(None, tombstones)
     selection = await asyncio.to_thread(collector.select)
     current = [event.id for event in selection.current]
-    reports = tuple(_relay_report(relay, result, collector, current) for relay, result in results)
-    events, unreadable = await _decrypted(codec, selection, on_progress)
+    reports = tuple(
+        RelayReport(
+            relay.url,
+            collector.count_of(relay.url),
+            result.complete,
+            result.reason,
+            collector.missing(relay.url, current),
+            result.bad,
+        )
+        for relay, result in results
+    )
+    own = [one for one in selection.current if one.kind != APP or one.d.startswith(OWN_PREFIXES)]
+    stage = Stage("reading", on_progress, len(own))
+    events: list[DecryptedEvent] = []
+    unreadable: list[UnreadableEvent] = []
+
+    def decrypt(batch: Sequence[Event]) -> None:  # about 0.2 ms per event
+        for event in batch:
+            try:
+                events.append(DecryptedEvent(event, codec.decode(event)))
+            except UnreadableContent as why:
+                unreadable.append(UnreadableEvent(event, str(why)))
+
+    for start in range(0, len(own), BATCH):
+        await asyncio.to_thread(decrypt, own[start : start + BATCH])
+        stage.add(len(own[start : start + BATCH]))
     content = await asyncio.to_thread(_content, events, unreadable, names, subjects)
     return Gathered(collector, reports, selection, content)
 
@@ -273,50 +275,11 @@ def _content(
     unusable += unread
     skipped = {one.event.id for one in unusable}
     usable = tuple(one for one in (*records, *views) if one.event.id not in skipped)
-    stated = documents.units | {
-        one.address: ledger.subject for ledger in found.values() for one in ledger.events
-    }
+    of_ledgers = {one.address: ledger.subject for ledger in found.values() for one in ledger.events}
+    stated = documents.units | of_ledgers
     known = UnitLookup(names, {*subjects, *documents.units.values()}, documents.summaries)
     addresses = (one.address for one in (*usable, *tombstones))
     units = {one: unit for one in addresses if (unit := stated.get(one) or known(one)) is not None}
     return RecoveredContent(
         usable, tuple(tombstones), tuple(inventory), found, documents, units, (*unreadable, *unusable)
     )
-
-
-async def _fetched(
-    relays: Sequence[ReadableRelay], collector: EventCollector, on_progress: OnProgress | None
-) -> list[FetchResult]:
-    stage = Stage("fetching", on_progress)
-    filters = [Filter(kinds=(DELETE, *OWN_KINDS), authors=(collector.public,))]
-
-    async def one(relay: ReadableRelay) -> FetchResult:
-        async def take(events: list[Event]) -> None:
-            stage.add(collector.add(relay.url, events))
-
-        return await relay.fetch(filters, take)
-
-    return list(await asyncio.gather(*map(one, relays)))
-
-
-async def _decrypted(
-    codec: Codec, selection: Selection, on_progress: OnProgress | None
-) -> tuple[list[DecryptedEvent], list[UnreadableEvent]]:
-    own = [one for one in selection.current if one.kind != APP or one.d.startswith(OWN_PREFIXES)]
-    stage = Stage("reading", on_progress, len(own))
-    found: list[DecryptedEvent] = []
-    unreadable: list[UnreadableEvent] = []
-    for start in range(0, len(own), BATCH):
-        batch = own[start : start + BATCH]
-        good, bad = await asyncio.to_thread(decrypted, codec, batch)
-        found += good
-        unreadable += bad
-        stage.add(len(batch))
-    return found, unreadable
-
-
-def _relay_report(
-    relay: ReadableRelay, result: FetchResult, collector: EventCollector, current: Sequence[str]
-) -> RelayReport:
-    events, missing = collector.count_of(relay.url), collector.missing(relay.url, current)
-    return RelayReport(relay.url, events, result.complete, result.reason, missing, result.bad)

@@ -20,22 +20,20 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Group, Profile
-from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.subject import group_of, user_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.purge import DONE, FOLLOWER
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.incoming.gather import Gathered, OnProgress, ReadableRelay, Stage, gather
-from discoclaw.nostr.incoming.report import RecoveryReport, served_units, shortfall
+from discoclaw.nostr.incoming.gather import Gathered, OnProgress, Stage, gather
+from discoclaw.nostr.incoming.report import RecoveryReport, shortfall
 from discoclaw.nostr.incoming.restore import (
     Destination,
     RestoredLedger,
@@ -44,10 +42,11 @@ from discoclaw.nostr.incoming.restore import (
     restore_documents,
     restore_ledger,
 )
-from discoclaw.nostr.names import Names
+from discoclaw.nostr.names import INVENTORY, Names
 from discoclaw.nostr.outgoing.mirror import INVENTORY_UNIT
-from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.schemas import Address, Codec, DecryptedEvent, template_of
+from discoclaw.nostr.outgoing.outbox import Outbox, inventory_of
+from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.schemas import APP, Address, Codec, template_of
 from discoclaw.store.files import in_thread, read_in_thread, render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, Disk
 
@@ -64,7 +63,7 @@ MAX_QUARANTINED = 1_000
 
 
 async def recover(
-    relays: Sequence[ReadableRelay],
+    relays: Sequence[Relay],
     codec: Codec,
     names: Names,
     memory: Memory,
@@ -89,7 +88,6 @@ async def recover(
     to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
     await purge_anew(disk)  # first, so that a kill in between changes nothing
     files = await _put_views(found, to)
-    shown = await read_in_thread(_subjects_with_views, disk)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
     stage = Stage("writing", progress, len(found.content.ledgers))
     written: dict[str, RestoredLedger] = {}
@@ -99,12 +97,20 @@ async def recover(
     async def write() -> None:
         for subject in waiting:
             one = await restore_ledger(memory, found.content.ledgers[subject], clock())
-            if one.records and subject in shown:
+            if one.records:
                 files.extend(await _update_view(memory, subject))
             written[subject] = one
             stage.add(1)
 
-    await _all(write() for _ in range(PARALLEL))
+    faults: list[Exception] = []
+    try:  # a group would raise an ExceptionGroup, which callers of MemoryFault don't catch
+        async with asyncio.TaskGroup() as group:
+            for _ in range(PARALLEL):
+                group.create_task(write())
+    except* MemoryFault as failed:
+        faults += failed.exceptions
+    if faults:
+        raise faults[0]
     taken = [written[subject] for subject in sorted(written)]
     # Last: after a kill before this, the next recovery finds everything again.
     await in_thread(adopt, found, names, outbox)
@@ -113,24 +119,8 @@ async def recover(
     return report
 
 
-async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run everything in parallel. Raises the first MemoryFault, after cancelling the rest.
-
-    A TaskGroup alone would raise an ExceptionGroup, which callers of MemoryFault don't catch.
-    """
-    faults: list[Exception] = []
-    try:
-        async with asyncio.TaskGroup() as group:
-            for one in work:
-                group.create_task(one)
-    except* MemoryFault as failed:
-        faults += failed.exceptions
-    if faults:
-        raise faults[0]
-
-
 async def preview(
-    relays: Sequence[ReadableRelay],
+    relays: Sequence[Relay],
     codec: Codec,
     names: Names,
     disk: Disk,
@@ -164,7 +154,7 @@ def _check(disk: Disk) -> None:
 
 
 async def gathered(
-    relays: Sequence[ReadableRelay],
+    relays: Sequence[Relay],
     codec: Codec,
     names: Names,
     disk: Disk,
@@ -238,7 +228,11 @@ def _report(
     content = found.content
     times = {one.address: one.event.created_at for one in content.usable}
     keyed_hash = lru_cache(maxsize=None)(names.keyed_hash)
-    units = {address: keyed_hash(unit) for address, unit in content.units.items() if address in times}
+    served = inventory_of(
+        (keyed_hash(unit), *address, times[address])
+        for address, unit in content.units.items()
+        if address in times
+    )
     return RecoveryReport(
         found.relays,
         found.collector.count,
@@ -247,57 +241,36 @@ def _report(
         tuple(dict.fromkeys(files)),
         Counter(one.why for one in content.unreadable),
         elsewhere,
-        shortfall(content.inventory, served_units(units, times), content.tombstones),
+        shortfall(content.inventory, served, content.tombstones),
         dry,
     )
 
 
-# ---------------------------------------------------------------------- views of ledgers
-
-
-def _subjects_with_views(disk: Disk) -> set[str]:
-    """The subjects that have a profile or group file. Blocking. Raises MemoryFault."""
-    try:
-        people, channels = disk.documents(PROFILES).names(), disk.documents(GROUPS).names()
-    except OSError as error:
-        raise MemoryFault(f"{PROFILES} and {GROUPS} cannot be read: {error}; recover again") from error
-    found = {user_subject(name.removesuffix(".json")) for name in people}
-    return found | {group_subject(name.removesuffix(".json")) for name in channels}
-
-
 async def _update_view(memory: Memory, subject: str) -> list[str]:
-    """Update the profile or group file that shows parts of a ledger.
+    """Update the profile or group file that shows parts of a ledger, if there is one.
 
     Returns changed files. Raises MemoryFault.
     """
     user_id, channel_id = user_of(subject), group_of(subject)
-    key, folder = user_id or channel_id, PROFILES if user_id is not None else GROUPS
-    if key is None:
+    if user_id is None and channel_id is None:
         return []
-    view = await memory.view(subject)
-    renewed: Callable[[object], object] = (
-        (lambda value: Profile.from_json(value).with_view(view).to_json())
-        if user_id is not None
-        else (lambda value: Group.from_json(value).with_view(view).to_json())
-    )
+    kind: type[Profile] | type[Group] = Profile if user_id is not None else Group
+    folder, name = PROFILES if user_id is not None else GROUPS, f"{user_id or channel_id}.json"
+    documents = memory.disk.documents(folder)
     try:
-        changed = await in_thread(_rewritten, memory.disk, folder, f"{key}.json", renewed)
+        before = await read_in_thread(documents.read, name)
+        value = kind.from_json(json.loads(before))
+        after = render_json(value.with_view(await memory.view(subject)).to_json())
+        if after == before:
+            return []
+        await in_thread(documents.write, name, after)
+    except (FileNotFoundError, ValueError, RecursionError):
+        return []
     except OSError as error:
         raise MemoryFault(
-            f"cannot write {folder}/{key}.json: {error}; check the disk and recover again"
+            f"cannot write {folder}/{name}: {error}; check the disk and recover again"
         ) from error
-    return [f"{folder}/{key}.json"] if changed else []
-
-
-def _rewritten(disk: Disk, folder: str, name: str, renewed: Callable[[object], object]) -> bool:
-    documents = disk.documents(folder)
-    with suppress(FileNotFoundError, ValueError, RecursionError):
-        before = documents.read(name)
-        after = render_json(renewed(json.loads(before)))
-        if after != before:
-            documents.write(name, after)
-            return True
-    return False
+    return [f"{folder}/{name}"]
 
 
 # ---------------------------------------------------------------------- what is published already
@@ -306,15 +279,23 @@ def _rewritten(disk: Disk, folder: str, name: str, renewed: Callable[[object], o
 def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
     """Tell the outbox what relays have, so that it isn't signed and published again. Raises MemoryFault."""
     content = found.content
-    for one in content.unreadable[:MAX_QUARANTINED]:
-        outbox.quarantine(one.event, one.why)
+    for bad in content.unreadable[:MAX_QUARANTINED]:
+        outbox.quarantine(bad.event, bad.why)
     tombstones = {one.event.id for one in content.tombstones}
     older: dict[Address, list[Event]] = {}
     for event in found.selection.older:
         older.setdefault((event.kind, event.d), []).append(event)
     batch: dict[str, list[tuple[Event, str]]] = {}
     relays: dict[str, set[str]] = {}
-    for unit, events in _by_unit(found).items():
+    # The published events by unit, each with the digest of its template.
+    units: dict[str, list[tuple[Event, str]]] = {}
+    for one in (*content.inventory, *content.usable, *content.tombstones):
+        unit = content.units.get(one.address, UNKNOWN_UNIT)
+        if not one.is_tombstone and one.event.kind == APP and one.event.d.startswith(INVENTORY):
+            unit = INVENTORY_UNIT
+        units.setdefault(unit, []).append((one.event, template_of(one.event, one.body).digest))
+    units.setdefault(UNKNOWN_UNIT, []).extend((event, "") for event in found.selection.deletions)
+    for unit, events in units.items():
         unit_hash = names.keyed_hash(unit)
         known = {row.event_id for row in outbox.known(unit_hash).values()}
         if all(event.id in known for event, _ in events):
@@ -327,16 +308,3 @@ def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
             outbox.adopt(batch, relays, tombstones=tombstones)
             batch, relays = {}, {}
     outbox.adopt(batch, relays, tombstones=tombstones)
-
-
-def _by_unit(found: Gathered) -> dict[str, list[tuple[Event, str]]]:
-    """The published events by unit, each with the digest of its template."""
-    content, units = found.content, {INVENTORY_UNIT: [_with_digest(one) for one in found.content.inventory]}
-    for one in (*content.usable, *content.tombstones):
-        units.setdefault(content.units.get(one.address, UNKNOWN_UNIT), []).append(_with_digest(one))
-    units.setdefault(UNKNOWN_UNIT, []).extend((event, "") for event in found.selection.deletions)
-    return units
-
-
-def _with_digest(one: DecryptedEvent) -> tuple[Event, str]:
-    return one.event, template_of(one.event, one.body).digest

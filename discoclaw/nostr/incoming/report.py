@@ -1,13 +1,14 @@
 """The result of a recovery, as values and as sentences for the person who asked for it."""
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discoclaw.nostr.event import sha256
 from discoclaw.nostr.incoming.restore import RestoredLedger
 from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.schemas import APP, Address, DecryptedEvent
+from discoclaw.nostr.outgoing.outbox import UnitInventory
+from discoclaw.nostr.schemas import DecryptedEvent
 
 # ----------------------------------------------------------------------
 # Rollback detection: whether relays have less than was published, according to the inventory.
@@ -44,48 +45,29 @@ class Shortfall:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class ServedUnit:
-    """A unit as relays serve it: the addresses of its records, and the time (s) of its newest view."""
-
-    records: frozenset[str] = frozenset()
-    newest: int = 0
-
-    @property
-    def digest(self) -> str:
-        """The digest of the records as the inventory has it."""
-        return hashlib.sha256("".join(f"{d}\n" for d in sorted(self.records)).encode()).hexdigest()
-
-
-def served_units(units: Mapping[Address, str], times: Mapping[Address, int]) -> dict[str, ServedUnit]:
-    """Each unit as relays serve it. By address, `units` has the unit's hash and `times` the time (s)."""
-    records: dict[str, set[str]] = {}
-    newest: dict[str, int] = {}
-    for (kind, d), unit in units.items():
-        if kind == APP and d.startswith(LEDGER):
-            records.setdefault(unit, set()).add(d)
-        else:
-            newest[unit] = max(times[kind, d], newest.get(unit, 0))
-    return {
-        unit: ServedUnit(frozenset(records.get(unit, ())), newest.get(unit, 0))
-        for unit in {*records, *newest}
-    }
-
-
 def shortfall(
     inventory: Iterable[DecryptedEvent],
-    served: Mapping[str, ServedUnit],
+    served: Mapping[str, UnitInventory],
     tombstones: Collection[DecryptedEvent],
 ) -> Shortfall:
-    """Count what the inventory lists and no relay served. `tombstones` are those that were served."""
+    """Count what the inventory lists and no relay served. `tombstones` are those that were served.
+
+    Malformed entries of the inventory are left out.
+    """
     missing = records = memories = older = 0
     for shard in inventory:
         later = [one for one in tombstones if one.event.created_at >= shard.event.created_at]
         erased = sum(one.event.d.startswith(LEDGER) for one in later)
-        for unit, count, digest, newest in _entries(shard):
-            here = served.get(unit, ServedUnit())
-            lack = max(0, count - len(here.records))
-            if not lack and count == len(here.records) and digest != here.digest:
+        units = shard.body.get("units")
+        for unit, entry in units.items() if isinstance(units, Mapping) else ():
+            match entry:
+                case [int(count), str(digest), int(newest)]:
+                    pass
+                case _:
+                    continue
+            here = served.get(unit, UnitInventory(0, sha256(""), 0))
+            lack = max(0, count - here.records)
+            if not lack and count == here.records and digest != here.digest:
                 lack = 1  # at least one: others came in its place
             # A tombstone doesn't say to which unit it belonged, so each one explains one missing record.
             explained = min(lack, erased)
@@ -94,15 +76,6 @@ def shortfall(
                 missing, records, memories = missing + lack, records + count, memories + 1
             older += newest > here.newest and not later
     return Shortfall(missing, records, memories, older)
-
-
-def _entries(shard: DecryptedEvent) -> Iterator[tuple[str, int, str, int]]:
-    """Hash, number of records, digest and newest time of each unit. Malformed entries are left out."""
-    units = shard.body.get("units")
-    for unit, entry in units.items() if isinstance(units, Mapping) else ():
-        match entry:
-            case [int(count), str(digest), int(newest)]:
-                yield unit, count, digest, newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +154,6 @@ class RecoveryReport:
 
     def warnings(self) -> list[str]:
         """Sentences about everything that is not as it should be, each with the way out."""
-        return [*self._of_relays(), *self._of_memories()]
-
-    def _of_relays(self) -> list[str]:
         lines = []
         for one in self.relays:
             if not one.complete:
@@ -199,29 +169,26 @@ class RecoveryReport:
                 lines.append(
                     f"{one.url} also sent {_many(dropped, 'event')} that failed the checks ({kinds})"
                 )
-        return lines + self.shortfall.warnings([one.url for one in self.relays])
-
-    def _of_memories(self) -> list[str]:
-        lines = [
-            f"{_many(count, 'event')} cannot be used and are kept in quarantine: {why}"
-            for why, count in self.unreadable.items()
-        ]
+        lines += self.shortfall.warnings([one.url for one in self.relays])
+        for why, count in self.unreadable.items():
+            lines.append(f"{_many(count, 'event')} cannot be used and are kept in quarantine: {why}")
         if withheld := sum(one.withheld for one in self.ledgers):
             lines.append(
                 f"{_many(withheld, 'record')} never left the disk that wrote them, because they are "
                 "confidential or contain a key; only that disk has them"
             )
-        for one in self.ledgers:
-            if one.erased:
+        for ledger in self.ledgers:
+            if ledger.erased:
                 lines.append(
-                    f"{one.subject}: {_many(one.erased, 'record')} erased here are still on relays; "
-                    f"`discoclaw memory erase {one.subject}` requests their deletion again"
+                    f"{ledger.subject}: {_many(ledger.erased, 'record')} erased here are still on relays; "
+                    f"`discoclaw memory erase {ledger.subject}` requests their deletion again"
                 )
-            if one.refused:
-                lines.append(f"{one.subject}: nothing was restored: {one.refused}")
-            if one.lost:
+            if ledger.refused:
+                lines.append(f"{ledger.subject}: nothing was restored: {ledger.refused}")
+            if ledger.lost:
+                lost = _many(len(ledger.lost), "commit")
                 lines.append(
-                    f"{one.subject}: {_many(len(one.lost), 'commit')} on no relay; later ones are restored; "
+                    f"{ledger.subject}: {lost} on no relay; later ones are restored; "
                     "if a relay with the missing ones comes back, recover again"
                 )
         for subject, (gone, here) in self.erased_elsewhere.items():

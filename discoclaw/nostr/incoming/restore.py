@@ -7,7 +7,7 @@ or not at all. Knows nothing about relays.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,20 +18,19 @@ from discoclaw.core.profile import MOST_MEMBERS, MOST_NAMES, Group, Profile
 from discoclaw.core.subject import group_subject, person_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso, valid_ms
 from discoclaw.memory.conversations import clears as clear_lines
-from discoclaw.memory.conversations.clears import Clear
 from discoclaw.memory.cursors import people_of
 from discoclaw.memory.erasing.groups import GroupIndex
 from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.take import united
+from discoclaw.memory.kept import Lines
 from discoclaw.memory.people import choices, tool_log
-from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.documents import Dated, FoundDocuments, Summary
+from discoclaw.nostr.documents import FoundDocuments, Summary
 from discoclaw.nostr.ledgers import RebuiltLedger, with_mends
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import Address
-from discoclaw.store.files import read_in_thread, render_json, session_name, stamp_of
-from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk, Documents, Ledgers, Log
+from discoclaw.store.files import read_in_thread, render_json, safe_id, session_name, stamp_of
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Ledgers, Log
 
 _ANY_NUMBER = 1_000_000_000
 """The limit of items on a branch does not apply: recovery must not refuse what was stored before."""
@@ -59,13 +58,13 @@ async def restore_ledger(memory: Memory, found: RebuiltLedger, now_ms: int) -> R
     """Restore one ledger. Raises MemoryFault when the disk fails; the ledger is then unchanged."""
     subject, erased_at = found.subject, memory.erased_at(found.subject)
     try:
-        before, new = await read_in_thread(_prepared, memory, found, erased_at, now_ms)
+        before = await read_in_thread(preview_ledger, found, memory.ledgers.log(subject), erased_at)
         if not before.records:
             if before.here and await read_in_thread(_lacks_durable_file, memory, subject):
                 await memory.view(subject)  # this writes the file
             return before
-        if new is not None:
-            records, result = new
+        if not before.here:
+            records, result = await read_in_thread(_new_records, found, History(), now_ms, erased_at)
             if not result.records or await memory.restore(subject, records):
                 return result
         return await memory.act(subject, lambda history, now, _: _new_records(found, history, now, erased_at))
@@ -151,22 +150,9 @@ def erased_elsewhere(ledgers: Ledgers, names: Names, gone: Collection[Address]) 
 # ---------------------------------------------------------------------- records
 
 
-NewRecords = tuple[Sequence[Record], RestoredLedger]
-
-
-def _prepared(
-    memory: Memory, found: RebuiltLedger, erased_at: int, now_ms: int
-) -> tuple[RestoredLedger, NewRecords | None]:
-    """Compute what restoring a ledger would change, with its records if the ledger is missing here. Blocking.
-
-    Raises Refused, and MemoryFault when the disk fails.
-    """
-    before = preview_ledger(found, memory.ledgers.log(found.subject), erased_at)
-    missing = bool(before.records) and not before.here
-    return before, _new_records(found, History(), now_ms, erased_at) if missing else None
-
-
-def _new_records(found: RebuiltLedger, history: History, now_ms: int, erased_at: int) -> NewRecords:
+def _new_records(
+    found: RebuiltLedger, history: History, now_ms: int, erased_at: int
+) -> tuple[Sequence[Record], RestoredLedger]:
     """The records to add to a history. Raises Refused."""
     known = history.commits.keys() | history.accepted
     served = found.records()
@@ -187,13 +173,11 @@ def _new_records(found: RebuiltLedger, history: History, now_ms: int, erased_at:
 # Restores views to files on disk: profiles, groups, summaries, tool calls, clears, choices.
 
 T = TypeVar("T")
-ErasedAt = Callable[[str], int]
-"""When (ms) a subject was last erased; -1 if never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The stores to which views are written.
+    """The stores to which views are written. `erased_at` is when (ms) a subject was last erased; -1 if never.
 
     `any_erased`: somebody was erased here, so a summary without authors may be theirs.
 
@@ -201,141 +185,120 @@ class Destination:
     """
 
     disk: Disk
-    erased_at: ErasedAt
+    erased_at: Callable[[str], int]
     any_erased: bool
     now_ms: int
     dry: bool = False
+
+    def is_erased(self, people: Iterable[str | None], at: int) -> bool:
+        """Whether one of these people was erased since a time (ms)."""
+        return any(self.erased_at(user_subject(one)) >= at for one in people if one is not None)
+
+    def here(self, folder: Documents, name: str, read: Callable[[Any], T]) -> T | None:
+        """The value in a file on disk; None if there is none.
+
+        An unreadable file is set aside and counts as none.
+        """
+        try:
+            content = folder.read(name)
+        except FileNotFoundError:
+            return None
+        try:
+            return read(json.loads(content))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            if not self.dry:
+                folder.keep_aside(name, "corrupt", stamp_of(self.now_ms))
+            return None
+
+    def write(self, folder: Documents, name: str, value: object) -> list[str]:
+        if not self.dry:
+            folder.write(name, render_json(value))
+        return [f"{folder.folder.name}/{name}"]
+
+    def add(self, kind: Lines[T], name: str, records: Collection[T]) -> list[str]:
+        """Add the missing lines to a log. Returns its name if there were any."""
+        lines = self.disk.log(name)
+        if not {kind.key(one) for one in records} - {kind.key(one) for one in kind.read(lines)}:
+            return []
+        if not self.dry:
+            kind.add(lines, records)
+        return [name]
 
 
 def restore_documents(documents: FoundDocuments, to: Destination) -> list[str]:
     """Write all views. Returns the names of changed files. Raises OSError and MemoryFault."""
     cleared = clear_lines.newest([*clear_lines.CLEARS.read(to.disk.log(clear_lines.FILE)), *documents.clears])
-    written = _restore_clears(documents, to)
+    # Nothing about somebody who was erased since.
+    clears = [one for one in documents.clears if not to.is_erased((one.by, person_of(one.session)), one.at)]
+    written = to.add(clear_lines.CLEARS, clear_lines.FILE, sorted(clears, key=lambda one: (one.at, one.id)))
     if choices.add_missing(documents.choices, to.disk, dry=to.dry):
         written.append(choices.FILE)
     for session, summary in sorted(documents.summaries.items()):
         if not clear_lines.hidden(cleared, session, summary.updated_at):
             written += _restore_summary(session, summary, to)
+    profiles, groups = to.disk.documents(PROFILES), to.disk.documents(GROUPS)
     for user_id, profile in sorted(documents.profiles.items()):
-        written += _restore_profile(user_id, profile.value, to)
-    for channel_id, group in sorted(documents.groups.items()):
-        written += _restore_group(channel_id, group, to)
+        # `first_seen` is in whole seconds: the erasure may lie in the same one.
+        if not to.is_erased([user_id], (profile.value.first_seen + 1) * 1000):
+            there = to.here(profiles, f"{user_id}.json", Profile.from_json)
+            united = profile.value if there is None else united_profile(there, profile.value)
+            written += to.write(profiles, f"{user_id}.json", united.to_json()) if united != there else []
+    for channel_id, dated in sorted(documents.groups.items()):
+        found, held = dated.value, to.here(groups, f"{channel_id}.json", Group.from_json)
+        for member, _ in dated.value.members:
+            if to.is_erased([member], dated.at * 1000):
+                found = found.without(member)
+        group = found if held is None else united_group(held, found)
+        if group != held:
+            if not to.dry:
+                GroupIndex(to.disk).note(group_subject(channel_id), [member for member, _ in group.members])
+            written += to.write(groups, f"{channel_id}.json", group.to_json())
     for subject, calls in sorted(documents.calls.items()):
+        since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
         shown = [one for one in calls if not clear_lines.hidden(cleared, one.session, one.at)]
-        written += _restore_calls(subject, shown, to)
+        kept = [one for one in shown if one.at >= since]
+        written += to.add(tool_log.CALLS, f"{TOOLS}/{safe_id(subject)}.jsonl", kept)
     return written
-
-
-# ---------------------------------------------------------------------- lines
-
-
-def _restore_clears(documents: FoundDocuments, to: Destination) -> list[str]:
-    kept = [one for one in documents.clears if not _clear_is_of_erased(one, to)]
-    kept.sort(key=lambda one: (one.at, one.id))
-    lines = to.disk.log(clear_lines.FILE)
-    known = {one.id for one in clear_lines.CLEARS.read(lines)}
-    if all(one.id in known for one in kept):
-        return []
-    if not to.dry:
-        clear_lines.CLEARS.add(lines, kept)
-    return [clear_lines.FILE]
-
-
-def _clear_is_of_erased(clear: Clear, to: Destination) -> bool:
-    """Whether a clear is about somebody who was erased since."""
-    people = {one for one in (clear.by, person_of(clear.session)) if one is not None}
-    return any(to.erased_at(user_subject(one)) >= clear.at for one in people)
-
-
-def _restore_calls(subject: str, calls: list[Call], to: Destination) -> list[str]:
-    since = max(to.now_ms - tool_log.KEPT_MS, to.erased_at(subject) + 1)
-    kept = [one for one in calls if one.at >= since]
-    lines = tool_log.log_of(to.disk, subject)
-    known = {one.id for one in tool_log.CALLS.read(lines)}
-    if all(one.id in known for one in kept):
-        return []
-    if not to.dry:
-        tool_log.CALLS.add(lines, kept)
-    return [f"tools/{lines.path.name}"]
-
-
-# ---------------------------------------------------------------------- summaries
 
 
 def _restore_summary(session: str, summary: Summary, to: Destination) -> list[str]:
-    if _is_of_erased(session, summary, to):
-        return []
-    name, rolling = session_name(session), to.disk.documents(ROLLING)
-    here = _summary_here(rolling, name, to)
-    if here is not None and here.updated_at > summary.updated_at:
-        return []
-    written = []
-    # Its authors first: an erasure that finds a summary without them could not tell whose words are in it.
-    cursors: dict[str, dict[str, Any]] = {}
-    if summary.people is not None:
-        cursors["people"] = {"session": session, "people": list(summary.people)}
-    if summary.up_to is not None:
-        cursors["summary"] = {"upTo": summary.up_to} | ({"count": summary.count} if summary.count else {})
-    for prefix, cursor in cursors.items():
-        if _restore_cursor(session_name(f"{prefix}-{session}"), cursor, to):
-            written.append(f"{CURSORS}/{session_name(f'{prefix}-{session}')}")
-    if here is None or here.updated_at < summary.updated_at:
-        content = render_json({"summary": summary.text, "updatedAt": summary.updated_at})
-        written += _write(rolling, name, content, to)
-    return written
-
-
-def _is_of_erased(session: str, summary: Summary, to: Destination) -> bool:
     person = person_of(session)
     people = {person} if person is not None else set(summary.people or ())
-    # Nobody knows whose words are in it, so it may be those of anybody who was erased.
-    if not people:
-        return to.any_erased
-    return any(to.erased_at(user_subject(one)) >= summary.updated_at for one in people)
+    # Without authors nobody knows whose words are in it, so it may be those of anybody who was erased.
+    if to.is_erased(people, summary.updated_at) if people else to.any_erased:
+        return []
 
-
-def _summary_here(rolling: Documents, name: str, to: Destination) -> Summary | None:
-    def read(value: Any) -> Summary:
+    def read(value: Any) -> int:
         text, at = value["summary"], value["updatedAt"]
         if not isinstance(text, str) or not valid_ms(at):
             raise ValueError("not a summary")
-        return Summary(text, at)
+        return int(at)
 
-    return _here(rolling, name, read, to)
-
-
-def _restore_cursor(name: str, cursor: Mapping[str, Any], to: Destination) -> bool:
-    """Write a cursor, unless the one on disk is further.
-
-    Lists of people are united. Returns whether it changed.
-    """
-    folder = to.disk.documents(CURSORS)
-    here = _here(folder, name, dict, to) or {}
-    value = dict(cursor)
-    if "people" in value:
-        # One author too many is harmless; one too few would survive an erasure. Their names are only here.
-        value = {**here, **value, "people": sorted(people_of(here) | people_of(value))}
-    elif _up_to(here) >= _up_to(value):
-        return False
-    return bool(value != here and _write(folder, name, render_json(value), to))
-
-
-def _up_to(cursor: Mapping[str, Any]) -> int:
-    value = cursor.get("upTo")
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else -1
-
-
-# ---------------------------------------------------------------------- profiles and groups
-
-
-def _restore_profile(user_id: str, found: Profile, to: Destination) -> list[str]:
-    # `first_seen` is in whole seconds: the erasure may lie in the same one.
-    if (found.first_seen + 1) * 1000 <= to.erased_at(user_subject(user_id)):
+    name, rolling, folder = session_name(session), to.disk.documents(ROLLING), to.disk.documents(CURSORS)
+    here_at = to.here(rolling, name, read)
+    if here_at is not None and here_at > summary.updated_at:
         return []
-    folder, name = to.disk.documents(PROFILES), f"{user_id}.json"
-    here = _here(folder, name, Profile.from_json, to)
-    result = found if here is None else united_profile(here, found)
-    return _write(folder, name, render_json(result.to_json()), to) if result != here else []
+    written = []
+    # Its authors first: an erasure that finds a summary without them could not tell whose words are in it.
+    if summary.people is not None:
+        cursor = session_name(f"people-{session}")
+        here = to.here(folder, cursor, dict) or {}
+        # One author too many is harmless; one too few would survive an erasure. Their names are only here.
+        united = {**here, "session": session, "people": sorted(people_of(here) | set(summary.people))}
+        written += to.write(folder, cursor, united) if united != here else []
+    if summary.up_to is not None:
+        cursor = session_name(f"summary-{session}")
+        # The one on disk may be further.
+        if _number(summary.up_to) > _number((to.here(folder, cursor, dict) or {}).get("upTo")):
+            value = {"upTo": summary.up_to} | ({"count": summary.count} if summary.count else {})
+            written += to.write(folder, cursor, value)
+    if here_at is None or here_at < summary.updated_at:
+        written += to.write(rolling, name, {"summary": summary.text, "updatedAt": summary.updated_at})
+    return written
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else -1
 
 
 def united_profile(here: Profile, found: Profile) -> Profile:
@@ -357,18 +320,6 @@ def united_profile(here: Profile, found: Profile) -> Profile:
     )
 
 
-def _restore_group(channel_id: str, found: Dated[Group], to: Destination) -> list[str]:
-    folder, name, group = to.disk.documents(GROUPS), f"{channel_id}.json", found.value
-    for user_id, _ in group.members:
-        if to.erased_at(user_subject(user_id)) >= found.at * 1000:
-            group = group.without(user_id)
-    here = _here(folder, name, Group.from_json, to)
-    result = group if here is None else united_group(here, group)
-    if result != here and not to.dry:
-        GroupIndex(to.disk).note(group_subject(channel_id), [user_id for user_id, _ in result.members])
-    return _write(folder, name, render_json(result.to_json()), to) if result != here else []
-
-
 def united_group(here: Group, found: Group) -> Group:
     """Both groups together.
 
@@ -381,29 +332,3 @@ def united_group(here: Group, found: Group) -> Group:
     purpose = here.purpose if here.purpose is not None else found.purpose
     other = {**found.other, **here.other}
     return replace(here, purpose=purpose, members=tuple(members[-MOST_MEMBERS:]), other=other)
-
-
-# ---------------------------------------------------------------------- files
-
-
-def _here(folder: Documents, name: str, read: Callable[[Any], T], to: Destination) -> T | None:
-    """The value in a file on disk; None if there is none.
-
-    An unreadable file is set aside and counts as none.
-    """
-    try:
-        content = folder.read(name)
-    except FileNotFoundError:
-        return None
-    try:
-        return read(json.loads(content))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        if not to.dry:
-            folder.keep_aside(name, "corrupt", stamp_of(to.now_ms))
-        return None
-
-
-def _write(folder: Documents, name: str, content: bytes, to: Destination) -> list[str]:
-    if not to.dry:
-        folder.write(name, content)
-    return [f"{folder.folder.name}/{name}"]
