@@ -1,7 +1,6 @@
 """Delivery: sends what waits in the outbox to every relay, until each has it or refuses it permanently.
 
-Each relay has a sender of its own, a key of one worker, and none waits for another. What happens after a
-relay's answer:
+Each relay has a sender of its own, and none waits for another. What happens after a relay's answer:
 
     accepted                                            acknowledged
     rate-limited, auth-required                         nothing is sent for a while; then it goes on
@@ -18,10 +17,10 @@ mean.
 import asyncio
 import logging
 import random as dice
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
@@ -31,9 +30,9 @@ from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import ConnectionStatus, Relay
 from discoclaw.nostr.schemas import is_plaintext
 from discoclaw.store.files import in_thread
-from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PAUSE_PREFIXES: Final = frozenset({"rate-limited", "auth-required"})
 """Reasons that concern everything we send, for now (NIP-01, NIP-42)."""
@@ -156,33 +155,28 @@ class Delivery:
     ) -> None:
         self._outbox = outbox
         self._min_acks = min_acks
-        self._worker = Worker(
-            "delivery", self._step, at_once=len(relays), retry_s=pause_s, longest_s=MAX_OUTBOX_PAUSE_S
-        )
+        self._pause_s = pause_s
         self._senders = {
-            relay.url: _Sender(outbox, relay, pace(), clock, allow_plaintext, self._note) for relay in relays
+            relay.url: _Sender(outbox, relay, pace(), clock, allow_plaintext) for relay in relays
         }
-        self._is_started = False
-        self._has_set_relays = False
-        self._setting_relays = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Send what waits. From now on nothing waits for relays other than these."""
-        self._is_started = True
-        for url in self._senders:
-            self._note(url)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="delivery")
 
     async def close(self) -> None:
         """Stop. What is left waits in the outbox for the next start."""
-        await self._worker.close(0)
-        await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
 
     def wake(self) -> None:
         """Tell the senders that the outbox has something new. Never blocks."""
         for sender in self._senders.values():
-            sender.wakes += 1
-            sender.idle.clear()
-            self._note(sender.url)
+            sender.wake()
 
     async def drain(self, timeout_s: float | None = None) -> DeliveryProgress:
         """Wait until nothing waits for any relay, or `timeout_s` has passed, and return how far it is.
@@ -210,51 +204,65 @@ class Delivery:
         self.wake()
         return count
 
-    def _note(self, url: str) -> None:
-        if self._is_started:
-            self._worker.note(url)
+    async def _run(self) -> None:
+        async def set_relays() -> None:
+            await in_thread(self._outbox.set_relays, tuple(self._senders))
 
-    async def _step(self, url: str) -> None:
-        async with self._setting_relays:
-            if not self._has_set_relays:
-                await in_thread(self._outbox.set_relays, tuple(self._senders))
-                self._has_set_relays = True
-        wait_s = await self._senders[url].step()
-        if wait_s is not None:
-            self._worker.note(url, wait_s)
+        await self._tried("delivery", set_relays)
+        try:
+            await asyncio.gather(*map(self._send, self._senders.values()))
+        finally:
+            await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
+
+    async def _send(self, sender: "_Sender") -> None:
+        """Send until cancelled. Not a key of a `Worker`: this belongs to nobody who wakes it."""
+        while True:
+            sender.has_work.clear()
+            wait_s = await self._tried(sender.url, sender.step)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await sender.has_work.wait()
+
+    async def _tried(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns once it works, with growing pauses in between."""
+        pause_s = self._pause_s
+        while True:
+            try:
+                return await work()
+            except Exception as error:  # a named edge: the other senders must go on
+                is_bug = not isinstance(error, MemoryFault)
+                log.warning("%s: nothing is sent for %.0f s: %s", name, pause_s, error, exc_info=is_bug)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_OUTBOX_PAUSE_S)
 
 
 class _Sender:
     """Sends to one relay what waits for it. `idle` is set while nothing does.
 
-    `note` is called with the relay's URL whenever there is something to do. `wakes` counts how often the
-    outbox got something new.
+    `has_work` is set when something may be done: something new, an answer, a connection.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        relay: Relay,
-        pace: Pace,
-        clock: Clock,
-        allow_plaintext: bool,
-        note: Callable[[str], None],
-    ) -> None:
+    def __init__(self, outbox: Outbox, relay: Relay, pace: Pace, clock: Clock, allow_plaintext: bool) -> None:
         self.url = relay.url
         self.idle = asyncio.Event()
-        self.wakes = 0
+        self.has_work = asyncio.Event()
+        self._wakes = 0
         self._outbox = outbox
         self._relay = relay
         self._pace = pace
         self._clock = clock
         self._allow_plaintext = allow_plaintext
-        self._note = note
         self._sending: dict[str, asyncio.Task[None]] = {}
         """Events in flight, or ended without a stored outcome yet, by id."""
         self._outcomes: list[_Outcome] = []
         self._last_failure = ""
         self._quiet_until_s = float("-inf")
-        relay.on_connected(lambda: note(relay.url))
+        relay.on_connected(self.has_work.set)
+
+    def wake(self) -> None:
+        self._wakes += 1
+        self.idle.clear()
+        self.has_work.set()
 
     def status(self, queue: QueueStatus) -> RelayStatus:
         return RelayStatus(self._relay.status(), queue, self._pace.remaining_s(_now_s()), self._last_failure)
@@ -267,9 +275,9 @@ class _Sender:
         """
         await self._save_outcomes()
         if not self._sending:
-            wakes = self.wakes
+            wakes = self._wakes
             if not await in_thread(self._outbox.has_waiting, self.url):
-                if wakes == self.wakes:  # nothing was added while we looked
+                if wakes == self._wakes:  # nothing was added while we looked
                     self.idle.set()
                 return None
         if (remaining_s := self._pace.remaining_s(_now_s())) > 0:
@@ -307,7 +315,7 @@ class _Sender:
         if outcome.what in ("acked", "parked"):
             self._pace.succeeded()
         self._outcomes.append(outcome)
-        self._note(self.url)
+        self.has_work.set()
 
     def _classify(self, event: Event, error: RelayError, round_: int) -> _Outcome:
         """The outcome of a failure for the event; the pace is told of it."""
