@@ -2,11 +2,10 @@
 
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.redact import Redactor
-from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.config import NostrConfig, key_path, keys_of, make_key
 from discoclaw.nostr.event import Keys, SecretBox, public_key, redactor_of
-from discoclaw.nostr.folder import key_path, keys_of, make_key
+from discoclaw.nostr.mirror import RelayCopies
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.mirror import RelayCopies
 from discoclaw.nostr.schemas import Codec
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.store.port import Disk

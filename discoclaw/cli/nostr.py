@@ -35,20 +35,19 @@ from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.core.live import Pseudonyms
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_keys, nostr_config, redactor_for
+from discoclaw.nostr import recovery
 from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.config import NostrConfig, key_path, make_key, read_state, relay_folder, state_path
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.folder import key_path, make_key, read_state, relay_folder, state_path
-from discoclaw.nostr.incoming import recovery
-from discoclaw.nostr.incoming.report import Progress as Reached
-from discoclaw.nostr.incoming.report import RecoveryReport
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox
+from discoclaw.nostr.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import Publish, PublishResult
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.report import Progress as Reached
+from discoclaw.nostr.report import RecoveryReport
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.show.words import count, line
 from discoclaw.store.files import in_thread

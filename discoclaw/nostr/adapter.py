@@ -30,20 +30,26 @@ from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.config import EMBEDDED, NostrConfig
+from discoclaw.nostr.config import (
+    EMBEDDED,
+    STATE_INTERVAL_S,
+    NostrConfig,
+    relay_folder,
+    save_state,
+    state_path,
+)
+from discoclaw.nostr.delivery import Delivery, RelayStatus
 from discoclaw.nostr.documents import CHOSEN
-from discoclaw.nostr.folder import STATE_INTERVAL_S, relay_folder, save_state, state_path
-from discoclaw.nostr.incoming.recovery import adopt, gathered, recover
-from discoclaw.nostr.incoming.report import Progress, RecoveryReport
+from discoclaw.nostr.mirror import PURGE, STEP, Mirror, Pace
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.delivery import Delivery, RelayStatus
-from discoclaw.nostr.outgoing.mirror import PURGE, STEP, Mirror, Pace
-from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox
-from discoclaw.nostr.outgoing.units import CONVERSATION, Views
+from discoclaw.nostr.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import OwnerEvents, OwnerNotes, person_finder
+from discoclaw.nostr.recovery import adopt, gathered, recover
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.report import Progress, RecoveryReport
+from discoclaw.nostr.units import CONVERSATION, Views
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
 from discoclaw.work import LONGEST_S, RETRY_S

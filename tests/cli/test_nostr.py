@@ -14,10 +14,10 @@ from typer.testing import Result
 from discoclaw.cli.common import now_ms
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.nostr.config import key_path, save_state, state_path
+from discoclaw.nostr.delivery import RelayStatus
 from discoclaw.nostr.event import Keys
-from discoclaw.nostr.folder import key_path, save_state, state_path
-from discoclaw.nostr.outgoing.delivery import RelayStatus
-from discoclaw.nostr.outgoing.outbox import QueueStatus
+from discoclaw.nostr.outbox import QueueStatus
 from discoclaw.nostr.relays.relay import ConnectionStatus
 from tests.cli.shell import Runner, Shell
 from tests.servers.nostr_relay import LyingRelay

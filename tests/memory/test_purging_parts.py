@@ -24,7 +24,7 @@ from discoclaw.memory.people.groups import Learned
 from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.purge import Purger
 from discoclaw.memory.subjects import verbs
-from discoclaw.nostr.incoming import recovery
+from discoclaw.nostr import recovery
 from discoclaw.search.archive import Put
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.session.archiving import words_of as archived_words

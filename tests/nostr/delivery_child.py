@@ -8,8 +8,8 @@ import itertools
 import sys
 from pathlib import Path
 
-from discoclaw.nostr.outgoing.delivery import Delivery
-from discoclaw.nostr.outgoing.outbox import OutboxEntry
+from discoclaw.nostr.delivery import Delivery
+from discoclaw.nostr.outbox import OutboxEntry
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP

@@ -17,12 +17,12 @@ from discoclaw.memory.people.tool_log import Call
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.incoming.gather import EventCollector
+from discoclaw.nostr.mirror import Mirror, Pace
 from discoclaw.nostr.names import Names
-from discoclaw.nostr.outgoing.mirror import Mirror, Pace
-from discoclaw.nostr.outgoing.outbox import Outbox
-from discoclaw.nostr.outgoing.units import Views
+from discoclaw.nostr.outbox import Outbox
+from discoclaw.nostr.recovery import EventCollector
 from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate
+from discoclaw.nostr.units import Views
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
 from tests.memory.kit import NOW, Clock

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
+from discoclaw.nostr.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion
 
 KEYS = Keys.parse("1".rjust(64, "0"))

@@ -8,9 +8,8 @@ import pytest
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.config import NostrConfig
+from discoclaw.nostr.config import NostrConfig, state_path
 from discoclaw.nostr.event import SecretBox
-from discoclaw.nostr.folder import state_path
 from discoclaw.nostr.schemas import Codec
 from tests.nostr.recovery_kit import ANN, KEYS, BotMemory
 from tests.servers.nostr_lies import Lies

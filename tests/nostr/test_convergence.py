@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.incoming.gather import gather
+from discoclaw.nostr.recovery import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, newest, supersedes

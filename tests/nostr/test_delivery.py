@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
+from discoclaw.nostr.delivery import Delivery, Pace
 from discoclaw.nostr.event import Event, SecretBox
-from discoclaw.nostr.outgoing.delivery import Delivery, Pace
-from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, OutboxEntry
+from discoclaw.nostr.outbox import DeliveryProgress, Outbox, OutboxEntry
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import PREFERENCE, Codec, EventTemplate

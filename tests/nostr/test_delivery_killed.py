@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discoclaw.nostr.outgoing.outbox import DeliveryProgress
+from discoclaw.nostr.outbox import DeliveryProgress
 from discoclaw.nostr.schemas import APP
 from tests.memory.kit import REPOSITORY, Doomed
 from tests.nostr.delivery_child import NAMES

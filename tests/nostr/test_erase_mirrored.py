@@ -17,9 +17,9 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, SecretBox
+from discoclaw.nostr.mirror import STEP, RelayCopies
 from discoclaw.nostr.names import INVENTORY, LEDGER, Names
-from discoclaw.nostr.outgoing.mirror import STEP, RelayCopies
-from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry
+from discoclaw.nostr.outbox import Outbox, OutboxEntry
 from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY, Codec
 from discoclaw.store.files import session_name
 from discoclaw.store.port import ROLLING

@@ -18,18 +18,9 @@ from discoclaw.core.redact import Redactor
 from discoclaw.memory.changes import SESSION
 from discoclaw.nostr import ledgers
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, SecretBox, canonical, verified
+from discoclaw.nostr.mirror import MAX_UNITS, inventory
 from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.outgoing.mirror import MAX_UNITS, inventory
-from discoclaw.nostr.outgoing.outbox import Outbox, OutboxEntry, Row, UnitInventory
-from discoclaw.nostr.outgoing.signing import (
-    MAX_AGE_S,
-    MAX_AHEAD_S,
-    MAX_PER_SECOND,
-    Change,
-    EventSigner,
-    SecondSlots,
-    tombstones_of,
-)
+from discoclaw.nostr.outbox import Outbox, OutboxEntry, Row, UnitInventory
 from discoclaw.nostr.schemas import (
     APP,
     CLEAR,
@@ -40,6 +31,15 @@ from discoclaw.nostr.schemas import (
     TOOL,
     Codec,
     EventTemplate,
+)
+from discoclaw.nostr.signing import (
+    MAX_AGE_S,
+    MAX_AHEAD_S,
+    MAX_PER_SECOND,
+    Change,
+    EventSigner,
+    SecondSlots,
+    tombstones_of,
 )
 from discoclaw.store.files import session_name
 from discoclaw.store.port import LEDGERS, ROLLING

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, NostrError
+from discoclaw.nostr import outbox as rows
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.outgoing import outbox as rows
-from discoclaw.nostr.outgoing.outbox import MAX_QUARANTINED, DeliveryProgress, Outbox, OutboxEntry, Row
+from discoclaw.nostr.outbox import MAX_QUARANTINED, DeliveryProgress, Outbox, OutboxEntry, Row
 from discoclaw.nostr.schemas import APP, DELETE, PREFERENCE
 from tests.memory.kit import NOW, STAMP, Clock
 from tests.nostr.outbox_kit import (

@@ -9,10 +9,9 @@ import pytest
 from discoclaw.core.errors import NostrError
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.adapter import NostrAdapter
-from discoclaw.nostr.config import EMBEDDED, NostrConfig
+from discoclaw.nostr.config import EMBEDDED, NostrConfig, relay_folder
 from discoclaw.nostr.event import SecretBox
-from discoclaw.nostr.folder import relay_folder
-from discoclaw.nostr.outgoing.mirror import PURGE
+from discoclaw.nostr.mirror import PURGE
 from discoclaw.nostr.schemas import Codec
 from tests.memory.kit import Clock, remember
 from tests.nostr.mirror_kit import ANN, BOB, KEYS

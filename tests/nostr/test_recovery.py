@@ -21,17 +21,16 @@ from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects import ledger, verbs
+from discoclaw.nostr.delivery import Delivery
 from discoclaw.nostr.documents import DocumentCodec
 from discoclaw.nostr.event import Event, SecretBox, canonical, sha256
-from discoclaw.nostr.incoming.recovery import preview
-from discoclaw.nostr.incoming.report import Progress, RecoveryReport
-from discoclaw.nostr.outgoing.delivery import Delivery
-from discoclaw.nostr.outgoing.mirror import Mirror, Pace
-from discoclaw.nostr.outgoing.units import Views
+from discoclaw.nostr.mirror import Mirror, Pace
 from discoclaw.nostr.owner import OwnerNotes
+from discoclaw.nostr.recovery import preview
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
+from discoclaw.nostr.report import Progress, RecoveryReport
 from discoclaw.nostr.schemas import (
     APP,
     DELETE,
@@ -43,6 +42,7 @@ from discoclaw.nostr.schemas import (
     Codec,
     EventTemplate,
 )
+from discoclaw.nostr.units import Views
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING
 from tests.memory.child import full_at

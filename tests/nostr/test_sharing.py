@@ -9,7 +9,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.adapter import OthersChanges, SharingAdapter, unit_of
 from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import SecretBox
-from discoclaw.nostr.outgoing.mirror import STEP
+from discoclaw.nostr.mirror import STEP
 from discoclaw.nostr.schemas import Codec
 from tests.memory.kit import Clock, remember
 from tests.memory.together import Together

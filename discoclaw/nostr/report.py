@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discoclaw.nostr.event import sha256
-from discoclaw.nostr.incoming.restore import RestoredLedger
 from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.outgoing.outbox import UnitInventory
+from discoclaw.nostr.outbox import UnitInventory
+from discoclaw.nostr.restore import RestoredLedger
 from discoclaw.nostr.schemas import DecryptedEvent
 
 # ----------------------------------------------------------------------

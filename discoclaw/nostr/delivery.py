@@ -25,7 +25,7 @@ from typing import Final, Literal, TypeVar
 from discoclaw.core.errors import MemoryFault, RelayError, RelayRefused, RelayUnreachable
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.outgoing.outbox import DeliveryProgress, Outbox, QueueStatus
+from discoclaw.nostr.outbox import DeliveryProgress, Outbox, QueueStatus
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.relay import ConnectionStatus, Relay
 from discoclaw.nostr.schemas import is_plaintext

@@ -33,10 +33,10 @@ from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.documents import CHOSEN
 from discoclaw.nostr.names import INVENTORY, Names
-from discoclaw.nostr.outgoing.outbox import Outbox, UnitInventory
-from discoclaw.nostr.outgoing.signing import Change, EventSigner, difference, tombstones_of
-from discoclaw.nostr.outgoing.units import NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
+from discoclaw.nostr.outbox import Outbox, UnitInventory
 from discoclaw.nostr.schemas import APP, Codec, EventTemplate
+from discoclaw.nostr.signing import Change, EventSigner, difference, tombstones_of
+from discoclaw.nostr.units import NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import GROUPS, Disk
 from discoclaw.work import RETRY_S, Worker

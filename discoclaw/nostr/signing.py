@@ -25,8 +25,7 @@ from discoclaw.core.errors import NostrError
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.ledgers import is_withheld
 from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.outgoing.outbox import OutboxEntry, Row
-from discoclaw.nostr.outgoing.units import DesiredState
+from discoclaw.nostr.outbox import OutboxEntry, Row
 from discoclaw.nostr.schemas import (
     DELETE,
     MAX_DELETIONS,
@@ -38,6 +37,7 @@ from discoclaw.nostr.schemas import (
     EventTemplate,
     tombstone,
 )
+from discoclaw.nostr.units import DesiredState
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

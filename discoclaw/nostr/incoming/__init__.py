@@ -1,1 +1,0 @@
-"""Incoming: events from relays become ledgers and files again."""
