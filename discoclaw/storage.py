@@ -46,7 +46,6 @@ from discoclaw.session.kept_terms import KeptTerms
 from discoclaw.settings import Settings, data_folders
 from discoclaw.show.words import count
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, Disk
-from discoclaw.store.sharing import Member
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.log import UsageLog
 
@@ -181,7 +180,7 @@ def build(
     """
     stores, idle_ms = stores or disks_of(settings), settings.idle_s * 1000
     disk, changes, cache = stores.used, Changes(), settings.data_dir / "cache"
-    processes = processes or processes_of(disk, changes, Member("tool" if for_admin else "bot"))
+    processes = processes or processes_of(disk, changes, "tool" if for_admin else "bot")
     cursors = Cursors(disk.documents(CURSORS))
     live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides, shared=disk.shared)
     places = PlaceRules(live, settings.personas, settings.auto_save)

@@ -97,7 +97,7 @@ class Sharding:
     async def served(self, connect: Callable[[], Awaitable[None]]) -> None:
         """Take the shards, which may take until another process ends, and stay connected.
 
-        Raises LeaseLost when another process has taken one of them, and SettingsError where living processes
+        Raises LeaseLost when other processes may have taken them, and SettingsError where living processes
         have another number of shards.
         """
         shards = await self._prepared()
@@ -159,8 +159,8 @@ class Sharding:
                 await asyncio.get_running_loop().create_future()
         except LeaseLost as error:
             raise LeaseLost(
-                f"another process took over the shards {shards} while the store could not be reached; this "
-                f"process ends; started again, it waits for them ({error})"
+                f"another process may have taken over the shards {shards} while the store could not be "
+                f"reached; this process ends; started again, it waits for them ({error})"
             ) from error
 
     async def _take(self, name: str, shards: Shards, leases: AsyncExitStack) -> None:
@@ -251,7 +251,7 @@ class App:
     async def run(self) -> None:
         """Connect to Discord and stay until the client is closed.
 
-        Raises SettingsError without a token, and LeaseLost when another process has taken our shards.
+        Raises SettingsError without a token, and LeaseLost when other processes may have our shards.
         """
         if self.settings.token is None:
             raise SettingsError("DISCORD_TOKEN is not set; set it, or try `discoclaw demo`, which needs none")

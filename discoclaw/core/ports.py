@@ -397,7 +397,9 @@ class Passive:
 #
 #     claim   the right to handle one message or press of a button: one living process has it
 #     lease   the right to do one piece of work: one process at a time, until it ends or isn't heard from
-#     epoch   the number of a process's life. It only grows; the store refuses what an older one writes
+#
+# A process that isn't heard from is replaced by whoever needs what it has: the store then refuses what it
+# writes, and it ends.
 #
 # A name of a text is its path in the store: "ledger/user-1.jsonl", "rolling/discord:dm:1.json",
 # "config.json".
@@ -432,8 +434,8 @@ class Processes(Service, Protocol):
         """Have a lease while this is entered; waits for whoever has it.
 
         Leases keep processes apart: the tasks of one process share the lease until the last of them leaves.
-        Once it is lost, what is written inside is refused (LeaseLost), and the task that entered is cancelled
-        and gets LeaseLost where it leaves, because no store can refuse what it sends elsewhere.
+        A process that is replaced loses all. Then nothing is written any more, and the task that entered is
+        cancelled and gets LeaseLost where it leaves, because no store can refuse what it sends elsewhere.
         """
         ...
 

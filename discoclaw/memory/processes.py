@@ -1,25 +1,28 @@
 """The processes that share the store, as one of them sees them: claims, leases, and what the others changed.
 
-While the store is out of reach (*out of touch*), nothing in RAM is used, because others may have changed or
-erased it. A turn goes on without memory, as with a disk that fails, and what is to be learned waits. Touch is
-back once the store answers quickly and everything that changed meanwhile was let go of.
+A thread says each second that this process lives (`_live`), and a task lets go of what others changed
+(`_follow`). While the store is out of reach (*out of touch*), nothing in RAM is used, because others may have
+changed or erased it. A turn goes on without memory, as with a disk that fails, and what is to be learned
+waits. Touch is back once the store answers quickly and everything that changed meanwhile was let go of. A
+process that others replaced meanwhile (`postgres/processes`) writes nothing more, loses its leases, and ends.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from discoclaw.core.errors import MemoryFault, faulting
+from discoclaw.core.errors import LeaseLost, MemoryFault, faulting
 from discoclaw.core.ports import ALONE, Processes
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.leases import Fewer, Heard, Leases, Lost, Overtaken, Renewing, Told
+from discoclaw.memory.leases import Leases
 from discoclaw.memory.stores import shared
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Disk
-from discoclaw.store.sharing import Claimed, Entered, Member, Presence, seconds
+from discoclaw.store.sharing import Claimed, Presence, State, seconds
 from discoclaw.store.threads import Threads
 
 if TYPE_CHECKING:
@@ -27,24 +30,33 @@ if TYPE_CHECKING:
     from discoclaw.store.postgres.tables import Seen
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 LEASE_S = 5.0
-"""How long a process counts as alive after each renewal, of which there is one a second. Whoever dies is
+"""How long a process counts as alive after each beat, of which there is one a second. Whoever dies is
 succeeded after that; a shorter one would be lost whenever a database takes a few seconds to answer."""
+BEAT_S, POLL_S = 1.0, 0.3
+LONGEST_PAUSE_S = 2.0
+"""The pause while the store does not answer: it doubles up to this."""
 ANSWER_S = 2.0
 """How long a turn waits for the store: as long as for a disk."""
 LOOK_S, LONGEST_LOOK_S = 0.1, 1.0
 """How often one looks whether all processes let go of something."""
 WARN_S = 10.0
-MISSED = "cut off for too long to know who was erased meanwhile: no lease is kept"
+PRUNE_S = 60.0
+PRUNING = "pruning"
+"""The lease of the process that keeps the tables small. It has it as long as it lives."""
+LEAVE_S = 2.0
+"""The longest that a process waits for the store in order to leave it."""
 
 
-def processes_of(disk: Disk, changes: Listener, member: Member) -> Processes:
-    """The processes that use a store, of which this one is a `member`. `changes` hears what others change."""
+def processes_of(disk: Disk, changes: Listener, kind: str) -> Processes:
+    """The processes that use a store, this one among them. `changes` hears what others change.
+
+    `kind` is "bot", or "tool" for a command of the terminal.
+    """
     if (database := shared(disk)) is None:
         return ALONE
-    return SharedProcesses(database.rows(LEASE_S), database.presence, database.seen, changes, member)
+    return SharedProcesses(database.rows(LEASE_S), database.presence, database.seen, changes, kind)
 
 
 class SharedProcesses:
@@ -53,49 +65,75 @@ class SharedProcesses:
     shared = True
 
     def __init__(
-        self, rows: "ProcessRows", presence: Presence, texts: "Seen", changes: Listener, member: Member
+        self, rows: "ProcessRows", presence: Presence, texts: "Seen", changes: Listener, kind: str
     ) -> None:
         self._rows = rows
         self._presence = presence
         self._texts = texts
         self._changes = changes
+        self._kind = kind
         self._back = asyncio.Event()
         """Set while we are in touch."""
         self._back.set()
         self._leases = Leases(rows, presence, self._back)
-        self._renewing = Renewing(rows, presence, member, self._leases, self._tell, quick_s=ANSWER_S)
-        self._asking = Asking(self._claim, answer_s=ANSWER_S)
+        self._asking = Asking(rows.claim, answer_s=ANSWER_S)
+        self._beat_s, self._poll_s = min(BEAT_S, rows.lease_s / 5), min(POLL_S, rows.lease_s / 5)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lost_at: float | None = None
-        self._noticed_at = 0.0
-        self._overtaken = False
-        """Whether another process has our shards by now: then this one ends, and does nothing more."""
-        self._tasks: set[asyncio.Task[Any]] = set()
-        presence.margin_s = min(presence.margin_s, rows.lease_s * 0.4)
-        self._applying = asyncio.Lock()
+        self._thread = threading.Thread(target=self._live, name="beating", daemon=True)
+        self._beat_now = threading.Event()
+        self._leaving = False
+        self._reading = Threads(1, hangs_s=None)
+        self._following: asyncio.Task[None] | None = None
         self._owed: dict[str, object] = {}
         """Texts to let go of, once more if a part could not; each with a mark of when it was added."""
+        self._dropping: set[asyncio.Task[None]] = set()
+
+        self._position, self._fed = 0, 0.0
+        """Where we are in the list of changes; see `State`."""
+        self._beaten_at = self._lost_at = 0.0
+        """When the newest beat that counted was sent, and when touch was lost the last time: what was read
+        before that is no longer enough to be in touch again."""
+        self._away_since: float | None = None
+        self._noticed_at = 0.0
+        self._replaced = False
 
     # ------------------------------------------------------------------ lifecycle
 
     async def start(self) -> None:
         """Register. Raises MemoryFault if the store cannot be reached."""
-        self._loop = asyncio.get_running_loop()
+        sent = seconds()
         try:
-            await in_thread(self._renewing.enter)
+            process, state = await in_thread(self._rows.enter, self._kind)
         except OSError as error:
             raise MemoryFault(str(error)) from error
-        log.info("this is process %d of the store", self._presence.epoch)
+        self._position, self._fed, _ = state
+        self._count_on_us(sent)
+        self._presence.process = process
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+        self._following = asyncio.create_task(self._follow(), name="follows other processes")
+        log.info("this is process %d of the store", process)
 
     async def settle(self) -> None:
         """Wait until what the others changed, as far as it was read, was let go of."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._dropping:
+            await asyncio.wait(self._dropping)
 
     async def close(self) -> None:
         """Leave the store: others can have our leases at once. May be called again."""
         self._leases.close()
-        await in_thread(self._renewing.leave)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        self._leaving = True
+        self._beat_now.set()
+        if self._thread.is_alive():
+            await in_thread(self._thread.join, LEAVE_S)
+        with suppress(RuntimeError):  # closed before
+            reading = asyncio.wrap_future(self._reading.submit(self._rows.feed.close))
+            await asyncio.wait([reading], timeout=LEAVE_S)
+            self._reading.shutdown()
+        self._presence.until = float("inf")  # what is read now rests on no RAM; the fence refuses all writes
 
     # ------------------------------------------------------------------ claims
 
@@ -113,12 +151,15 @@ class SharedProcesses:
         """Claim and look at once. True if there is no answer in time.
 
         A process that was stopped, or whose database was restarted, is back in touch soon, or learns that
-        others have its shards. Without the pause it would handle what others have claimed by then.
+        it was replaced. Without the pause it would handle what others have claimed by then.
         """
         ours = await self._answer(message, about)
-        if ours is None and await self._back_soon():
-            ours = await self._answer(message, about)
-        if self._overtaken and message is not None:
+        if ours is None and (left_s := self._noticed_at + ANSWER_S - seconds()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._back.wait(), left_s)
+            if self._presence.in_touch:
+                ours = await self._answer(message, about)
+        if self._replaced and message is not None:
             return False
         if ours is None and seconds() >= self._presence.until:
             # Nobody waits for us any more: what was said here since the loss may be erased by now, too.
@@ -128,31 +169,29 @@ class SharedProcesses:
     async def _answer(self, message: int | None, about: Collection[str]) -> bool | None:
         """Ask once whether the message is ours, and what others changed; None if there is no answer."""
         if not self._presence.in_touch:
-            # If the thread was the first to notice, the event loop has not come to its word yet.
-            noticed = self._lost if self._presence.stale else self._lose
-            noticed(f"this process was not heard from for {self._rows.lease_s:g} s")
+            self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
             return None
         try:
             found = await self._asking.claimed(message, about)
             changed = self._texts.differing({name: found.versions[name] for name in about})
-            dropping = self._begun(self._renewed(changed, set(about)))
+            dropping = asyncio.create_task(self._renewed(changed, set(about)))
+            self._dropping.add(dropping)
+            dropping.add_done_callback(self._dropped)
             await asyncio.wait([dropping], timeout=ANSWER_S)
             if not dropping.done():
                 raise TimeoutError(f"what others changed could not be read within {ANSWER_S:g} s")
             dropping.result()
+        except LeaseLost:
+            self._end()
+            return None
         except (OSError, MemoryFault) as error:
-            self._lose(str(error))
+            self._lose(str(error), anew=True)
             return None
         return message is None or message in found.messages
 
-    async def _back_soon(self) -> bool:
-        """Wait until we are in touch again, as long as that may still be soon after the loss."""
-        if (left_s := self._noticed_at + ANSWER_S - seconds()) > 0:
-            await read_in_thread(self._renewing.back.wait, left_s)
-        return self._presence.in_touch
-
-    def _claim(self, messages: Collection[int], about: Collection[str]) -> Claimed:
-        return self._rows.claim(messages, self._presence.epoch, about)
+    def _dropped(self, task: "asyncio.Task[None]") -> None:
+        self._dropping.discard(task)
+        task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
 
     async def _renewed(self, names: Collection[str], about: set[str] | None = None) -> None:
         """Have all parts let go of texts, and of those that were read anew by some of them only.
@@ -178,115 +217,130 @@ class SharedProcesses:
 
     async def holders(self, prefix: str) -> Mapping[str, str]:
         with faulting("who else uses the store is not known"):
-            return await in_thread(self._rows.holders, prefix, self._presence.epoch)
+            return await in_thread(self._rows.holders, prefix)
 
     async def all_know(self) -> None:
-        def behind(position: int) -> list[int]:
-            return self._rows.behind(position, self._presence.epoch)
-
-        with faulting("not every process is known to have heard of it"):
-            await self._none(behind, "process %d lets go of what changed")
-            # One that died may have asked the fence before, so that its COMMIT is still to come. Who lives
-            # reads past such a transaction only when that has ended, but there may be nobody else alive.
-            await self._none(self._rows.under_way, "transaction %d ends")
-
-    async def _none(self, left: Callable[[int], list[int]], what: str) -> None:
-        """Wait until nobody is left of those that `left` finds below the position of now. Raises OSError."""
         began, pause_s, warned = seconds(), LOOK_S, False
-        position = await in_thread(self._rows.newest)
-        while found := await in_thread(left, position):
-            if not warned and seconds() - began > WARN_S:
-                warned = True
-                log.warning(f"waiting until {what}", found[0])
+        with faulting("not every process is known to have heard of it"):
+            position = await in_thread(self._rows.newest)
+            while behind := await in_thread(self._rows.behind, position):
+                if not warned and seconds() - began > WARN_S:
+                    warned = True
+                    log.warning("waiting until process %d lets go of what changed", behind[0])
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
+
+    # ------------------------------------------------------------------ living; a thread
+
+    def _live(self) -> None:
+        """Say each second that this process lives. An event loop that hangs for long is busy, not dead."""
+        pause_s = self._beat_s
+        while not self._leaving:
+            sent = seconds()
+            try:
+                if not self._rows.beat(State(self._position, self._fed, self._leases.waiting())):
+                    self._presence.away = self._presence.stale = True
+                    assert self._loop is not None
+                    with suppress(RuntimeError):  # it has ended
+                        self._loop.call_soon_threadsafe(self._end)
+                    break
+                self._count_on_us(sent)
+                pause_s = self._poll_s if self._presence.stale else self._beat_s
+            except OSError as error:
+                log.debug("the beat of this process: %s", error)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            except Exception:  # a named edge: this thread decides whether the others count on us
+                log.exception("this process could not say that it lives")
+                pause_s = LONGEST_PAUSE_S
+            self._beat_now.wait(pause_s)
+            self._beat_now.clear()
+        with suppress(OSError):
+            self._rows.leave()
+        self._rows.beating.close()
+
+    def _count_on_us(self, sent: float) -> None:
+        """The others count on us, from the moment on at which we asked them to."""
+        if seconds() >= self._presence.until:  # for a while they may not have
+            self._lost_at = sent
+            self._presence.away = self._presence.stale = True
+        self._beaten_at, self._presence.until = sent, sent + self._rows.lease_s
+
+    def _end(self) -> None:
+        """Write nothing more, and ask nothing: others may have our leases."""
+        if not self._replaced:
+            self._replaced = self._presence.away = self._presence.stale = True
+            log.warning("other processes no longer count on this one: nothing that it writes counts any more")
+            self._leases.end()
+
+    # ------------------------------------------------------------------ what others changed; losing touch
+
+    async def _follow(self) -> None:
+        """Let go of what the others changed, as long as we live; after a loss we are then in touch again."""
+        pause_s, trouble, pruned_at = self._poll_s, "", seconds()
+        while not self._replaced:
+            try:
+                await self._read_page()
+                if seconds() - pruned_at >= PRUNE_S:
+                    pruned_at = seconds()
+                    await read_in_thread(self._prune)
+                pause_s, trouble = self._poll_s, ""
+            except (OSError, MemoryFault) as error:
+                pause_s, trouble = min(pause_s * 2, LONGEST_PAUSE_S), str(error)
+            except Exception as error:  # a named edge: what was not let go of must not count as read
+                log.exception("what other processes changed could not be let go of")
+                pause_s, trouble = LONGEST_PAUSE_S, type(error).__name__
+            if not self._presence.in_touch:
+                self._lose(trouble or "it answers too slowly")
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
 
-    # ------------------------------------------------------------------ losing touch, and getting it back
+    async def _read_page(self) -> None:
+        """Read a page of the feed, and let go of what it names. Raises OSError and MemoryFault."""
+        sent = seconds()
+        page = await asyncio.wrap_future(self._reading.submit(self._rows.page, self._position))
+        if self._presence.stale:
+            # A turn would not wait that long; and the store has to take writes again, and not only reads.
+            if seconds() - sent > ANSWER_S or self._beaten_at < self._lost_at:
+                return
+            self._presence.away = False
+        names = self._texts.unseen(page.names)
+        if not page.complete:
+            names |= self._texts.names()
+        try:
+            await self._renewed(names)
+        except (OSError, MemoryFault) as error:
+            log.warning("what other processes changed could not be let go of: %s", error)
+            raise
+        self._position, self._fed = max(self._position, page.position), page.read_at
+        if page.names:  # somebody may be waiting for that
+            self._beat_now.set()
+        if self._presence.stale and sent >= self._lost_at and not self._replaced:
+            self._presence.stale = False
+            self._back.set()
+            if self._away_since is not None:
+                log.warning("in touch with the store again, after %.1f s", seconds() - self._away_since)
+                self._away_since = None
+            self._changes.back_in_touch()
 
-    def _lose(self, why: str) -> None:
-        self._renewing.lose()
-        self._lost(why)
-
-    def _lost(self, why: str) -> None:
-        if self._lost_at is None:
-            self._lost_at = min(seconds(), self._presence.until - self._rows.lease_s)
+    def _lose(self, why: str, *, anew: bool = False) -> None:
+        """Be out of touch. `anew`: what was read up to now is not enough to be in touch again."""
+        if anew or not self._presence.stale:
+            self._lost_at = seconds()
+            self._presence.away = self._presence.stale = True
+            self._beat_now.set()
+        if self._away_since is None:
+            self._away_since = min(seconds(), self._presence.until - self._rows.lease_s)
             self._noticed_at = seconds()
             self._back.clear()
-            self._renewing.back.clear()
             log.warning("out of touch with the store: %s; answering without memory until it is back", why)
             self._changes.out_of_touch()
 
-    async def _apply(self, heard: Heard) -> None:
-        """Let go of what the others changed; after a loss we are then in touch again."""
-        async with self._applying:
-            page, missed = heard.page, False
-            if heard.entered is not None:
-                missed = heard.entered.missed
-                self._leases.moved(heard.entered.epoch, heard.entered.kept)
-            names = self._texts.unseen(page.names)
-            if missed:
-                log.warning(MISSED)
-            if missed or not page.complete:
-                names |= self._texts.names()
-            try:
-                await self._renewed(names)
-            except (MemoryFault, OSError) as error:
-                log.warning("what other processes changed could not be let go of: %s", error)
-                self._renewing.again()
-                return
-            except Exception:  # a named edge: what was not let go of must not count as read
-                log.exception("what other processes changed could not be let go of")
-                self._renewing.again()
-                return
-            self._renewing.applied(heard)
-            if self._presence.stale and heard.losses == self._renewing.losses:
-                self._presence.stale = False
-                self._back.set()
-                self._renewing.back.set()
-                if self._lost_at is not None:
-                    log.warning("in touch with the store again, after %.1f s", seconds() - self._lost_at)
-                    self._lost_at = None
-                self._changes.back_in_touch()
-
-    def _end(self, entered: Entered) -> None:
-        """Write nothing more, and ask nothing: our shards are another process's."""
-        self._overtaken = True
-        log.warning(MISSED if entered.missed else "nothing that this process writes counts any more")
-        self._leases.end()
-        self._renewing.back.set()  # nobody has to wait for it
-
-    async def _hide(self) -> None:
+    def _prune(self) -> None:
+        """Keep the tables small, if no other process does it. Blocking."""
         try:
-            await in_thread(self._rows.hide)
+            if self._rows.take(PRUNING) and self._rows.prune():
+                self._rows.hide()
         except OSError as error:  # the next erasing does it
             log.warning("some names of texts that were erased are left: %s", error)
-
-    def _tell(self, told: Told) -> None:
-        """What the thread tells, for the event loop."""
-        assert self._loop is not None
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._hear, told)
-
-    def _hear(self, told: Told) -> None:
-        match told:
-            case Heard():
-                self._begun(self._apply(told))
-            case Lost(why):
-                self._lost(why)
-            case Fewer():
-                self._begun(self._hide())
-            case Overtaken(entered):
-                self._end(entered)
-
-    def _begun(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
 
 
 # ---------------------------------------------------------------------- questions of turns

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from discoclaw.core.errors import ChatError, ChatUnavailable, NotNow, Refused
+from discoclaw.core.errors import ChatError, ChatUnavailable, ErasedMeanwhile, NotNow, Refused
 from discoclaw.core.health import Asked, Counts
 from discoclaw.core.inbox import Due, Question, due
 from discoclaw.core.message import Author, Inbound, Place, Said
@@ -460,15 +460,21 @@ class CatchUp:
         ended = partial(inboxes.end, key, due.ids)
         # What was said before its person was erased goes to no model any more.
         kept = [one for one in due.ids if not asked[one][0].permission.erased]
-        if newest.half and not kept:
-            ended(True)
-            return
         if len(kept) > 1 and not due.late:
             turn = await self._talk.turns.of(_united([asked[one][1].message for one in kept]))
         counted, reply = self._talk.begun(turn, newest.reply)
         if due.late or not kept:
             counted.unanswered("late")
-            ended(await tell(reply, LATE, key, "missing"))
+            if newest.half and not kept:  # what was shown may be of what was erased
+                await reply.push(ErasedMeanwhile.user_message)
+                try:
+                    await reply.finish("missing")
+                except ChatError as error:
+                    ended(not isinstance(error, ChatUnavailable))
+                else:
+                    ended(True)
+            else:
+                ended(await tell(reply, LATE, key, "missing"))
             return
         await self._talk.agent.take(turn, reply, ended, counted, due.ids)
 

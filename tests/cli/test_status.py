@@ -15,7 +15,7 @@ from discoclaw import __version__
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member, State
+from discoclaw.store.sharing import State
 from tests.cli.shell import OURS, Runner, Shell
 from tests.memory.kit import ANN, Clock, remember
 from tests.memory.sharing import process
@@ -57,10 +57,10 @@ def disk(prepared_database: str) -> Iterator[PostgresDisk]:
 def member(disk: PostgresDisk, *leases: str) -> int:
     """A process that counts as alive for ever."""
     rows = disk.rows(3600.0)
-    epoch = rows.enter(Member("bot")).epoch
-    assert all(rows.take(name, epoch) for name in leases)
-    rows.close()
-    return epoch
+    disk.presence.process, _ = rows.enter("bot")
+    assert all(rows.take(name) for name in leases)
+    rows.beating.close()
+    return disk.presence.process
 
 
 def test_a_folder_that_nobody_uses(shell: Shell) -> None:
@@ -99,13 +99,13 @@ def test_a_folder_in_use_names_its_process(tmp_path: Path, store: str) -> None:
 def test_the_processes_of_a_shared_store(shell: Shell, prepared_database: str, disk: PostgresDisk) -> None:
     """A transcript that is missing is written, and the test fails so that somebody reads it."""
     member(disk, "shard/0/2", "mirror")
-    waiting = member(disk, "shard/1/2")
+    member(disk, "shard/1/2")
     rows = disk.rows(3600.0)
     with disk.database.connection() as db:
         now = db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
     assert now is not None
-    assert rows.renew(waiting, State(0, now[0], ["mirror"]))
-    rows.close()
+    assert rows.beat(State(0, now[0], ["mirror"]))
+    rows.beating.close()
     result = run(shell, DISCOCLAW_STORE=prepared_database)
     assert (result.exit_code, result.stderr.count("\n")) == (0, 1)  # of the fixture's files beside it
     told = settled(result.stdout)
@@ -132,8 +132,8 @@ def test_what_is_wrong_is_said_and_makes_the_exit_code_1(
     dead, slow = member(disk, "shard/1/3"), member(disk, "shard/0/3")
     with disk.database.connection() as db:
         ago = "clock_timestamp() - interval '75 seconds'"
-        db.execute(f"UPDATE processes SET until = {ago}, heard = {ago} WHERE id = %s", (dead,))
-        db.execute(f"UPDATE processes SET fed = {ago} WHERE id = %s", (slow,))
+        db.execute(f"UPDATE beats SET until = {ago}, heard = {ago} WHERE process = %s", (dead,))
+        db.execute(f"UPDATE beats SET fed = {ago} WHERE process = %s", (slow,))
     result = run(shell, DISCOCLAW_STORE=prepared_database)
     assert result.exit_code == 1
     wrong = [one for one in result.stdout.splitlines() if one.startswith("Problem: ")]
@@ -147,7 +147,7 @@ async def test_a_running_process_is_shown_and_one_that_ended_is_not(
 ) -> None:
     async with process(prepared_database, lease_s=60.0) as one:
         found = json.loads(run(shell, "--json", DISCOCLAW_STORE=prepared_database).stdout)
-        assert [each["id"] for each in found["processes"]] == [one.epoch]
+        assert [each["id"] for each in found["processes"]] == [one.number]
         assert found["processes"][0]["behindSeconds"] < 60
     found = json.loads(run(shell, "--json", DISCOCLAW_STORE=prepared_database).stdout)
     assert found["processes"] == []

@@ -24,7 +24,6 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import CURSORS, ROLLING
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member
 from tests.loops.builders import hear
 from tests.memory.sharing import LEASE_S
 from tests.memory.together import Together
@@ -60,9 +59,7 @@ class Process:
         if isinstance(self.store, str):
             disk.open()
             changes = self.memory.changes
-            self.member = SharedProcesses(
-                disk.rows(LEASE_S), disk.presence, disk.seen, changes, Member("bot")
-            )
+            self.member = SharedProcesses(disk.rows(LEASE_S), disk.presence, disk.seen, changes, "bot")
         else:
             self.member.listener = self.memory.changes
         summary = SummaryLoop(

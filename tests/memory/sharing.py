@@ -1,16 +1,18 @@
 """Processes that share a real PostgreSQL, all in this one: for tests, which make their leases short."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+import psycopg
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member
+from discoclaw.store.postgres.processes import ProcessRows
 from tests.servers.postgres import Postgres
 
 LEASE_S = 2.5
@@ -45,8 +47,8 @@ class One:
     heard: Heard
 
     @property
-    def epoch(self) -> int:
-        return self.disk.presence.epoch
+    def number(self) -> int:
+        return self.disk.presence.process
 
 
 @asynccontextmanager
@@ -55,13 +57,40 @@ async def process(url: str, *, lease_s: float = LEASE_S) -> AsyncIterator[One]:
     disk, heard = PostgresDisk(url), Heard()
     heard.may_go_on.set()
     disk.open()
-    processes = SharedProcesses(disk.rows(lease_s), disk.presence, disk.seen, heard, Member("bot"))
+    processes = SharedProcesses(disk.rows(lease_s), disk.presence, disk.seen, heard, "bot")
     await processes.start()
     try:
         yield One(disk, processes, heard)
     finally:
         await processes.close()
         disk.close()
+
+
+@contextmanager
+def registered(url: str) -> Iterator[tuple[PostgresDisk, ProcessRows]]:
+    """A process that was heard from once, for an hour, and does nothing by itself."""
+    disk = PostgresDisk(url)
+    disk.open()
+    rows = disk.rows(3600.0)
+    disk.presence.process, _ = rows.enter("bot")
+    try:
+        yield disk, rows
+    finally:
+        rows.beating.close()
+        disk.close()
+
+
+def silenced(url: str, number: int, ago: str = "1 s") -> None:
+    """Let a process be silent for so long."""
+    with psycopg.connect(url) as db:
+        at = f"clock_timestamp() - interval '{ago}'"
+        db.execute(f"UPDATE beats SET until = {at}, heard = {at} WHERE process = {number}".encode())
+
+
+def lived_long(url: str, number: int) -> None:
+    """Let a process have been heard from for so long that it may replace others."""
+    with psycopg.connect(url) as db:
+        db.execute("UPDATE beats SET since = since - interval '1 day' WHERE process = %s", (number,))
 
 
 async def until(what: Callable[[], bool]) -> None:

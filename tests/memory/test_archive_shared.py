@@ -115,7 +115,7 @@ class TestProcesses:
 
     def test_that_are_no_longer_counted_on_write_nothing(self, archive: Kept) -> None:
         write(archive, Put(said(1, "zebra")))
-        archive.database.presence.epoch = 99  # of nobody who is registered
+        archive.database.presence.process = 99  # of nobody who is registered
         with pytest.raises(LeaseLost):
             write(archive, Put(said(2, "zebra two")))
         with pytest.raises(LeaseLost):

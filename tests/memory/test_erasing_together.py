@@ -22,11 +22,10 @@ from discoclaw.memory.erasing import erase as erasing_erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.store.files import in_thread
-from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member, State
+from discoclaw.store.sharing import State
 from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
-from tests.memory.sharing import LEASE_S, until
+from tests.memory.sharing import LEASE_S, registered, silenced, until
 from tests.servers.line import Line
 
 if TYPE_CHECKING:
@@ -352,58 +351,7 @@ class TestAProcessThat:
             await finished(later)
             assert b"tulips" not in in_ram.dump()
 
-    async def test_was_cut_off_while_somebody_was_erased_drops_them_once_it_is_back(
-        self,
-        tmp_path: Path,
-        clock: Clock,
-        database: str,
-        postgres: "Postgres",
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
-        shared = OnPostgres(database)
-        with Line(postgres.port) as line:
-            here, there = await one_behind(line, database, tmp_path, clock)
-            try:
-                line.cut()
-                await until(lambda: not there.storage.processes.in_touch)
-                assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
-                line.mend()
-                await until(lambda: there.storage.processes.in_touch)
-                assert b"tulips" not in there.on_this_machine()
-                assert await there.known(ANNS) == []
-                await until(lambda: ANNS.encode() not in shared.dump())
-            finally:
-                await there.close()
-                await here.close()
-
-    @pytest.mark.parametrize("ago", ["1 hour", "2 days"])
-    async def test_died_long_ago_keeps_no_name_of_whom_it_worked_for(
-        self, tmp_path: Path, clock: Clock, database: str, monkeypatch: pytest.MonkeyPatch, ago: str
-    ) -> None:
-        monkeypatch.setattr("discoclaw.memory.leases.PRUNE_S", LEASE_S)
-        shared = OnPostgres(database)
-        async with sharing(tmp_path, shared, clock, 1) as (here,):
-            await here.remember(ANNS, WORDS)
-            rows = shared_by(here)._rows
-            dead = PostgresDisk(database)
-            died = dead.rows(60.0)
-            epoch = died.enter(Member("bot")).epoch
-            assert all(died.take(name, epoch) for name in (f"facts/{ANNS}", "shard/0/2"))
-            assert died.renew(epoch, State(0, 0.0, [f"summary/discord:dm:{ANNS}"]))
-            died.close()
-            with dead.database.connection() as db:
-                late = f"clock_timestamp() - interval '{ago}'"
-                db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id = {epoch}".encode())
-            await here.memory.erase(ANN)
-            left = ANNS.encode() in shared.dump()
-            assert left == (ago == "1 hour")  # it may be cut off, and come back
-            if left:
-                assert rows.take("shard/0/2", shared_by(here)._presence.epoch)
-                await until(lambda: ANNS.encode() not in shared.dump())
-            dead.close()
-
-    async def test_ends_a_process_that_was_cut_off_for_longer_than_names_are_kept(
+    async def test_was_cut_off_while_somebody_was_erased_ends_and_has_nothing_when_it_starts_again(
         self,
         tmp_path: Path,
         clock: Clock,
@@ -420,18 +368,15 @@ class TestAProcessThat:
                 await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
                 line.cut()
                 await until(lambda: not there.storage.processes.in_touch)
-                query = (
-                    "UPDATE processes SET heard = heard - interval '2 days', until = '-infinity' WHERE id = "
-                )
-                epoch = shared_by(there)._presence.epoch
-                postgres.execute(f"{query}{epoch}", database.rpartition("/")[2])
-                assert not (await here.memory.erase(ANN)).waiting
+                assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
                 assert ANNS.encode() not in shared.dump()
                 line.mend()
                 async with asyncio.timeout(60):
                     with pytest.raises(LeaseLost):  # by which a bot ends, and it is started again
                         await serving
                 assert not await there.storage.processes.claim("1")
+                with pytest.raises(MemoryFault):  # what it knows to have been said may be from before
+                    await there.remember(ANNS, WORDS)
                 await there.close()
                 there = shared.process(tmp_path / "there", clock)
                 await there.start()
@@ -441,35 +386,18 @@ class TestAProcessThat:
                 await there.close()
                 await here.close()
 
-    async def test_is_back_and_does_not_know_yet_who_was_erased_records_nothing(
-        self,
-        tmp_path: Path,
-        clock: Clock,
-        database: str,
-        postgres: "Postgres",
-        monkeypatch: pytest.MonkeyPatch,
+    async def test_died_keeps_no_name_of_whom_it_worked_for(
+        self, tmp_path: Path, clock: Clock, prepared_database: str
     ) -> None:
-        monkeypatch.setattr(memory_processes, "LEASE_S", LEASE_S)
-        with Line(postgres.port) as line:
-            here, there = await one_behind(line, database, tmp_path, clock)
-            try:
-                slow = Slow()
-                there.memory.changes._listeners.insert(0, slow)
-                line.cut()
-                await until(lambda: not there.storage.processes.in_touch)
-                assert not (await here.memory.erase(ANN)).waiting
-                line.mend()
-                await slow.hears.wait()
-                with pytest.raises(MemoryFault):  # what it knows to have been said may be from before
-                    await there.remember(ANNS, WORDS)
-                slow.goes_on.set()
-                await until(lambda: there.storage.processes.in_touch)
-                assert await here.known(ANNS) == []
-                await there.remember(ANNS, "I like roses")
-                assert await here.known(ANNS) == ["I like roses"]
-            finally:
-                await there.close()
-                await here.close()
+        shared = OnPostgres(prepared_database)
+        async with sharing(tmp_path, shared, clock, 1) as (here,):
+            await here.remember(ANNS, WORDS)
+            with registered(prepared_database) as (dead, rows):
+                assert all(rows.take(name) for name in (f"facts/{ANNS}", "shard/0/2"))
+                assert rows.beat(State(0, 0.0, [f"summary/discord:dm:{ANNS}"]))
+                silenced(prepared_database, dead.presence.process)
+            await here.memory.erase(ANN)
+            assert ANNS.encode() not in shared.dump()
 
     async def test_lost_its_shard_erases_nothing_of_what_was_said_since(
         self,

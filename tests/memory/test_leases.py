@@ -1,4 +1,4 @@
-"""Leases, epochs and the fence on a real PostgreSQL, in every order that is found by trying."""
+"""Leases, silence and the fence on a real PostgreSQL, in every order that is found by trying."""
 
 import random
 from collections.abc import Iterator
@@ -15,23 +15,14 @@ from discoclaw.core.errors import LeaseLost
 from discoclaw.store.postgres.connection import Connection, Database, as_ours
 from discoclaw.store.postgres.processes import ProcessRows
 from discoclaw.store.postgres.schema import prepare
-from discoclaw.store.sharing import FENCES, SHARDS, Fence, Member, State
+from discoclaw.store.sharing import State
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres
 
 LEASES = ("mirror", "shard/0/1")
 LEASE_S = 60.0
-"""Nothing here waits: a test says when a process counts as dead."""
-
-
-class Impatient(Database):
-    """A database in which nobody waits for a row."""
-
-    def connect(self) -> Connection:
-        db = super().connect()
-        db.execute("SET lock_timeout = '20ms'")
-        return db
+"""Nothing here waits: a test says when a process is silent, and when it has lived for long."""
 
 
 @dataclass
@@ -40,11 +31,12 @@ class One:
 
     database: Database
     rows: ProcessRows
-    epoch: int = 0
-    holds: dict[str, Fence] = field(default_factory=dict)
-    lost: dict[str, Fence] = field(default_factory=dict)
-    """Leases that it had, under which a task may still try to write."""
-    writing: tuple[Connection, str] | None = None
+    holds: set[str] = field(default_factory=set)
+    writing: Connection | None = None
+
+    @property
+    def number(self) -> int:
+        return self.database.presence.process
 
 
 class Steps:
@@ -52,113 +44,120 @@ class Steps:
 
     def __init__(self, url: str, count: int) -> None:
         self.watching = psycopg.connect(url, autocommit=True)
-        self.watching.execute("TRUNCATE processes, leases, claims, changes")
+        self.watching.execute("TRUNCATE processes, beats, leases, claims, changes")
         self.all = []
         for _ in range(count):
-            database = Impatient(url)
+            database = Database(url)
             one = One(database, ProcessRows(database, LEASE_S))
-            one.epoch = database.presence.epoch = one.rows.enter(Member("bot")).epoch
+            database.presence.process, _ = one.rows.enter("bot")
             self.all.append(one)
+            self.live_long(one, "")
 
     def close(self) -> None:
         for one in self.all:
             if one.writing is not None:
-                one.writing[0].close()
-            one.rows.close()
+                one.writing.close()
+            one.rows.beating.close()
             one.database.close()
         self.watching.close()
 
-    def alive(self, one: One) -> bool:
-        query = "SELECT until > clock_timestamp() FROM processes WHERE id = %s"
-        return self.watching.execute(query, (one.epoch,)).fetchone() == (True,)
+    def _is(self, what: str, one: One) -> bool:
+        query = f"SELECT {what} FROM processes JOIN beats ON process = id WHERE id = %s"
+        return self.watching.execute(query.encode(), (one.number,)).fetchone() == (True,)
 
-    def holder(self, name: str) -> int | None:
+    def counts(self, one: One) -> bool:
+        return self._is("processes.until > '-infinity'", one)
+
+    def silent(self, one: One) -> bool:
+        return self._is("beats.until < clock_timestamp()", one)
+
+    def lived_long(self, one: One) -> bool:
+        return self._is("beats.until > clock_timestamp() AND since < clock_timestamp() - interval '1 h'", one)
+
+    def holder(self, name: str) -> One | None:
         row = self.watching.execute("SELECT epoch FROM leases WHERE name = %s", (name,)).fetchone()
-        return row[0] if row is not None else None
+        return next(one for one in self.all if one.number == row[0]) if row is not None else None
 
     def check(self) -> None:
-        """No lease has two holders that live; each that lives and believes to have one has it."""
+        """Whoever counts and believes to have a lease has it, and nobody who writes was replaced."""
         for name in LEASES:
-            living = [one for one in self.all if name in one.holds and self.alive(one)]
-            assert len(living) <= 1
-            assert all(self.holder(name) == one.epoch for one in living)
+            for one in self.all:
+                if name in one.holds and self.counts(one):
+                    assert self.holder(name) is one
+        assert all(self.counts(one) for one in self.all if one.writing is not None)
 
     # ---- the steps
 
     def take(self, one: One, name: str) -> None:
-        holder = self.holder(name)
-        free = holder is None or not any(self.alive(other) for other in self.all if other.epoch == holder)
-        # Whoever takes over waits until what the holder is writing has ended; here, nobody can wait.
-        busy = any(
-            other.writing is not None and other.writing[1] == name and other is not one for other in self.all
+        holder, counted = self.holder(name), self.counts(one)
+        free = (
+            holder in (None, one)
+            or not self.counts(holder)
+            or (self.silent(holder) and self.lived_long(one) and holder.writing is None)
         )
         try:
-            taken = one.rows.take(name, one.epoch)
-        except OSError:
-            assert busy
+            taken = one.rows.take(name)
+        except LeaseLost:
+            assert not counted
             return
-        assert taken == (holder == one.epoch or (self.alive(one) and free))
+        assert counted
+        assert taken == free
         if taken:
-            one.holds[name] = Fence(name, one.epoch)
+            one.holds.add(name)
 
     def release(self, one: One, name: str) -> None:
         if name in one.holds and one.writing is None:
-            one.rows.release([name], one.epoch)
-            del one.holds[name]
+            one.rows.release(name)
+            one.holds.discard(name)
 
     def stop(self, one: One, name: str) -> None:
         """It dies, or is stopped for too long."""
+        if not self.silent(one):
+            self.watching.execute(
+                "UPDATE beats SET until = clock_timestamp() - interval '1 s' WHERE process = %s",
+                (one.number,),
+            )
+
+    def beat(self, one: One, name: str) -> None:
+        counted, silent, lived = self.counts(one), self.silent(one), self.lived_long(one)
+        assert one.rows.beat(State(0, 0.0)) == counted
+        if counted:
+            assert not self.silent(one)
+            assert self.lived_long(one) == (lived and not silent)
+
+    def live_long(self, one: One, name: str) -> None:
+        """It is heard from for so long that it may replace others."""
         self.watching.execute(
-            "UPDATE processes SET until = clock_timestamp() - interval '1 s' WHERE id = %s", (one.epoch,)
+            "UPDATE beats SET since = since - interval '2 h' WHERE process = %s", (one.number,)
         )
 
-    def renew(self, one: One, name: str) -> None:
-        lived = self.alive(one)
-        assert one.rows.renew(one.epoch, State(0, 0.0)) == lived
-        if lived or one.writing is not None:
-            return
-        entered = one.rows.enter_again(Member("bot"), one.epoch, 0, list(one.holds))
-        assert entered.overtaken == any(name.startswith(SHARDS) for name in one.holds.keys() - entered.kept)
-        if entered.overtaken:  # it ends, but before that it may try to write
-            one.lost |= one.holds
-            one.holds = {}
-            return
-        one.epoch = one.database.presence.epoch = entered.epoch
-        one.lost = {name: one.holds[name] for name in one.holds.keys() - entered.kept}
-        one.holds = {name: Fence(name, entered.epoch) for name in entered.kept}
-
     def begin(self, one: One, name: str) -> None:
-        """Write under a lease, up to just before the COMMIT."""
-        fence = one.lost.get(name) or one.holds.get(name)
-        if one.writing is not None or fence is None:
+        """Write, up to just before the COMMIT."""
+        if one.writing is not None:
             return
-        db, lawful = one.database.connect(), self.alive(one) and self.holder(name) == fence.epoch
-        token = FENCES.set((fence,))
+        db, counted = one.database.connect(), self.counts(one)
         try:
             with as_ours("it"):
+                db.execute("SET idle_in_transaction_session_timeout = 0")
                 db.execute("BEGIN")
                 db.execute("INSERT INTO documents (name, content) VALUES (gen_random_uuid()::text, '')")
-                db.execute("SELECT fence(%(own)s, %(held)s, %(epochs)s, %(margin)s)", one.database.fence())
-            assert lawful
-            one.writing = db, name
+                db.execute("SELECT fence(%s)", (one.number,))
+            assert counted
+            one.writing = db
         except LeaseLost:
-            assert not lawful
+            assert not counted
             db.close()
-        finally:
-            FENCES.reset(token)
 
     def commit(self, one: One, name: str) -> None:
         if one.writing is None:
             return
-        (db, name), one.writing = one.writing, None
-        epoch = one.epoch
-        assert self.holder(name) == epoch
-        db.execute("COMMIT")
-        assert self.holder(name) == epoch
-        db.close()
+        db, one.writing = one.writing, None
+        with closing(db):
+            assert self.counts(one)
+            db.execute("COMMIT")
 
 
-STEPS = {"take": 5, "release": 1, "stop": 2, "renew": 2, "begin": 3, "commit": 2}
+STEPS = {"take": 5, "release": 1, "stop": 3, "beat": 1, "live_long": 1, "begin": 3, "commit": 2}
 """How often each step is tried. Hypothesis draws only a seed, because it would draw too few steps."""
 
 
@@ -174,7 +173,9 @@ def tables(postgres: "Postgres") -> Iterator[str]:
 
 @given(st.integers(0, 1 << 32))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_lease_ever_has_two_living_holders_and_each_write_is_its_holders(tables: str, seed: int) -> None:
+def test_no_lease_ever_has_two_holders_that_count_and_nobody_is_replaced_while_writing(
+    tables: str, seed: int
+) -> None:
     choose, world = random.Random(seed), Steps(tables, 3)
     try:
         for _ in range(50):

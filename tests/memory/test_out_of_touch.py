@@ -27,7 +27,6 @@ from discoclaw.store.files import in_thread
 from discoclaw.store.port import CURSORS, PROFILES, ROLLING
 from discoclaw.store.postgres.connection import MOST
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member
 from tests.memory.kit import ANN, Clock, erased_from, remember, texts
 from tests.memory.sharing import until
 from tests.servers.postgres import Postgres
@@ -54,7 +53,7 @@ async def parts(database: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Pa
     memory.open()
     disk = memory.disk
     assert isinstance(disk, PostgresDisk)
-    processes = processes_of(disk, memory.changes, Member("bot"))
+    processes = processes_of(disk, memory.changes, "bot")
     assert isinstance(processes, SharedProcesses)
     await processes.start()
     rolling = RollingMemory(disk.documents(ROLLING), clock=clock)

@@ -19,7 +19,6 @@ from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, Log, rewrite
 from discoclaw.store.postgres import connection, schema
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.postgres.tables import Seen
-from discoclaw.store.sharing import FENCES, Fence
 from tests.cli.shell import REPOSITORY
 from tests.memory.kit import ANN, BOB, STAMP
 from tests.servers.postgres import Postgres
@@ -74,7 +73,8 @@ class TestTheTables:
         with ThreadPoolExecutor(8) as processes:
             list(processes.map(lambda _: opened(empty), range(8)))
         with psycopg.connect(empty) as db:
-            assert db.execute("SELECT count(*), max(version) FROM discoclaw").fetchone() == (1, 1)
+            found = db.execute("SELECT count(*), max(version) FROM discoclaw").fetchone()
+        assert found == (1, len(schema.STEPS))
 
     def test_of_an_older_version_are_brought_forward_with_what_is_in_them(self, empty: str) -> None:
         opened(empty)
@@ -85,6 +85,34 @@ class TestTheTables:
         disk.close()
         with psycopg.connect(empty) as db:
             assert db.execute("SELECT more FROM documents").fetchall() == [(None,)]
+
+    def test_a_process_of_an_older_version_goes_on_beside_newer_ones(self, empty: str) -> None:
+        disk = PostgresDisk(empty)
+        schema.prepare(disk.database, schema.STEPS[:1])
+        with psycopg.connect(empty, autocommit=True) as older:
+            older.execute(
+                "INSERT INTO processes (kind, host, pid, program, until, seen) VALUES ('bot', 'h', 1, '1', "
+                "clock_timestamp() + interval '1 h', 0)"
+            )
+            older.execute("INSERT INTO leases (name, process, epoch) VALUES ('mirror', 1, 1)")
+            disk.open()
+            rows = disk.rows(3600.0)
+            disk.presence.process, _ = rows.enter("bot")
+            fence = "SELECT fence(1, '{mirror}', '{1}', 2.0)"
+            older.execute(fence)
+            assert not rows.take("mirror")
+            assert rows.behind(1 << 62) == [1]
+            assert rows.take("shard/0/1")
+            # As it looks whether the holder of a lease is dead.
+            older.execute("UPDATE processes SET until = '-infinity' WHERE until < clock_timestamp()")
+            disk.documents("").write("x", b"ours")
+            older.execute("UPDATE processes SET until = clock_timestamp() WHERE id = 1")
+            assert rows.take("mirror")
+            with pytest.raises(psycopg.Error, match="no longer counted on"):
+                older.execute(fence)
+            assert rows.behind(1 << 62) == []
+        rows.beating.close()
+        disk.close()
 
     def test_of_a_newer_version_are_refused_and_left_as_they_are(self, empty: str) -> None:
         opened(empty)
@@ -442,28 +470,17 @@ class TestTheFence:
     def test_refuses_whatever_a_process_writes_that_nobody_counts_on(
         self, disk: PostgresDisk, disks: Disks
     ) -> None:
-        self.check(disk, disks(), alive=False)
-
-    def test_refuses_what_is_written_under_a_lease_that_somebody_else_has(
-        self, disk: PostgresDisk, disks: Disks
-    ) -> None:
-        token = FENCES.set((Fence("mirror", 1),))
-        self.check(disk, disks(), alive=True)
-        FENCES.reset(token)
-
-    def check(self, disk: PostgresDisk, other: PostgresDisk, *, alive: bool) -> None:
+        other = disks()
         disk.ledgers.log(ANN).append(b"one\n", after=NO_LOG)
         disk.documents(CURSORS).write("x", b"one")
         acts = self.acts(disk)
         with psycopg.connect(_address(disk)) as db:
             row = db.execute(
                 "INSERT INTO processes (kind, host, pid, program, until) VALUES ('bot', 'h', 1, 'v', "
-                "now() + %s * interval '1 hour') RETURNING id",
-                (1 if alive else -1,),
+                "'-infinity') RETURNING id"
             ).fetchone()
-            db.execute("INSERT INTO leases (name, process, epoch) VALUES ('mirror', 7, 7)")
         assert row
-        disk.database.presence.epoch = row[0]
+        disk.database.presence.process = row[0]
         for act in acts:
             with pytest.raises(LeaseLost, match="nothing was written"):
                 act()

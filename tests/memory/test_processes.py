@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Collection
-from contextlib import suppress
 
 import psycopg
 import pytest
@@ -12,9 +11,8 @@ import pytest
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
 from discoclaw.store.port import NO_LOG
-from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import Member, seconds
-from tests.memory.sharing import LEASE_S, One, process, until
+from discoclaw.store.sharing import State, seconds
+from tests.memory.sharing import LEASE_S, One, lived_long, process, registered, silenced, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres
 
@@ -25,7 +23,7 @@ async def test_a_message_is_claimed_by_one_process_for_good(prepared_database: s
     async with process(prepared_database) as one, process(prepared_database) as other:
         every = [one, other] * 20
         claims = await asyncio.gather(*(each.processes.claim("123") for each in every))
-        winners = {each.epoch for each, claimed in zip(every, claims, strict=True) if claimed}
+        winners = {each.number for each, claimed in zip(every, claims, strict=True) if claimed}
         assert len(winners) == 1
         # Asked again, as after a lost answer, whoever has it still has it.
         assert claims.count(True) == 20
@@ -48,7 +46,7 @@ async def test_a_process_says_which_leases_others_have_and_who_they_are(prepared
         async with one.processes.lease("shard/0/2"), one.processes.lease("mirror"):
             (found,) = (await other.processes.holders("shard/")).items()
             assert found[0] == "shard/0/2"
-            assert found[1].startswith(f"process {one.epoch} on ") and found[1].endswith(
+            assert found[1].startswith(f"process {one.number} on ") and found[1].endswith(
                 f", pid {os.getpid()}"
             )
             assert await one.processes.holders("shard/") == {}
@@ -118,15 +116,19 @@ async def test_all_know_waits_for_a_process_that_is_slow_to_let_go(prepared_data
 
 async def test_all_know_waits_for_what_a_dead_process_is_still_committing(prepared_database: str) -> None:
     async with process(prepared_database) as one:
-        # As a COMMIT that waits for a standby: its process asked the fence while it lived.
-        with psycopg.connect(prepared_database) as late:
+        with registered(prepared_database) as (dead, _), psycopg.connect(prepared_database) as late:
+            # As a COMMIT that waits for a standby: its process asked the fence while it lived.
             late.execute("INSERT INTO documents (name, content) VALUES (%s, '1')", (NOTE,))
+            late.execute("SELECT fence(%s)", (dead.presence.process,))
+            silenced(prepared_database, dead.presence.process)
             waiting = asyncio.create_task(one.processes.all_know())
-            await asyncio.wait([waiting], timeout=0.5)
+            await asyncio.wait([waiting], timeout=2 * LEASE_S)
             assert not waiting.done()
             late.commit()
-        await waiting
-        assert one.disk.documents("").names() == [NOTE]
+            await waiting
+            assert one.disk.documents("").names() == [NOTE]
+            with pytest.raises(LeaseLost):
+                dead.documents("").write(NOTE, b"late")
 
 
 async def test_what_could_not_be_let_go_of_does_not_count_as_known(prepared_database: str) -> None:
@@ -231,36 +233,57 @@ async def test_after_a_split_network_what_changed_is_let_go_of_before_ram_is_use
 ) -> None:
     with Line(postgres.port) as line:
         async with process(database) as one, process(line.url(database)) as split:
-            epoch = split.epoch
             split.disk.documents("").names()
             line.cut()
             await until(lambda: not split.processes.in_touch)
             one.disk.documents("").write(NOTE, b"1")
-            await one.processes.all_know()  # the other one may write no more, so nobody waits for it
             split.heard.may_go_on.clear()
             line.mend()
-            await until(lambda: split.epoch > epoch)
+            await until(lambda: seconds() < split.disk.presence.until)
             await asyncio.wait([asyncio.create_task(split.heard.may_go_on.wait())], timeout=0.5)
-            assert not split.processes.in_touch  # it has a new epoch, but still has to let go of something
+            assert (
+                not split.processes.in_touch
+            )  # the others count on it, but it still has to let go of something
             assert await split.processes.claim("1")  # messages go on, and do not keep it from coming back
             split.heard.may_go_on.set()
             await until(lambda: split.processes.in_touch)
             assert split.heard.names == [NOTE]
 
 
-async def test_a_lease_that_nobody_took_meanwhile_is_kept(database: str, postgres: Postgres) -> None:
+async def test_a_process_that_was_cut_off_keeps_its_lease_if_nobody_wanted_it(
+    database: str, postgres: Postgres
+) -> None:
     with Line(postgres.port) as line:
-        async with process(line.url(database)) as one, one.processes.lease("shard/0/1"):
-            epoch = one.epoch
-            line.cut()
-            await until(lambda: not one.processes.in_touch)
-            line.mend()
-            await until(lambda: one.processes.in_touch and one.epoch > epoch)
-            await asyncio.to_thread(_write, one.disk)
+        async with process(line.url(database)) as one, process(database) as other:
+            assert await one.processes.claim("1")
+            async with one.processes.lease("shard/0/1"):
+                line.cut()
+                await until(lambda: not one.processes.in_touch)
+                line.mend()
+                await until(lambda: one.processes.in_touch)
+                await asyncio.to_thread(one.disk.documents("").write, NOTE, b"1")
+                assert not await other.processes.claim("1")
 
 
-def _write(disk: PostgresDisk) -> None:
-    disk.documents("").write(NOTE, b"1")
+async def test_nobody_is_replaced_after_a_restart_of_the_database_that_all_lost(
+    database: str, postgres: Postgres
+) -> None:
+    async with process(database) as one, process(database) as other, one.processes.lease("shard/0/1"):
+
+        async def wants() -> None:
+            async with other.processes.lease("shard/0/1"):
+                pass
+
+        wanting = asyncio.create_task(wants())
+        await until(lambda: bool(other.processes._leases.waiting()))
+        postgres.kill9()
+        await asyncio.sleep(2 * LEASE_S)
+        postgres.start()
+        await until(lambda: one.processes.in_touch and other.processes.in_touch)
+        await asyncio.wait([wanting], timeout=LEASE_S)
+        assert not wanting.done()
+        await asyncio.to_thread(one.disk.documents("").write, NOTE, b"1")
+        wanting.cancel()
 
 
 async def test_a_lease_that_another_process_took_is_lost_with_what_was_done_under_it(
@@ -275,12 +298,10 @@ async def test_a_lease_that_another_process_took_is_lost_with_what_was_done_unde
                     try:
                         await asyncio.Event().wait()
                     finally:  # as work that saves something before it ends
-                        await until(lambda: split.processes.in_touch)
-                        with suppress(OSError):
-                            try:
-                                split.disk.documents("").write(NOTE, b"late")
-                            except LeaseLost as lost:
-                                refused.append(lost)
+                        try:
+                            split.disk.documents("").write(NOTE, b"late")
+                        except OSError as error:
+                            refused.append(error)
 
             working = asyncio.create_task(work())
             await until(lambda: bool(split.processes._leases.held()))
@@ -326,59 +347,48 @@ async def test_that_all_know_is_not_said_while_the_store_is_away(database: str, 
         await one.processes.all_know()
 
 
-def test_a_process_with_a_new_epoch_keeps_what_it_claimed(prepared_database: str) -> None:
-    disk = PostgresDisk(prepared_database)
-    disk.open()
-    rows, other = disk.rows(60.0), disk.rows(60.0)
-    before, late = rows.enter(Member("bot")), other.enter(Member("bot"))
-    assert rows.claim([1], before.epoch, []).messages
-    now = rows.enter_again(Member("bot"), before.epoch, before.position, [])
-    assert rows.claim([1], now.epoch, []).messages
-    assert not other.claim([1], late.epoch, []).messages
-    for one in (rows, other, disk):
-        one.close()
-
-
-def test_what_a_process_claimed_is_free_once_another_one_has_its_shard(prepared_database: str) -> None:
-    disk = PostgresDisk(prepared_database)
-    disk.open()
-    rows, other = disk.rows(60.0), disk.rows(60.0)
-    stopped, second = rows.enter(Member("bot")), other.enter(Member("bot"))
-    shards = ["shard/0/2", "shard/1/2"]
-    assert all(rows.take(name, stopped.epoch) for name in shards)
-    assert rows.claim([1], stopped.epoch, []).messages
-    with disk.database.connection() as db:
-        db.execute("UPDATE processes SET until = '-infinity' WHERE id = %s", (stopped.epoch,))
-        assert other.take(shards[0], second.epoch)
-        again = rows.enter_again(Member("bot"), stopped.epoch, stopped.position, shards)
-        assert again.overtaken
-        assert db.execute("SELECT id FROM processes").fetchall() == [(second.epoch,)]
-    assert other.claim([1], second.epoch, []).messages
-    assert other.take(shards[1], second.epoch)
-    assert not rows.take("mirror", again.epoch)
-    for one in (rows, other, disk):
-        one.close()
+def test_what_a_silent_process_has_is_free_once_another_one_replaced_it(prepared_database: str) -> None:
+    with registered(prepared_database) as (_, rows), registered(prepared_database) as (second, other):
+        stopped = rows._own
+        assert rows.take("shard/0/2") and rows.take("mirror")
+        assert rows.claim([1], []).messages
+        silenced(prepared_database, stopped)
+        assert not other.take("mirror")  # it is not known for how long all were silent
+        assert not other.claim([1], []).messages
+        lived_long(prepared_database, second.presence.process)
+        assert other.take("mirror")
+        assert other.claim([1], []).messages
+        assert other.take("shard/0/2")
+        assert not rows.beat(State(0, 0.0))
+        for act in (lambda: rows.take("other"), lambda: rows.claim([2], [])):
+            with pytest.raises(LeaseLost):
+                act()
+        rows.leave()
+        assert not other.replace()
 
 
 def test_what_nobody_needs_any_more_is_removed(prepared_database: str) -> None:
-    disk = PostgresDisk(prepared_database)
-    disk.open()
-    rows = disk.rows(60.0)
-    living, dead, waiting = (rows.enter(Member("bot")).epoch for _ in range(3))
-    assert rows.take("mirror", dead)
-    assert rows.take("shard/0/1", waiting)
-    assert rows.claim([1], dead, []).messages
-    with disk.database.connection() as db:
-        late = "clock_timestamp() - interval '4 days'"
-        db.execute(f"UPDATE processes SET until = {late}, heard = {late} WHERE id <> %s", (living,))
-        db.execute(f"UPDATE claims SET at = {late}")
-        assert rows.claim([2], living, []).messages
-        rows.prune()
-        assert db.execute("SELECT message FROM claims").fetchall() == [(2,)]
-        assert db.execute("SELECT name FROM leases").fetchall() == [("shard/0/1",)]
-        assert db.execute("SELECT id FROM processes ORDER BY id").fetchall() == [(living,), (waiting,)]
-    rows.close()
-    disk.close()
+    with (
+        registered(prepared_database) as (disk, rows),
+        registered(prepared_database) as (_, dead),
+        registered(prepared_database) as (_, waiting),
+    ):
+        assert dead.take("mirror")
+        assert waiting.take("shard/0/1")
+        assert dead.claim([1], []).messages
+        for one in (dead, waiting):
+            silenced(prepared_database, one._own, "4 days")
+        lived_long(prepared_database, rows._own)
+        with disk.database.connection() as db:
+            db.execute("UPDATE claims SET at = clock_timestamp() - interval '4 days'")
+            assert rows.claim([2], []).messages
+            assert rows.prune() == 2
+            assert db.execute("SELECT message FROM claims").fetchall() == [(2,)]
+            rows.hide()
+            assert db.execute("SELECT name FROM leases").fetchall() == [("shard/0/1",)]
+            rows.prune()
+            for table in ("SELECT id FROM processes ORDER BY id", "SELECT process FROM beats ORDER BY 1"):
+                assert db.execute(table).fetchall() == [(rows._own,), (waiting._own,)]
 
 
 async def test_a_claim_waits_for_a_store_that_is_back_soon(
@@ -395,7 +405,7 @@ async def test_a_claim_waits_for_a_store_that_is_back_soon(
             assert not await one.processes.claim("7")  # it was written down, and not only assumed
 
 
-async def test_a_claim_waits_too_if_the_thread_that_renews_was_the_first_to_notice_the_loss(
+async def test_a_claim_waits_too_if_it_is_the_first_to_notice_the_loss(
     database: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "ANSWER_S", 30.0)
@@ -403,7 +413,7 @@ async def test_a_claim_waits_too_if_the_thread_that_renews_was_the_first_to_noti
         async with process(database) as one, process(line.url(database)) as other:
             assert await one.processes.claim("7")
             line.cut()
-            while not other.disk.presence.stale:
+            while other.disk.presence.in_touch:
                 time.sleep(0.01)  # noqa: ASYNC251 - the event loop is told of it, and has not come to that yet
             line.mend()
             assert not await other.processes.claim("7")

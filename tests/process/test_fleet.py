@@ -99,7 +99,7 @@ class TestProcesses:
         assert first.bot is not None
         assert first.bot.process.returncode == 75
 
-    async def test_one_that_was_stopped_in_a_turn_shows_no_model_what_was_erased_meanwhile(
+    async def test_one_that_was_stopped_in_a_turn_ends_and_shows_no_model_what_was_erased_meanwhile(
         self, fleet: Fleet
     ) -> None:
         ann, place = fleet.person("Ann"), fleet.place(fleet.guilds[1], "quay")
@@ -112,6 +112,9 @@ class TestProcesses:
         answers.set()
         await fleet.erased(ann, fleet.place(fleet.guilds[2], "quay"))
         one.go_on()
+        assert one.bot is not None
+        assert await one.bot.ended() == 75
+        await fleet.up()
         await fleet.discord.wait_for_message(place, "I erased what I know about you", after=asked, timeout=30)
 
 
@@ -129,7 +132,29 @@ class TestTheDatabase:
         await fleet.replied(liked, "ok")
         assert "I keep" not in fleet.request(liked.content.split()[-1]).prompt
         one.line.mend()
-        await one.bot.logged("in touch with the store again")
+        back = asyncio.create_task(one.bot.logged("in touch with the store again"))
+        ended = asyncio.create_task(one.bot.process.wait())  # if others needed something that it had
+        await asyncio.wait({back, ended}, return_when=asyncio.FIRST_COMPLETED)
+        back.cancel()
+        await fleet.up()
+        await fleet.asks(ann, place)
+        await fleet.learned(liked)
+
+    async def test_out_of_reach_of_one_process_that_others_need_ends_that_one_which_learns_later(
+        self, fleet: Fleet
+    ) -> None:
+        ann, bea, place = fleet.person("Ann"), fleet.person("Bea"), fleet.place(fleet.guilds[2], "shed")
+        one = fleet.serves(place)
+        assert one.bot is not None
+        await fleet.replied(await fleet.remember(ann, place))
+        one.line.hold()
+        await one.bot.logged("out of touch")
+        liked = await fleet.likes(ann, place)
+        await fleet.replied(liked, "ok")
+        await fleet.erased(bea, fleet.place(fleet.guilds[0], "shed"))  # waits for all who count
+        one.line.mend()
+        assert await one.bot.ended() == 75
+        await fleet.up()
         await fleet.asks(ann, place)
         await fleet.learned(liked)
 

@@ -26,7 +26,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
-from discoclaw.store.sharing import Presence, fences, seconds
+from discoclaw.store.sharing import Presence, seconds
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -34,8 +34,8 @@ Row: TypeAlias = tuple[Any, ...]
 OLDEST = 13
 """The oldest PostgreSQL: it was the first with xid8, by which readers of `changes` miss nothing."""
 MOST = 8
-"""Connections of one process, beside the `spare` one and the one by which it stays alive. Sixteen processes
-then need 160, for which no pooler is needed."""
+"""Connections of one process, beside the `spare` one and two by which it lives and hears of others. Sixteen
+processes then need 176, for which no pooler is needed."""
 WAIT_S = 2.0
 """How long one waits for a free connection: as long as a reply waits for a disk."""
 FULL_S, FULL_PAUSE_S = 1.0, 0.2
@@ -44,7 +44,7 @@ take that for a server that doesn't answer. One of ours that becomes free meanwh
 _LOCK_S, _STATEMENT_S, _SILENCE_S = 8, 30, 10.0
 """The most for waiting for a lock, for a statement, and for any sign of life while a statement runs."""
 _OPEN_S = 1.5
-"""How long a transaction may be idle: less than `Presence.margin_s`, so no stopped process can commit."""
+"""How long a transaction may be idle: whoever takes the place of a stopped process waits for its own."""
 _PARAMETERS: dict[str, Any] = {
     "application_name": "discoclaw",
     "client_encoding": "utf8",
@@ -62,8 +62,8 @@ _PREPARE = f"""SELECT set_config('statement_timeout', '{_STATEMENT_S}s', false),
 """Limits of a session. `off` would lose acknowledged commits; what is set higher, for a standby, stays."""
 
 
-FENCE = "fence(%(own)s::bigint, %(held)s::text[], %(epochs)s::bigint[], %(margin)s::float8)"
-"""The call that raises LeaseLost where this process or this task may not write any more (`schema`)."""
+FENCE = "fence(%(own)s::bigint)"
+"""The call that raises LeaseLost where this process may not write any more (`schema`)."""
 
 
 class Connection(psycopg.Connection[Row]):
@@ -150,8 +150,8 @@ class Database:
 
     def commit(self, db: Connection, *, fenced: bool = True) -> None:
         """Commit the transaction of a connection, if this process may write. Raises psycopg.Error, Unsure."""
-        if fenced and self.presence.epoch:
-            db.execute(f"SELECT {FENCE}", self.fence())
+        if fenced and self.presence.process:
+            db.execute(f"SELECT {FENCE}", {"own": self.presence.process})
         with self.unsure():
             db.execute("COMMIT")
 
@@ -166,16 +166,6 @@ class Database:
             raise Unsure(
                 f"{self.where}: the connection broke off; it may or may not be written ({error})"
             ) from None
-
-    def fence(self) -> dict[str, Any]:
-        """The parameters of `FENCE`, for this process and the running task."""
-        held = fences()
-        return {
-            "own": self.presence.epoch,
-            "held": [one.lease for one in held],
-            "epochs": [one.epoch for one in held],
-            "margin": self.presence.margin_s,
-        }
 
     # ------------------------------------------------------------------ connections
 

@@ -143,7 +143,7 @@ class PostgresDisk(Disk):
         with pinned(self.database, "BEGIN") as database:
             # No process of the bot begins until the transaction ends.
             database.read(lambda db: db.execute("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE"))
-            query = "SELECT host, pid FROM processes WHERE until > clock_timestamp()"
+            query = "SELECT host, pid FROM members WHERE until > clock_timestamp()"
             if (alive := database.read(lambda db: db.execute(query).fetchone())) is not None:
                 raise Refused(f"process {alive[1]} on {alive[0]} uses the database; stop all processes first")
             whole = PostgresDisk(database)

@@ -1,9 +1,15 @@
 """The rows by which processes that share a store know about each other. Blocking.
 
-    processes  one row a process: alive as long as `until` lies ahead of the database's clock
+    processes  one row a process: its right to write, until it leaves or somebody *replaces* it
+    beats      one row a process: until when it counts as alive, by the database's clock, and what it has read
     leases     one row a lease; it lives as long as its process, and is never renewed by itself
     claims     one row a message that some process handles
     changes    what was written, read by every process in the order of transactions
+
+Whoever needs what a silent process has replaces it, for good: it gets neither its leases nor its claims
+back, and writes nothing more. Each transaction that writes locks its process's row (`schema`), so it has
+ended by then. A process replaces others only while it has been heard from itself for a while without a break:
+after a fault of the server or its clock, all are silent.
 
 A position in `changes` is the number of a transaction: those below it have ended, and their changes were
 returned, so none is missed. `changed` also returns what ended above it, and once more the next time, because
@@ -19,38 +25,26 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
 from discoclaw import __version__
-from discoclaw.store.postgres.connection import Connection, Database, as_ours
-from discoclaw.store.sharing import (
-    SHARDS,
-    Claimed,
-    Entered,
-    LeaseState,
-    Member,
-    Page,
-    ProcessState,
-    State,
-    Together,
-)
+from discoclaw.store.postgres.connection import FENCE, Connection, Database, as_ours
+from discoclaw.store.sharing import SHARDS, Claimed, LeaseState, Page, ProcessState, State, Together
 
 T = TypeVar("T")
 
 CLAIMS_KEPT = "3 days"
 """Longer than Discord sends anything again, and than the messages that are read after an absence."""
-ANSWERED_IN = "30 minutes"
-"""Longer than a message waits for its answer. A process with a new epoch keeps its claims of that time."""
 DEAD_KEPT = "10 minutes"
 """How long `discoclaw status` shows a process that ended without saying so, once others have its shards."""
-AWAY = "1 day"
-"""How long the names of removed texts are kept for a process that is not heard from: it may be cut off, and
-come back with what it had in RAM and on its machine."""
 PRUNED_AT_ONCE = 10_000
 KEPT = 1_000_000
 """Changes that are kept for followers, about 150 MB. Whoever comes later looks at everything."""
+GRACE = 0.6
+"""For how much of `lease_s` a process must have lived before it replaces others: longer than any of them
+needs to be heard from again when the server is back."""
 NEVER = 1 << 62
 """A position that no transaction has reached: nothing is returned but the position of now."""
 
-_ALIVE = "until > clock_timestamp()"
-_DEAD = "until = '-infinity'"
+_COUNTS = "until > '-infinity'"
+"""True of a process that was not replaced, in `processes` and in `members`."""
 
 VERSIONS = " UNION ALL ".join(
     f"SELECT name, version FROM {table} WHERE name = ANY (%(names)s)" for table in ("documents", "logs")
@@ -58,140 +52,186 @@ VERSIONS = " UNION ALL ".join(
 """The versions of the texts called `names`, as far as they exist."""
 
 
-class ProcessRows:
-    """The rows, as one process uses them. `lease_s` is how long it counts as alive after each renewal.
+class Own:
+    """A connection that one thread uses at a time, and that waits for nothing else this process does.
 
-    Renewing and reading the feed have a connection of their own, which one thread uses, so that they wait for
-    nothing else that this process does.
+    `silence_s` is how long it waits for an answer.
     """
 
-    def __init__(self, database: Database, lease_s: float) -> None:
+    def __init__(self, database: Database, silence_s: float) -> None:
         self._database = database
-        self._own: Connection | None = None
-        self.lease_s = lease_s
+        self._silence_s = silence_s
+        self._db: Connection | None = None
 
-    # ------------------------------------------------------------------ for one thread: being alive
-
-    def enter(self, member: Member) -> Entered:
-        """Register a process."""
-        return self._on_own(lambda db: _enter(db, member, self.lease_s))
-
-    def enter_again(self, member: Member, before: int, position: int, leases: Collection[str]) -> Entered:
-        """Register a process whose epoch `before` has ended, with those of its leases that nobody took.
-
-        Not if it had one of its shards no longer: what it claimed is then free, and so are its leases.
-        """
-        heard = f"SELECT FROM processes WHERE id = %s AND heard > clock_timestamp() - interval '{AWAY}'"
-
-        def work(db: Connection) -> Entered:
-            with db.transaction():
-                now = _enter(db, member, self.lease_s)
-                db.execute("UPDATE processes SET seen = %s WHERE id = %s", (position, now.epoch))
-                missed = not db.execute(heard, (before,)).rowcount
-                kept = frozenset[str]() if missed else _handed_on(db, before, now.epoch, leases)
-                _leave(db, before)
-                overtaken = any(name.startswith(SHARDS) for name in {*leases} - kept)
-                if overtaken:
-                    _leave(db, now.epoch)
-            return Entered(now.epoch, position, kept, missed, overtaken)
-
-        return self._on_own(work)
-
-    def renew(self, epoch: int, state: State) -> bool:
-        """Renew a process. False if the others no longer count on it: it needs a new epoch."""
-        found = self._on_own(
-            lambda db: db.execute(
-                "UPDATE processes SET until = clock_timestamp() + make_interval(secs => %s),"
-                " heard = clock_timestamp(), seen = %s, fed = to_timestamp(%s), waits = %s"
-                f" WHERE id = %s AND {_ALIVE}",
-                (self.lease_s, state.position, state.fed, list(state.waits), epoch),
-            )
-        )
-        return found.rowcount == 1
-
-    def page(self, epoch: int, position: int) -> Page:
-        """The changes of other processes since a position."""
-        return self._on_own(lambda db: _page(db, epoch, position))
-
-    def prune(self) -> int:
-        """Remove what nobody needs any more, at most so much at once. Returns how many processes."""
-        return self._on_own(_prune)
-
-    def leave(self, epoch: int) -> None:
-        """Take a process and its leases away: others can have them at once."""
-
-        def work(db: Connection) -> None:
-            with db.transaction():
-                _leave(db, epoch)
-
-        self._on_own(work)
-
-    def close(self) -> None:
-        """Close the connection that the methods above use."""
-        own, self._own = self._own, None
-        if own is not None:
-            own.close()
-
-    def _on_own(self, work: Callable[[Connection], T]) -> T:
-        if self._own is None:
-            self._own = self._database.connect()
-            self._own.silence_s = self.lease_s  # an answer after that would come too late
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Return what `work` returns; after an error it gets a new connection. Raises OSError."""
+        if self._db is None:
+            self._db = self._database.connect()
+            self._db.silence_s = self._silence_s
         try:
             with as_ours(self._database.where):
-                return work(self._own)
+                return work(self._db)
         except BaseException:
             self.close()
             raise
 
-    # ------------------------------------------------------------------ for any thread: leases and claims
+    def close(self) -> None:
+        own, self._db = self._db, None
+        if own is not None:
+            own.close()
+
+
+class ProcessRows:
+    """The rows, as one process uses them. `lease_s` is how long it counts as alive after each beat.
+
+    `beating` and `feed` are the connections of the thread that beats and of the one that reads the feed.
+    """
+
+    def __init__(self, database: Database, lease_s: float) -> None:
+        self._database = database
+        self.lease_s = lease_s
+        self.beating, self.feed = Own(database, lease_s), Own(database, lease_s)
+
+    @property
+    def _own(self) -> int:
+        return self._database.presence.process
+
+    # ------------------------------------------------------------------ being alive
+
+    def enter(self, kind: str) -> tuple[int, State]:
+        """Register a process: a "bot", or a "tool" of the terminal. Returns its number and its state."""
+
+        def work(db: Connection) -> tuple[int, State]:
+            row = db.execute(
+                """WITH entered AS (
+                    INSERT INTO processes (kind, host, pid, program, until)
+                    VALUES (%s, %s, %s, %s, 'infinity') RETURNING id
+                )
+                INSERT INTO beats (process, until, seen)
+                SELECT id, clock_timestamp() + make_interval(secs => %s),
+                    pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+                FROM entered RETURNING process, seen, extract(epoch FROM fed)::float8""",
+                (kind, socket.gethostname(), os.getpid(), __version__, self.lease_s),
+            ).fetchone()
+            assert row is not None
+            return row[0], State(row[1], row[2])
+
+        return self.beating.run(work)
+
+    def beat(self, state: State) -> bool:
+        """Say that this process lives. False if it was replaced."""
+        query = f"""UPDATE beats SET until = clock_timestamp() + make_interval(secs => %s),
+            since = CASE WHEN until > clock_timestamp() THEN since ELSE clock_timestamp() END,
+            heard = clock_timestamp(), seen = %s, fed = to_timestamp(%s), waits = %s
+            WHERE process = %s AND {_COUNTS}"""
+        about = (self.lease_s, state.position, state.fed, list(state.waits), self._own)
+        return self.beating.run(lambda db: db.execute(query, about).rowcount) == 1
+
+    def leave(self) -> None:
+        """Take this process and its leases away: others can have them at once."""
+
+        def work(db: Connection) -> None:
+            with db.transaction():
+                db.execute("DELETE FROM leases WHERE epoch = %s", (self._own,))
+                db.execute("DELETE FROM beats WHERE process = %s", (self._own,))
+                db.execute("DELETE FROM processes WHERE id = %s", (self._own,))
+
+        self.beating.run(work)
+
+    def replace(self, *processes: int, silent_for: str = "0") -> int:
+        """Replace silent processes, of these if any are given; those that live stay. Returns how many.
+
+        It waits for nobody: one that writes at this moment, or says that it lives, stays for now.
+        """
+        # A beat that comes right after that waits for the row, and then finds that it is too late.
+        return self._database.read(
+            lambda db: (
+                db.execute(
+                    f"""WITH silent AS (
+                    SELECT process FROM beats WHERE until < clock_timestamp() AND {_COUNTS}
+                    AND heard < clock_timestamp() - %(silent_for)s::interval AND EXISTS (
+                        SELECT FROM beats AS ours WHERE ours.process = %(own)s
+                        AND ours.until > clock_timestamp()
+                        AND ours.since < clock_timestamp() - make_interval(secs => %(grace)s)
+                    ) FOR UPDATE SKIP LOCKED
+                ), gone AS (
+                    SELECT id FROM processes WHERE {_COUNTS}
+                    AND (id = ANY (%(processes)s::bigint[]) OR %(processes)s::bigint[] = '{{}}')
+                    AND (id IN (SELECT process FROM silent) OR until < clock_timestamp())
+                    FOR UPDATE SKIP LOCKED
+                ), ended AS (
+                    UPDATE beats SET until = '-infinity', waits = '{{}}' FROM gone WHERE process = id
+                )
+                UPDATE processes SET until = '-infinity' FROM gone WHERE processes.id = gone.id""",
+                    {
+                        "own": self._own,
+                        "processes": list(processes),
+                        "silent_for": silent_for,
+                        "grace": self.lease_s * GRACE,
+                    },
+                ).rowcount
+            )
+        )
+
+    def prune(self) -> int:
+        """Remove what nobody needs any more, at most so much at once. Returns how many processes."""
+        return self.replace(silent_for=DEAD_KEPT) + self._database.read(_prune)
+
+    # ------------------------------------------------------------------ what others changed
+
+    def page(self, position: int) -> Page:
+        """The changes of other processes since a position."""
+        return self.feed.run(lambda db: _page(db, self._own, position))
 
     def newest(self) -> int:
         """The position after everything that was committed or begun so far."""
         # A number of its own: the snapshot's `xmax` may be below a transaction that has begun.
         return int(self._rows("SELECT pg_current_xact_id()::text::bigint")[0][0])
 
-    def behind(self, position: int, epoch: int) -> list[int]:
+    def behind(self, position: int) -> list[int]:
         """The other processes that have not read up to a position, and may still write."""
-        self._database.read(_bury)
-        query = f"SELECT id FROM processes WHERE seen < %s AND id <> %s AND {_ALIVE}"
-        return [one for (one,) in self._rows(query, (position, epoch))]
-
-    def under_way(self, position: int) -> list[int]:
-        """The transactions below a position that have not ended; one may be a dead process's."""
-        query = (
-            "SELECT xid::text::bigint FROM pg_snapshot_xip(pg_current_snapshot()) AS xid"
-            " WHERE xid < %s::text::xid8"
-        )
-        return [one for (one,) in self._rows(query, (position,))]
+        query = f"SELECT id FROM members WHERE seen < %s AND id <> %s AND {_COUNTS}"
+        if found := [one for (one,) in self._rows(query, (position, self._own))]:
+            self.replace(*found)
+        return found
 
     def hide(self) -> None:
         """Remove the names of removed texts, as far as no process needs them any more. Takes seconds."""
         self._database.write(hide)
 
-    def take(self, name: str, epoch: int) -> bool:
-        """Take a lease that nobody has, or only a process that is no longer alive. May be called again."""
-        return self._database.read(lambda db: _taken(db, name, epoch))
+    # ------------------------------------------------------------------ leases and claims
 
-    def release(self, names: Collection[str], epoch: int) -> None:
-        """Give leases back; those that others have stay theirs."""
-        self._rows("DELETE FROM leases WHERE name = ANY (%s) AND epoch = %s", (list(names), epoch))
+    def take(self, name: str) -> bool:
+        """Take a lease that nobody has, or only a process that is silent. May be called again.
 
-    def holders(self, prefix: str, epoch: int) -> dict[str, str]:
+        Raises LeaseLost if this process was replaced.
+        """
+        about = {"own": self._own, "name": name}
+        if (holder := self._rows(_TAKE, about)[0][0]) and self.replace(holder):
+            holder = self._rows(_TAKE, about)[0][0]
+        return holder is None
+
+    def release(self, name: str) -> None:
+        """Give a lease back; one that another process has stays its own."""
+        self._rows("DELETE FROM leases WHERE name = %s AND epoch = %s", (name, self._own))
+
+    def holders(self, prefix: str) -> dict[str, str]:
         """The leases of other living processes whose names begin so, and who has each."""
         rows = self._rows(
             "SELECT name, format('process %%s on %%s, pid %%s', id, host, pid) FROM leases"
-            " JOIN processes ON id = leases.epoch"
-            f" WHERE starts_with(name, %s) AND id <> %s AND {_ALIVE} ORDER BY name",
-            (prefix, epoch),
+            " JOIN members ON id = epoch"
+            " WHERE starts_with(name, %s) AND id <> %s AND until > clock_timestamp() ORDER BY name",
+            (prefix, self._own),
         )
         return dict(rows)
 
-    def claim(self, messages: Collection[int], epoch: int, names: Collection[str]) -> Claimed:
+    def claim(self, messages: Collection[int], names: Collection[str]) -> Claimed:
         """Claim messages, each of which is given once, and return the versions of texts, in one question.
 
-        May be called again: what this process claimed stays its own. What a dead one claimed is free.
+        May be called again: what this process claimed stays its own. What one claimed that was replaced or
+        left is free. Raises LeaseLost if this process was replaced.
         """
-        about = {"messages": list(messages), "epoch": epoch, "names": list(names)}
+        about = {"messages": list(messages), "own": self._own, "names": list(names)}
         rows = self._database.read(lambda db: db.execute(_CLAIM, about).fetchall(), spare=True)
         versions = dict.fromkeys(names, 0)
         versions |= {name: version for _, name, version in rows if name is not None}
@@ -205,47 +245,28 @@ class ProcessRows:
         return self._database.read(ask)
 
 
-# ---------------------------------------------------------------------- being alive
+_FREE = f"NOT EXISTS (SELECT FROM processes WHERE id = {{}} AND {_COUNTS})"
 
+_TAKE = f"""WITH taken AS (
+    INSERT INTO leases (name, process, epoch) SELECT %(name)s, %(own)s, %(own)s FROM {FENCE}
+    ON CONFLICT (name) DO UPDATE SET process = excluded.process, epoch = excluded.epoch,
+        since = CASE WHEN leases.epoch = excluded.epoch THEN leases.since ELSE clock_timestamp() END
+        WHERE leases.epoch = excluded.epoch OR {_FREE.format("leases.epoch")}
+    RETURNING 1
+)
+SELECT CASE WHEN NOT EXISTS (SELECT FROM taken) THEN coalesce(
+    (SELECT epoch FROM leases WHERE name = %(name)s), 0
+) END"""
+"""Returns NULL, or who has the lease; 0 if it was given or taken at this moment."""
 
-def _enter(db: Connection, member: Member, lease_s: float) -> Entered:
-    row = db.execute(
-        "INSERT INTO processes (kind, host, pid, program, until, seen)"
-        " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s),"
-        " pg_snapshot_xmin(pg_current_snapshot())::text::bigint) RETURNING id, seen",
-        (member.kind, socket.gethostname(), os.getpid(), __version__, lease_s),
-    ).fetchone()
-    assert row is not None
-    return Entered(*row)
-
-
-def _handed_on(db: Connection, before: int, epoch: int, leases: Collection[str]) -> frozenset[str]:
-    """Let a new epoch have what is left of the leases and claims of an older one. Returns these leases."""
-    kept = db.execute(
-        "UPDATE leases SET process = %(new)s, epoch = %(new)s"
-        " WHERE epoch = %(old)s AND name = ANY (%(names)s) RETURNING name",
-        {"new": epoch, "old": before, "names": list(leases)},
-    ).fetchall()
-    db.execute(
-        "UPDATE claims SET process = %s WHERE process = %s"
-        f" AND at > clock_timestamp() - interval '{ANSWERED_IN}'",
-        (epoch, before),
-    )
-    return frozenset(name for (name,) in kept)
-
-
-def _bury(db: Connection, process: int | None = None) -> None:
-    """Make sure that processes that are no longer alive, or one of them, stay so whatever a clock does."""
-    db.execute(
-        f"UPDATE processes SET {_DEAD} WHERE until < clock_timestamp() AND until > '-infinity'"
-        " AND (%(process)s::bigint IS NULL OR id = %(process)s)",
-        {"process": process},
-    )
-
-
-def _leave(db: Connection, epoch: int) -> None:
-    db.execute("DELETE FROM leases WHERE epoch = %s", (epoch,))
-    db.execute("DELETE FROM processes WHERE id = %s", (epoch,))
+_CLAIM = f"""WITH claimed AS (
+    INSERT INTO claims (message, process) SELECT unnest(%(messages)s::bigint[]), %(own)s FROM {FENCE}
+    ON CONFLICT (message) DO UPDATE SET process = excluded.process, at = clock_timestamp()
+        WHERE claims.process = excluded.process OR {_FREE.format("claims.process")}
+    RETURNING message
+)
+SELECT message, NULL, NULL FROM claimed
+UNION ALL SELECT NULL, name, version FROM ({VERSIONS}) AS found"""
 
 
 def _prune(db: Connection) -> int:
@@ -263,61 +284,13 @@ def _prune(db: Connection) -> int:
         (PRUNED_AT_ONCE,),
     )
     # Of processes that ended without saying so, lost shards stay, to be shown.
-    dead = (
-        f"SELECT id FROM processes WHERE NOT {_ALIVE} AND heard < clock_timestamp() - interval '{DEAD_KEPT}'"
-    )
-    db.execute(f"DELETE FROM leases WHERE name NOT LIKE '{SHARDS}%%' AND epoch IN ({dead})", ())
-    return db.execute(
-        f"DELETE FROM processes WHERE id IN ({dead})"
-        " AND NOT EXISTS (SELECT FROM leases WHERE epoch = processes.id)"
+    gone = db.execute(
+        f"""DELETE FROM processes USING members WHERE processes.id = members.id AND NOT members.{_COUNTS}
+        AND members.heard < clock_timestamp() - interval '{DEAD_KEPT}'
+        AND NOT EXISTS (SELECT FROM leases WHERE epoch = members.id)"""
     ).rowcount
-
-
-# ---------------------------------------------------------------------- leases and claims
-
-_CLAIM = f"""WITH claimed AS (
-    INSERT INTO claims (message, process) SELECT unnest(%(messages)s::bigint[]), %(epoch)s
-    ON CONFLICT (message) DO UPDATE SET process = excluded.process, at = clock_timestamp()
-        WHERE claims.process = excluded.process
-        OR NOT EXISTS (SELECT FROM processes WHERE id = claims.process AND {_ALIVE})
-    RETURNING message
-)
-SELECT message, NULL, NULL FROM claimed
-UNION ALL SELECT NULL, name, version FROM ({VERSIONS}) AS found"""
-
-
-def _taken(db: Connection, name: str, epoch: int) -> bool:
-    values = {"name": name, "epoch": epoch}
-    row = db.execute(
-        f"""WITH taken AS (
-            INSERT INTO leases (name, process, epoch) SELECT %(name)s, id, id FROM processes
-            WHERE id = %(epoch)s AND {_ALIVE} ON CONFLICT DO NOTHING RETURNING epoch
-        )
-        SELECT EXISTS (SELECT FROM taken) OR held.epoch = %(epoch)s, held.epoch, {_ALIVE}
-        FROM (VALUES (1)) AS one LEFT JOIN leases AS held ON held.name = %(name)s
-        LEFT JOIN processes ON processes.id = held.epoch""",
-        values,
-    ).fetchone()
-    assert row is not None
-    ours, holder, alive = row
-    if ours:
-        return True
-    if alive or holder is None:
-        return False
-    # First it is certain that the holder cannot renew itself any more, then that nothing it wrote under the
-    # lease is still being committed: each statement waits for the row.
-    with db.transaction():
-        _bury(db, holder)
-        return (
-            db.execute(
-                f"""UPDATE leases SET process = %(epoch)s, epoch = %(epoch)s, since = clock_timestamp()
-                WHERE name = %(name)s AND epoch = %(holder)s
-                AND NOT EXISTS (SELECT FROM processes WHERE id = %(holder)s AND {_ALIVE})
-                AND EXISTS (SELECT FROM processes WHERE id = %(epoch)s AND {_ALIVE})""",
-                {**values, "holder": holder},
-            ).rowcount
-            == 1
-        )
+    db.execute("DELETE FROM beats WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
+    return gone
 
 
 # ---------------------------------------------------------------------- changes
@@ -375,20 +348,16 @@ def _page(db: Connection, epoch: int, position: int) -> Page:
 def hide(db: Connection) -> None:
     """Remove the names of texts that are gone, where no process needs them any more: they name a person.
 
-    So do the leases that a dead process had, or waited for.
+    So do the leases that a replaced process had.
     """
-    for statement in (
+    db.execute(
         f"""UPDATE changes SET name = '' WHERE name <> '' AND xid < least(
             pg_snapshot_xmin(pg_current_snapshot()),
-            (SELECT min(seen)::text::xid8 FROM processes
-                WHERE heard > clock_timestamp() - interval '{AWAY}' AND processes.id <> changes.process)
+            (SELECT min(seen)::text::xid8 FROM members WHERE {_COUNTS} AND id <> changes.process)
         ) AND NOT EXISTS (SELECT FROM documents WHERE documents.name = changes.name)
-        AND NOT EXISTS (SELECT FROM logs WHERE logs.name = changes.name)""",
-        f"DELETE FROM leases WHERE name NOT LIKE '{SHARDS}%'"
-        f" AND epoch IN (SELECT id FROM processes WHERE {_DEAD})",
-        f"UPDATE processes SET waits = '{{}}' WHERE {_DEAD} AND waits <> '{{}}'",
-    ):
-        db.execute(statement)
+        AND NOT EXISTS (SELECT FROM logs WHERE logs.name = changes.name)"""
+    )
+    db.execute(f"DELETE FROM leases WHERE NOT starts_with(name, '{SHARDS}') AND {_FREE.format('epoch')}")
 
 
 # ---------------------------------------------------------------------- what an admin sees
@@ -397,11 +366,11 @@ def hide(db: Connection) -> None:
 def together(db: Connection) -> Together:
     """The processes that use a store now, what each has and waits for, and how much there is."""
     processes = db.execute(
-        f"""SELECT id, kind, host, pid, program, {_ALIVE},
+        """SELECT id, kind, host, pid, program, until > clock_timestamp(),
             extract(epoch FROM clock_timestamp() - started)::float8,
             extract(epoch FROM clock_timestamp() - heard)::float8,
             extract(epoch FROM clock_timestamp() - fed)::float8, waits
-        FROM processes ORDER BY id"""
+        FROM members ORDER BY id"""
     ).fetchall()
     leases = db.execute(
         "SELECT name, epoch, extract(epoch FROM clock_timestamp() - since)::float8 FROM leases ORDER BY name"

@@ -5,7 +5,7 @@
     lines      one row a line of a log: the line with its newline, and the byte at which it begins
     changes    one row a change of a text, for followers and for the other processes
     archive_…  the archive of talk (`search/archive_tables`), below
-    processes, leases, claims   who uses the store, and what each of them alone may do
+    processes, beats, leases, claims   who uses the store, and what each of them alone may do
 
 A version comes from one sequence, and is new with every write. `changes.xid` is the number of the transaction
 that wrote the row: below `pg_snapshot_xmin(pg_current_snapshot())` all have ended, so whoever goes on from
@@ -87,8 +87,7 @@ _PROCESSES = (
         at timestamptz NOT NULL DEFAULT clock_timestamp()
     )""",
     "CREATE INDEX claims_at ON claims USING brin (at)",
-    # It raises by itself, so that it can be part of a statement that writes. No process is 0. Its lock
-    # on the leases makes whoever takes one over wait until this transaction has ended.
+    # For programs older than `_BEATS`, which may still run beside this one.
     f"""CREATE FUNCTION fence(own bigint, held text[], epochs bigint[], margin float) RETURNS void
     LANGUAGE plpgsql AS $$
     DECLARE ours integer;
@@ -107,6 +106,37 @@ _PROCESSES = (
         ) AS locked;
         IF ours < cardinality(held) THEN
             RAISE EXCEPTION 'process % lost one of %', own, held USING ERRCODE = '{LOST}';
+        END IF;
+    END $$""",
+)
+
+# A row of `processes` is its process's right to write. Nothing changes it but what takes that away, by
+# setting `until` to -infinity while no transaction has locked it FOR SHARE, as each that writes does. So a
+# process says in another row that it lives. One of an older program has none there; its `until` moves on.
+_BEATS = (
+    """CREATE TABLE beats (
+        process bigint PRIMARY KEY,
+        until timestamptz NOT NULL,
+        since timestamptz NOT NULL DEFAULT clock_timestamp(),
+        heard timestamptz NOT NULL DEFAULT clock_timestamp(),
+        seen bigint NOT NULL,
+        fed timestamptz NOT NULL DEFAULT clock_timestamp(),
+        waits text[] NOT NULL DEFAULT '{}'
+    ) WITH (fillfactor = 50)""",
+    """CREATE VIEW members AS SELECT id, kind, host, pid, program, started,
+        least(processes.until, coalesce(beats.until, 'infinity')) AS until,
+        coalesce(beats.heard, processes.heard) AS heard, coalesce(beats.seen, processes.seen) AS seen,
+        coalesce(beats.fed, processes.fed) AS fed, coalesce(beats.waits, processes.waits) AS waits
+        FROM processes LEFT JOIN beats ON process = id""",
+    # It raises by itself, so that it can be part of a statement that writes. No process is 0.
+    f"""CREATE FUNCTION fence(own bigint) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+        IF own = 0 THEN
+            RETURN;
+        END IF;
+        PERFORM FROM processes WHERE id = own AND until > '-infinity' FOR SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'process % is no longer counted on', own USING ERRCODE = '{LOST}';
         END IF;
     END $$""",
 )
@@ -206,7 +236,7 @@ COUNTED = (("archive_entries", "seq"), ("archive_terms", "id"))
 
 # ---------------------------------------------------------------------- making them
 
-STEPS: tuple[tuple[str, ...], ...] = ((*_STORE, *_PROCESSES, *_ARCHIVE),)
+STEPS: tuple[tuple[str, ...], ...] = ((*_STORE, *_PROCESSES, *_ARCHIVE), _BEATS)
 """The statements that lead from each version to the next, from none at all on."""
 
 _CLUSTER = "(SELECT system_identifier || '/' || current_database() FROM pg_control_system())"
@@ -261,7 +291,7 @@ def _found(db: Connection, database: Database, newest: int) -> tuple[int | None,
 
 def settle_in(db: Connection) -> None:
     """Drop what means nothing in a database that was restored from a backup: its xids, and who used it."""
-    db.execute("TRUNCATE changes, processes, leases")
+    db.execute("TRUNCATE changes, processes, beats, leases")
     db.execute("UPDATE discoclaw SET forgotten = pg_current_xact_id()::text::bigint")
 
 
@@ -277,7 +307,7 @@ _MAY_WRITE = """
     SELECT bool_and(has_table_privilege(name, 'SELECT, INSERT, UPDATE, DELETE'))
     FROM unnest(%s::text[]) AS name
 """
-_TABLES = ["documents", "logs", "lines", "changes", "processes", "leases", "claims"]
+_TABLES = ["documents", "logs", "lines", "changes", "processes", "beats", "leases", "claims"]
 
 
 @dataclass(frozen=True, slots=True)

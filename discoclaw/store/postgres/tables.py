@@ -74,7 +74,7 @@ class Tables:
         """
         with WRITES.noted():
             for _ in range(2):
-                given = self.database.fence() | {"attempt": next(self._attempts)}
+                given = {"own": self.database.presence.process, "attempt": next(self._attempts)}
 
                 def run(db: Connection, given: Parameters = given) -> T:
                     if not at_once:
