@@ -7,7 +7,7 @@ late goes on being read, and is there for the next turn.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from discoclaw.core.consent import Consent
@@ -24,11 +24,10 @@ from discoclaw.session.turn import Turn
 from discoclaw.show.words import count
 
 # ----------------------------------------------------------------------
-# Arranges the files that were read for a prompt: a name for each, within the room of a request. Pure.
-
-# ----------------------------------------------------------------------
 # Which files a prompt should have: those of the message, of the ones it points at, and a few older ones.
 
+Key: TypeAlias = tuple[str, str]
+"""The ids of a message and of its file."""
 BACK: Final = 6
 """How many messages back a file may be that a prompt has without anybody pointing at it."""
 OWN, REPLIED_TO, LINKED = "with this message", "with the replied-to message", "with a linked message"
@@ -46,6 +45,10 @@ class Wanted:
     whence: str
     older: bool = False
 
+    @property
+    def key(self) -> Key:
+        return self.file.message_id, self.file.id
+
 
 def own(message: Inbound, said: Said, window: Sequence[Said]) -> list[Wanted]:
     """The files of a message, and then those of the message it replies to. `said` is the message itself.
@@ -60,11 +63,6 @@ def own(message: Inbound, said: Said, window: Sequence[Said]) -> list[Wanted]:
     return found + [Wanted(file, known, REPLIED_TO) for file in quoted.files]
 
 
-def linked(messages: Iterable[Said]) -> list[Wanted]:
-    """The files of messages that somebody links to, whoever wrote these."""
-    return [Wanted(file, said, LINKED) for said in messages for file in said.files]
-
-
 def older(window: Sequence[Said], may_use: Callable[[Said], bool], most: int) -> list[Wanted]:
     """Up to `most` files of the last messages of a window, the newest message's first.
 
@@ -75,19 +73,16 @@ def older(window: Sequence[Said], may_use: Callable[[Said], bool], most: int) ->
         if said.files and not (said.guest or said.by_us) and may_use(said):
             whence = f"from {speaker(said.name)}, {ago} message{'s' if ago > 1 else ''} ago"
             found += [Wanted(file, said, whence, older=True) for file in said.files]
-    return list(_silent(found))[:most]
+    return [one for one in found if not one.file.voice][:most]
 
 
 def without_doubles(wanted: Iterable[Wanted]) -> list[Wanted]:
     """Each file once, where it comes first; voice messages not at all, as their words are text already."""
-    found: dict[tuple[str, str], Wanted] = {}
-    for one in _silent(wanted):
-        found.setdefault((one.file.message_id, one.file.id), one)
+    found: dict[Key, Wanted] = {}
+    for one in wanted:
+        if not one.file.voice:
+            found.setdefault(one.key, one)
     return list(found.values())
-
-
-def _silent(wanted: Iterable[Wanted]) -> Iterator[Wanted]:
-    return (one for one in wanted if not one.file.voice)
 
 
 MOST_BYTES: Final = 24_000_000
@@ -137,7 +132,11 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
     numbers = Counter[str]()
     for wanted, content in read:
         if isinstance(content, Encoded) and not _fits(content, wanted, media, room):
-            content = refused(wanted.file.name, _too_much(content, room))
+            # It has no room: by itself, or beside the others.
+            pages, most = content.pages, max(1, room.tokens // TOKENS_A_PAGE)
+            content = refused(
+                wanted.file.name, TOO_MANY_PAGES.format(pages, most) if pages > most else TOO_MUCH
+            )
         if content is None:
             content = refused(wanted.file.name, LATE)
         if isinstance(content, Unreadable):
@@ -162,24 +161,10 @@ def arranged(read: Iterable[tuple[Wanted, Read | None]], room: Room, notices: It
         for number, part in enumerate(parts, 1):
             name = f"{label}, part {number} of {len(parts)}" if len(parts) > 1 else label
             media.append(replace(part, label=name, older=wanted.older, note=""))
-    return Attached(tuple(entries), tuple(media), _told(said))
-
-
-def _told(said: Iterable[str]) -> tuple[str, ...]:
-    """The lines for the person: of many files, only the first ones are named."""
-    each = tuple(dict.fromkeys(said))
-    left = len(each) - MOST_TOLD
-    return each if left <= 1 else (*each[:MOST_TOLD], f"I couldn't read {left} more of the files either.")
-
-
-def named(wanted: Iterable[tuple[Wanted, str]]) -> Attached:
-    """The files that a prompt would have, by what they claim to be; nothing of them is read."""
-    entries: list[Entry] = []
-    numbers = Counter[str]()
-    for one, kind in wanted:
-        numbers[kind] += 1
-        entries.append(Entry(f"{kind} {numbers[kind]}", one.file.name, one.whence))
-    return Attached(tuple(entries))
+    told = tuple(dict.fromkeys(said))
+    if (left := len(told) - MOST_TOLD) > 1:  # of many files, only the first ones are named
+        told = (*told[:MOST_TOLD], f"I couldn't read {left} more of the files either.")
+    return Attached(tuple(entries), tuple(media), told)
 
 
 def claimed(file: FileRef) -> str:
@@ -219,12 +204,6 @@ def unseen(gone: Sequence[Unseen]) -> list[str]:
     return list(dict.fromkeys(told))  # a picture may have several parts
 
 
-def _too_much(content: Encoded, room: Room) -> str:
-    """Why a file has no room: by itself, or beside the others."""
-    pages = max(1, room.tokens // TOKENS_A_PAGE)
-    return TOO_MANY_PAGES.format(content.pages, pages) if content.pages > pages else TOO_MUCH
-
-
 def _fits(content: Encoded, wanted: Wanted, media: Sequence[Encoded], room: Room) -> bool:
     taken = [*content.parts, *media]
     tokens = sum(one.tokens for one in taken)
@@ -237,7 +216,6 @@ LINK: Final = "/channels/"
 """Part of every link to a message."""
 MANY: Final = "wasn't read: I read {} files of one message. Please send it in another message."
 
-Key: TypeAlias = tuple[str, str]
 Reading: TypeAlias = "asyncio.Task[Read] | Read"
 Messages: TypeAlias = "Sequence[Said | Unreadable]"
 
@@ -263,7 +241,7 @@ class Begun:
 
     until: float
     wanted: list[Wanted]
-    reading: Mapping[Key, Reading]
+    reading: dict[Key, Reading]
     linked: "asyncio.Task[Messages] | None"
 
 
@@ -299,28 +277,52 @@ class Attachments:
         """
         wanted, notices = begun.wanted, list[str]()
         if begun.linked is not None:
-            found = await _in_time(begun.linked, begun.until)
+            left = begun.until - asyncio.get_running_loop().time()
+            await asyncio.wait([begun.linked], timeout=max(0.0, left))
+            found = begun.linked.result() if begun.linked.done() else []
+            begun.linked.cancel()
             messages = tuple(one for one in found if isinstance(one, Said))
             notices = [one.why for one in found if isinstance(one, Unreadable)]
             turn = replace(turn, message=replace(turn.message, linked=messages))
-            wanted = wanted + (linked(messages) if self._bounds.each else [])
+            if self._bounds.each:
+                wanted = wanted + [Wanted(file, said, LINKED) for said in messages for file in said.files]
         wanted = without_doubles(wanted + self._older(window))
         if not wanted:
             return turn, replace(NOTHING, notices=tuple(notices))
         beyond, taken = self._beyond(wanted), self._bounded(wanted)
-        late = [one for one in taken if _key(one) not in begun.reading]
-        reading = {**begun.reading, **self._read(late, turn)}
-        await _wait(taken, reading, begun.until, self._bounds.older_s)
-        left = [one for one in taken if _is_left(one, reading) and not self._is_gone(one)]
-        read = [(one, _content(one, reading[_key(one)])) for one in left]
-        whys = [(one, beyond.get(_key(one))) for one in wanted]
-        read += [(one, refused(one.file.name, why)) for one, why in whys if why is not None]
+        reading = begun.reading | self._read([one for one in taken if one.key not in begun.reading], turn)
+        # For older files it does not wait as long as for others.
+        now = asyncio.get_running_loop().time()
+        for older, end in ((False, begun.until), (True, min(begun.until, now + self._bounds.older_s))):
+            tasks = [reading.get(one.key) for one in taken if one.older == older]
+            running = [one for one in tasks if isinstance(one, asyncio.Task)]
+            if running:
+                await asyncio.wait(running, timeout=max(0.0, end - asyncio.get_running_loop().time()))
+        read = list[tuple[Wanted, Read | None]]()
+        for one in taken:
+            content = reading.get(one.key)
+            if content is None or self._shelf.removed(one.file) or self._is_erased(one.said):
+                continue  # taken back while others were waited for
+            if not isinstance(content, asyncio.Task):
+                read.append((one, content))
+            elif not content.done():
+                read.append((one, None))
+            elif not content.cancelled():  # else its message was taken back while it was read
+                broken = content.exception() is not None
+                read.append((one, refused(one.file.name, BROKEN) if broken else content.result()))
+        read += [(one, refused(one.file.name, beyond[one.key])) for one in wanted if one.key in beyond]
         return turn, arranged(read, Room.of(self._bounds.reads(turn.policy.model)), notices)
 
     def named(self, turn: Turn, window: Sequence[Said]) -> Attached:
         """The files that the prompt of a message would have. Nothing is read for that."""
-        wanted = without_doubles(self._of_message(turn) + self._older(window))
-        return named((one, self._kind(one)) for one in self._bounded(wanted))
+        entries, numbers = list[Entry](), Counter[str]()
+        for one in self._bounded(without_doubles(self._of_message(turn) + self._older(window))):
+            kept, kind = self._shelf.look(one.file), claimed(one.file)
+            if kept is not None:
+                kind = kept.kind.capitalize() if isinstance(kept, Encoded) else "Text"
+            numbers[kind] += 1
+            entries.append(Entry(f"{kind} {numbers[kind]}", one.file.name, one.whence))
+        return Attached(tuple(entries))
 
     def _of_message(self, turn: Turn) -> list[Wanted]:
         if not self._bounds.each:
@@ -340,7 +342,7 @@ class Attachments:
     def _bounded(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The files that are worth a download."""
         beyond = self._beyond(wanted)
-        return [one for one in wanted if _key(one) not in beyond]
+        return [one for one in wanted if one.key not in beyond]
 
     def _beyond(self, wanted: Iterable[Wanted]) -> dict[Key, str]:
         """The others, and why: each message has its first files read, and documents only while there is room.
@@ -352,18 +354,12 @@ class Attachments:
             count[one.file.message_id] += 1
             needs = one.file.size if claimed(one.file) == "Document" else 0
             if count[one.file.message_id] > self._bounds.each:
-                found[_key(one)] = MANY.format(self._bounds.each)
+                found[one.key] = MANY.format(self._bounds.each)
             elif size + needs > MOST_BYTES * 3 // 4:  # they grow by a third in base64
-                found[_key(one)] = TOO_MUCH
+                found[one.key] = TOO_MUCH
             else:
                 size += needs
         return found
-
-    def _kind(self, one: Wanted) -> str:
-        kept = self._shelf.look(one.file)
-        if kept is None:
-            return claimed(one.file)
-        return kept.kind.capitalize() if isinstance(kept, Encoded) else "Text"
 
     def _read(self, wanted: Iterable[Wanted], turn: Turn) -> dict[Key, Reading]:
         """Begin to read these files, without those that may not be read or are gone."""
@@ -371,18 +367,14 @@ class Attachments:
         for one in wanted:
             said, kept = one.said, self._shelf.look(one.file)
             if kept is not None:
-                found[_key(one)] = kept
+                found[one.key] = kept
                 continue
             if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
                 continue
             origin = Origin(said, turn.place.hidden)
             if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
-                found[_key(one)] = task
+                found[one.key] = task
         return found
-
-    def _is_gone(self, one: Wanted) -> bool:
-        """Whether a file was taken back while others were waited for."""
-        return self._shelf.removed(one.file) or self._is_erased(one.said)
 
     def _is_erased(self, said: Said) -> bool:
         return self._consent.ask(said.author_id, said.sent_at).erased
@@ -391,44 +383,3 @@ class Attachments:
         """The linked messages that may still be used."""
         found = await self._linked.messages(turn.message)
         return [one for one in found if isinstance(one, Unreadable) or await self._usable(one, turn)]
-
-
-def _key(one: Wanted) -> Key:
-    return one.file.message_id, one.file.id
-
-
-async def _in_time(linked: "asyncio.Task[Messages]", until: float) -> Messages:
-    """The linked messages; none if they come too late."""
-    await asyncio.wait([linked], timeout=max(0.0, until - asyncio.get_running_loop().time()))
-    if linked.done():
-        return linked.result()
-    linked.cancel()
-    return []
-
-
-async def _wait(
-    wanted: Iterable[Wanted], reading: Mapping[Key, Reading], until: float, older_s: float
-) -> None:
-    """Wait for what is being read: for older files not as long as for others."""
-    now = asyncio.get_running_loop().time()
-    for are_older, end in ((False, until), (True, min(until, now + older_s))):
-        tasks = [reading.get(_key(one)) for one in wanted if one.older == are_older]
-        running = [one for one in tasks if isinstance(one, asyncio.Task)]
-        left = end - asyncio.get_running_loop().time()
-        if running:
-            await asyncio.wait(running, timeout=max(0.0, left))
-
-
-def _is_left(one: Wanted, reading: Mapping[Key, Reading]) -> bool:
-    """Whether a file may still be used: not if its message was taken back while it was read."""
-    found = reading.get(_key(one))
-    return found is not None and not (isinstance(found, asyncio.Task) and found.cancelled())
-
-
-def _content(one: Wanted, reading: Reading) -> Read | None:
-    """The content that was read; None if it came too late."""
-    if not isinstance(reading, asyncio.Task):
-        return reading
-    if not reading.done():
-        return None
-    return refused(one.file.name, BROKEN) if reading.exception() is not None else reading.result()
