@@ -13,20 +13,18 @@ Times are in seconds unless said otherwise. Knows nothing about Discord, prompts
 import asyncio
 import contextlib
 import logging
-import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any, Final
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault, NostrError, Refused, RelayUnreachable, SettingsError, faulting
 from discoclaw.core.ports import Clock
 from discoclaw.core.redact import PLAIN, Redactor
-from discoclaw.core.subject import group_subject, user_of, user_subject
+from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.times import iso_ms, span
-from discoclaw.memory.changes import SESSION, Listener
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
@@ -39,7 +37,6 @@ from discoclaw.nostr.config import (
     state_path,
 )
 from discoclaw.nostr.delivery import Delivery, RelayStatus
-from discoclaw.nostr.documents import CHOSEN
 from discoclaw.nostr.mirror import PURGE, STEP, Mirror, Pace
 from discoclaw.nostr.names import Names
 from discoclaw.nostr.outbox import DeliveryProgress, Outbox
@@ -49,9 +46,10 @@ from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.report import Progress, RecoveryReport
-from discoclaw.nostr.units import CONVERSATION, Views
+from discoclaw.nostr.units import Views, unit_of
+from discoclaw.store.database import remove
 from discoclaw.store.files import in_thread, read_in_thread
-from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, LEDGERS, PROFILES, ROLLING, TOOLS
+from discoclaw.store.port import CHOICES, INTENTS, PROFILES
 from discoclaw.work import LONGEST_S, RETRY_S
 
 log = logging.getLogger(__name__)
@@ -199,9 +197,13 @@ class NostrAdapter:
         """
         if not self.config.canonical:
             return
-        self.recovering = Progress("fetching", 0, None, 0)
+
+        def show(progress: Progress) -> None:
+            self.recovering = progress
+
+        show(Progress("fetching", 0, None, 0))
         try:
-            found = await self.recover(self._recovered)
+            found = await self.recover(show)
         except (RelayUnreachable, Refused, MemoryFault, NostrError) as error:
             log.error("cannot recover from the relays, so the bot uses only what is on this disk: %s", error)
             return
@@ -214,9 +216,6 @@ class NostrAdapter:
         )
         for warning in found.warnings():
             log.warning("recovery: %s", warning)
-
-    def _recovered(self, progress: Progress) -> None:
-        self.recovering = progress
 
     async def start(self) -> None:
         """Apply the owner's events and mirror the memory.
@@ -290,16 +289,18 @@ class NostrAdapter:
 
     def push(self) -> None:
         """Bring the relays up to date now, and send again what they refused. Runs in the background."""
-        self._background(self._push(), "push")
+        delivery = self._delivery
 
-    async def _push(self) -> None:
-        if self._delivery is None:
-            return  # another process mirrors
-        try:
-            await self._delivery.unpark()
-            await self.mirror.push()
-        except MemoryFault as fault:
-            log.warning("cannot bring the mirror up to date: %s", fault)
+        async def push() -> None:
+            if delivery is None:
+                return  # another process mirrors
+            try:
+                await delivery.unpark()
+                await self.mirror.push()
+            except MemoryFault as fault:
+                log.warning("cannot bring the mirror up to date: %s", fault)
+
+        self._background(push(), "push")
 
     # ------------------------------------------------------------------ inside
 
@@ -348,16 +349,15 @@ class NostrAdapter:
             )
 
     def _background(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(_logged(work, name), name=f"nostr-{name}")
+        async def logged() -> None:
+            try:
+                await work
+            except Exception:  # a named edge: a failing mirror must never affect conversations
+                log.exception("nostr: %s failed", name)
+
+        task = asyncio.get_running_loop().create_task(logged(), name=f"nostr-{name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
-    try:
-        await work
-    except Exception:  # a named edge: a failing mirror must never affect conversations
-        log.exception("nostr: %s failed", name)
 
 
 # ---------------------------------------------------------------------- its state as text
@@ -367,38 +367,31 @@ _MAX_CHARS = 160
 
 def status_text(statuses: Iterable[RelayStatus], npub: str, now_ms: int, quarantined: int = 0) -> str:
     """Lines of text, a block for each relay. `quarantined` counts events from relays that can't be used."""
+
+    def minute(ms: int) -> str:  # a time in UTC, to the minute
+        return f"{iso_ms(ms)[:16].replace('T', ' ')}Z"
+
     lines = [f"mirrored as {npub}"]
     for one in statuses:
-        lines += ["", *_relay(one, now_ms)]
+        connection, queue = one.connection, one.queue
+        since, eose, name = connection.connected_since_ms, connection.last_eose_ms, connection.name
+        lines += ["", name if name == connection.address else f"{name} ({connection.address})"]
+        lines.append(f"  connected: {'since ' + minute(since) if since is not None else 'no'}")
+        lines.append(f"  last complete answer: {minute(eose) if eose is not None else 'none yet'}")
+        waits = queue.depth and queue.since is not None
+        oldest = f", the oldest for {span(now_ms - (queue.since or 0))}" if waits else ""
+        lines.append(f"  waiting: {queue.depth}{oldest}")
+        for reason, count in queue.parked:
+            lines.append(f"  refused permanently: {count} ({clip(collapse(reason), _MAX_CHARS)})")
+        if one.pause_s > 0 and queue.depth:
+            lines.append(f"  next try in {span(round(one.pause_s * 1000))}")
+        failure = connection.last_error or one.last_failure
+        for label, text in (("last error", failure), ("last notice", connection.last_notice)):
+            if text:
+                lines.append(f"  {label}: {clip(collapse(text), _MAX_CHARS)}")
     if quarantined:
         lines += ["", f"{quarantined} events from relays cannot be read; they are kept for inspection"]
     return "\n".join(lines)
-
-
-def _relay(one: RelayStatus, now_ms: int) -> list[str]:
-    connection, queue = one.connection, one.queue
-    since, eose, name = connection.connected_since_ms, connection.last_eose_ms, connection.name
-    lines = [name if name == connection.address else f"{name} ({connection.address})"]
-    lines.append(f"  connected: {'since ' + _minute(since) if since is not None else 'no'}")
-    lines.append(f"  last complete answer: {_minute(eose) if eose is not None else 'none yet'}")
-    oldest = (
-        f", the oldest for {span(now_ms - queue.since)}" if queue.depth and queue.since is not None else ""
-    )
-    lines.append(f"  waiting: {queue.depth}{oldest}")
-    for reason, count in queue.parked:
-        lines.append(f"  refused permanently: {count} ({clip(collapse(reason), _MAX_CHARS)})")
-    if one.pause_s > 0 and queue.depth:
-        lines.append(f"  next try in {span(round(one.pause_s * 1000))}")
-    failure = connection.last_error or one.last_failure
-    for label, text in (("last error", failure), ("last notice", connection.last_notice)):
-        if text:
-            lines.append(f"  {label}: {clip(collapse(text), _MAX_CHARS)}")
-    return lines
-
-
-def _minute(ms: int) -> str:
-    """A time in UTC, to the minute."""
-    return f"{iso_ms(ms)[:16].replace('T', ' ')}Z"
 
 
 # ----------------------------------------------------------------------
@@ -406,22 +399,14 @@ def _minute(ms: int) -> str:
 
 SENT_S: Final = 10.0
 """How long an erasure waits for relays before others are mirrored."""
-_ID = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
-_SUBJECT: Final[Mapping[str, Callable[[str], str]]] = {
-    LEDGERS: str,
-    TOOLS: str,
-    INTENTS: str,
-    PROFILES: user_subject,
-    GROUPS: group_subject,
-}
-"""Makes the subject from the name of a file, for each folder."""
 
 
 class SharingAdapter(NostrAdapter):
     """A `NostrAdapter` in one of several processes; it can be opened again after it was closed."""
 
     async def open(self) -> None:
-        await in_thread(_remove, self.config.outbox)
+        with faulting("an old outbox cannot be removed"):
+            await in_thread(remove, self.config.outbox)  # it is of another time as the one that mirrors
         self.mirror.open(sent=self._sent)
         await super().open()
 
@@ -429,19 +414,16 @@ class SharingAdapter(NostrAdapter):
         pause_s = RETRY_S
         while True:
             try:
-                await self._learn()
+                # Tell the outbox what relays have.
+                erased, disk = self._memory.pending_erasures(STEP), self._memory.disk
+                found = await gathered(self.relays, self.codec, self.names, disk, None, also=erased)
+                await in_thread(adopt, found, self.names, self.outbox)
                 break
             except (RelayUnreachable, MemoryFault, NostrError) as error:
                 log.warning("nothing is mirrored for %.0f s, until it is known what is: %s", pause_s, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_S)
         await super()._catch_up()
-
-    async def _learn(self) -> None:
-        """Tell the outbox what relays have. Raises RelayUnreachable, MemoryFault and NostrError."""
-        erased, disk = self._memory.pending_erasures(STEP), self._memory.disk
-        found = await gathered(self.relays, self.codec, self.names, disk, None, also=erased)
-        await in_thread(adopt, found, self.names, self.outbox)
 
     async def _sent(self) -> None:
         """Raises MemoryFault while too few relays have what is in the outbox."""
@@ -459,23 +441,3 @@ class OthersChanges(Listener):
         for name in names:
             if (unit := unit_of(name)) is not None:
                 self._mirror.touch(unit, urgent=name.startswith((f"{INTENTS}/", CHOICES)))
-
-
-def unit_of(name: str) -> str | None:
-    """The unit that shows a text, by its path in the store; None if none does."""
-    folder, _, file = name.rpartition("/")
-    if name.startswith(CHOICES):
-        return CHOSEN
-    if folder in {ROLLING, CURSORS}:
-        talk = CONVERSATION.fullmatch(file)
-        return f"{SESSION}discord:{talk[1]}:{talk[2]}" if talk is not None else None
-    if (found := _ID.fullmatch(file)) is None or folder not in _SUBJECT:
-        return None
-    return _SUBJECT[folder](found[1])
-
-
-def _remove(outbox: Path) -> None:
-    """Remove what another time as the one that mirrors left. Blocking. Raises MemoryFault."""
-    with faulting("an old outbox cannot be removed"):
-        for end in ("", "-wal", "-shm"):
-            outbox.with_name(outbox.name + end).unlink(missing_ok=True)

@@ -54,6 +54,7 @@ _PUBLIC: Final[Mapping[str, re.Pattern[str]]] = {
     "id": re.compile("[0-9a-f]{64}"),
     "d": re.compile(re.escape(NPUB) + "[0-9a-fA-F]{64}"),
 }
+"""What looks like a key in an owner's event: its id, and an address that names a person by a pseudonym."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +122,20 @@ class Confidential:
         for key, event in events.items():
             if event.sensitivity == "confidential" and event.verb in ("add", "modify"):
                 items |= about[key]
-        texts = {text for key, event in events.items() if about[key] & items for text in _texts(event)}
-        return cls(frozenset(items), frozenset(texts), about)
+        texts = {_text(event) for key, event in events.items() if about[key] & items}
+        return cls(frozenset(items), frozenset(texts - {""}), about)
 
     def concerns(self, record: Record) -> bool:
         """Whether a record is about something confidential, so that it must not leave the disk."""
-        return isinstance(record, Commit) and any(self._concerns(event) for event in record.events)
-
-    def _concerns(self, event: Event) -> bool:
-        items = {*self._about.get(event.id, ()), *_other_items(event)}
-        return event.sensitivity == "confidential" or not self.items.isdisjoint(items)
+        for event in record.events if isinstance(record, Commit) else ():
+            items = set(self._about.get(event.id, ()))
+            for part, name in (("conflict", "other"), ("link", "to")):  # the other items that it names
+                value = event.ext.get(part)
+                if isinstance(value, Mapping) and isinstance(other := value.get(name), str):
+                    items.add(other)
+            if event.sensitivity == "confidential" or not self.items.isdisjoint(items):
+                return True
+        return False
 
 
 NOTHING_CONFIDENTIAL = Confidential()
@@ -152,21 +157,10 @@ def _items(event: Event, events: Mapping[str, Event]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _other_items(event: Event) -> Iterator[str]:
-    """The ids of other items that an event names, in a conflict or a link."""
-    for part, name in (("conflict", "other"), ("link", "to")):
-        value = event.ext.get(part)
-        other = value.get(name) if isinstance(value, Mapping) else None
-        if isinstance(other, str):
-            yield other
-
-
-def _texts(event: Event) -> Iterator[str]:
-    """The text that an event gives its item, if it gives one."""
+def _text(event: Event) -> str:
+    """The text that an event gives its item; "" if it gives none."""
     text = event.ext.get("item", {}).get("text")
-    text = _normalised(text) if isinstance(text, str) else "" if event.ext else _triple_text(event)
-    if text:
-        yield text
+    return _normalised(text) if isinstance(text, str) else "" if event.ext else _triple_text(event)
 
 
 def _triple_text(event: Event) -> str:
@@ -201,7 +195,7 @@ def is_withheld(template: EventTemplate) -> bool:
 def _templates(
     subject: str, line: LedgerLine, names: Names, redactor: Redactor, confidential: Confidential
 ) -> Iterator[EventTemplate]:
-    record, at = line.record, _seconds(line.record)
+    record, at = line.record, max(0, ms_of_iso(line.record.timestamp) // 1000)
     head = {"subject": subject, "line": line.number}
     reason = _withheld_reason(record, redactor, confidential)
     if reason is not None:
@@ -241,19 +235,16 @@ def _without_hashes(value: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: one for key, one in value.items() if key != "hash"}
     metadata = plain.get("metadata", {})
     if isinstance(signed := metadata.get("event"), Mapping):
-        shown = {key: one for key, one in signed.items() if not _is_public(key, one)}
+        shown = dict(signed)
+        for key, form in _PUBLIC.items():
+            if isinstance(text := signed.get(key), str) and form.fullmatch(text):
+                del shown[key]
         plain["metadata"] = {**metadata, "event": shown}
     if "events" in plain:
         plain["events"] = [
             {key: one for key, one in event.items() if key != "hash"} for event in plain["events"]
         ]
     return plain
-
-
-def _is_public(name: str, value: object) -> bool:
-    """Whether a field of an owner's event is its id, or an address that names a person by a pseudonym."""
-    form = _PUBLIC.get(name)
-    return form is not None and isinstance(value, str) and form.fullmatch(value) is not None
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -278,11 +269,6 @@ def split(text: str) -> Iterator[str]:
             end -= 1
         yield content[start:end].decode("utf-8")
         start = end
-
-
-def _seconds(record: Record) -> int:
-    """When a record was made, in s since 1970."""
-    return max(0, ms_of_iso(record.timestamp) // 1000)
 
 
 # ----------------------------------------------------------------------
@@ -338,7 +324,11 @@ def rebuild_ledgers(
     """The ledgers in these events, by subject, and the events that can't be used."""
     found: dict[str, RebuiltLedger] = {}
     unreadable: list[UnreadableEvent] = []
-    for group in _grouped(events):
+    groups: dict[str, list[DecryptedEvent]] = {}
+    for one in events:
+        record = ":".join(one.event.d.removeprefix(LEDGER).split(":")[:2])
+        groups.setdefault(record, []).append(one)
+    for group in groups.values():
         try:
             subject, line = _line(group, names)
         except (UnreadableContent, LedgerDamaged, NewerSchema) as why:
@@ -368,7 +358,12 @@ def with_mends(
     gaps: set[str] = set()
     result: list[Record] = []
     for record in records:
-        parent, when = _required_parent(record, withheld), ms_of_iso(record.timestamp)
+        when = ms_of_iso(record.timestamp)
+        # The commit that the record continues, which has to be here or be accepted as lost.
+        if isinstance(record, Commit):
+            parent = record.parent_id
+        else:
+            parent = record.head if record.action == "create" and record.head in withheld else None
         if parent is not None and parent not in here and parent not in done and when > after:
             metadata: dict[str, Any] = {"by": BY}
             if parent in withheld:
@@ -379,13 +374,6 @@ def with_mends(
             gaps.add(parent)
         result.append(record)
     return tuple(result), frozenset(gaps - withheld.keys())
-
-
-def _required_parent(record: Record, withheld: Mapping[str, str | None]) -> str | None:
-    """The commit that a record continues, which has to be here or be accepted as lost."""
-    if isinstance(record, Commit):
-        return record.parent_id
-    return record.head if record.action == "create" and record.head in withheld else None
 
 
 def _last_kept(commit: str, withheld: Mapping[str, str | None], here: AbstractSet[str]) -> str | None:
@@ -401,29 +389,24 @@ def _last_kept(commit: str, withheld: Mapping[str, str | None], here: AbstractSe
 # ---------------------------------------------------------------------- one line
 
 
-def _grouped(events: Iterable[DecryptedEvent]) -> Iterable[list[DecryptedEvent]]:
-    """Events grouped by their record."""
-    groups: dict[str, list[DecryptedEvent]] = {}
-    for one in events:
-        parts = one.event.d.removeprefix(LEDGER).split(":")
-        groups.setdefault(":".join(parts[:2]), []).append(one)
-    return groups.values()
-
-
 def _line(group: Sequence[DecryptedEvent], names: Names) -> tuple[str, RebuiltLine]:
     """The line in the events of one record, and its subject.
 
     Raises UnreadableContent, LedgerDamaged, NewerSchema.
     """
     first = min(group, key=lambda one: len(one.event.d))  # the others end in the number of their part
-    subject, number = _subject(first.body), _number(first.body, "line")
+    number, subject = _number(first.body, "line"), first.body.get("subject")
+    try:
+        subject = safe_id(subject if isinstance(subject, str) else "")
+    except MemoryFault:
+        raise UnreadableContent("it does not name its subject") from None
     record: Record | None = None
     parent, source = None, None
     if first.body.get("withheld") is True:
         key, parent, parts = first.body.get("id"), first.body.get("parent"), [first]
         if not isinstance(key, str) or not isinstance(parent, str | None):
             raise UnreadableContent("it stands for a withheld record without naming it")
-        source = _source(first.body.get("event"))
+        source = source_of(first.body.get("event"))
     else:
         parts, value = _joined(group, first)
         record = record_of_json(value)
@@ -434,8 +417,8 @@ def _line(group: Sequence[DecryptedEvent], names: Names) -> tuple[str, RebuiltLi
     return subject, RebuiltLine(number, key, record, parent, source)
 
 
-def _source(value: object) -> tuple[str, Signed] | None:
-    """Address, time and id of the owner's event in a stub; None if it has none."""
+def source_of(value: object) -> tuple[str, Signed] | None:
+    """Address, time and id of the owner's event that a record or its stub names; None if it names none."""
     match value:
         case {"d": str(d), "created_at": int(at), "id": str(id_)}:
             return d, Signed(at, id_)
@@ -458,14 +441,6 @@ def _joined(group: Sequence[DecryptedEvent], first: DecryptedEvent) -> tuple[lis
         raise UnreadableContent("its parts are not JSON together") from None
 
 
-def _subject(body: Mapping[str, Any]) -> str:
-    subject = body.get("subject")
-    try:
-        return safe_id(subject if isinstance(subject, str) else "")
-    except MemoryFault:
-        raise UnreadableContent("it does not name its subject") from None
-
-
 def _number(body: Mapping[str, Any], name: str) -> int:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -481,13 +456,10 @@ def _parents_first(records: Sequence[Record]) -> bool:
     here = {record.id for record in records}
     seen: set[str] = set()
     for record in records:
-        if record.id in seen or any(one in here and one not in seen for one in _dependencies(record)):
+        merged = record.metadata.get("merged") if isinstance(record, Commit) else None
+        first = record.parent_id if isinstance(record, Commit) else record.head
+        needed = {one for one in (first, merged) if isinstance(one, str)}
+        if record.id in seen or needed & here - seen:
             return False
         seen.add(record.id)
     return True
-
-
-def _dependencies(record: Record) -> Iterable[str]:
-    merged = record.metadata.get("merged") if isinstance(record, Commit) else None
-    first = record.parent_id if isinstance(record, Commit) else record.head
-    return (one for one in (first, merged) if isinstance(one, str))

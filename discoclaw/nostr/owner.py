@@ -16,14 +16,12 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from discoclaw.core import live
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import BadEvent, MemoryFault, Refused, UnreadableContent
 from discoclaw.core.event import Commit
-from discoclaw.core.event import Event as LedgerEvent
 from discoclaw.core.item import Facets, Item, item_id
 from discoclaw.core.live import Pseudonyms, Scope, Signed
 from discoclaw.core.policy import Overrides
@@ -35,11 +33,14 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import NIP44, Event, Keys, canonical, object_of, verified
+from discoclaw.nostr.ledgers import source_of
 from discoclaw.nostr.names import CONFIG, LENGTHS, NPUB, Names
-from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
+from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP
 from discoclaw.store.files import read_in_thread
+
+log = logging.getLogger(__name__)
 
 # ----------------------------------------------------------------------
 # The owner's notes about people, written into the people's memories as stated by the owner.
@@ -90,7 +91,7 @@ class OwnerNotes:
         if not self._consent.may_keep(user_id, at_ms) or at_ms <= erased_at:
             log.info("the owner noted something about a person who opted out or was erased since")
             return False
-        notes = _parse_notes(content, self._clean)
+        notes, preferences = _parse_notes(content, self._clean)
         known = _Known((await self._memory.history(subject)).commits.values())
         if known.has_taken(event):
             return True
@@ -99,60 +100,44 @@ class OwnerNotes:
         def write(draft: Draft) -> None:
             if not self._consent.may_keep(user_id, at_ms):
                 raise Refused("the person was erased since, or opted out")
-            _NoteWriter(draft, origin, known).write(notes)
+            _NoteWriter(draft, origin, known).write(notes, preferences)
 
         source = {"d": event.d, "created_at": event.created_at, "id": event.id}
         await self._memory.change(subject, "noted by the owner", write, by=BY, event=source)
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _NoteSource:
-    """The owner's event that a commit came from."""
-
-    d: str
-    signed: Signed
-
-
-def _source(commit: Commit) -> _NoteSource | None:
-    match commit.metadata.get("event") if commit.metadata.get("by") == BY else None:
-        case {"d": str(d), "created_at": int(at), "id": str(id_)}:
-            return _NoteSource(d, Signed(at, id_))
-    return None
-
-
 class _Known:
     """The notes and items in a history, whether a view has them or not.
 
-    `sources` are the owner's events that events of the ledger came from, by the latter's ids.
+    `sources` are the owner's events (address, time, id) from which events of the ledger came, by the latter's
+    ids.
     """
 
     def __init__(self, commits: Iterable[Commit]) -> None:
-        self.sources: dict[str, _NoteSource] = {}
+        self.sources: dict[str, tuple[str, Signed]] = {}
         self._decided: dict[str, int] = {}
         self._items: dict[str, set[str]] = {}
         for commit in commits:
-            source = _source(commit)
+            source = source_of(commit.metadata.get("event")) if commit.metadata.get("by") == BY else None
             for event in commit.events:
                 if source is not None:
                     self.sources[event.id] = source
-                self._add(event, source)
-
-    def _add(self, event: LedgerEvent, source: _NoteSource | None) -> None:
-        item, author = event.ext.get("item"), event.ext.get("facets", {}).get("author")
-        if not isinstance(item, Mapping) or not isinstance(key := item.get("id"), str):
-            return
-        if "link" in event.ext:
-            return  # which says nothing about the item itself
-        if isinstance(text := item.get("text"), str):
-            self._items.setdefault(_plain(text), set()).add(key)
-        if source is None and author == "stated":
-            self._decided[key] = max(ms_of_iso(event.timestamp), self._decided.get(key, -1))
+                item, author = event.ext.get("item"), event.ext.get("facets", {}).get("author")
+                # A link says nothing about the item itself.
+                if not isinstance(item, Mapping) or "link" in event.ext:
+                    continue
+                if not isinstance(key := item.get("id"), str):
+                    continue
+                if isinstance(text := item.get("text"), str):
+                    self._items.setdefault(_plain(text), set()).add(key)
+                if source is None and author == "stated":
+                    self._decided[key] = max(ms_of_iso(event.timestamp), self._decided.get(key, -1))
 
     def has_taken(self, event: Event) -> bool:
         """Whether this event of the owner, or a later one at its address, is in the history."""
-        signed = Signed(event.created_at, event.id)
-        return any(one.d == event.d and not one.signed.older_than(signed) for one in self.sources.values())
+        new = Signed(event.created_at, event.id)
+        return any(d == event.d and not signed.older_than(new) for d, signed in self.sources.values())
 
     def decided_at(self, kind: str, text: str) -> int:
         """When (ms) the person last stated or forgot an item that had this text once; -1 for never."""
@@ -164,18 +149,10 @@ def _plain(text: str) -> str:
     return normalise(collapse(text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Notes:
-    """The notes and preferences in an event, without secrets."""
-
-    notes: tuple[str, ...]
-    preferences: Mapping[str, str]
-
-
-def _parse_notes(content: str, clean: Callable[[str], str]) -> _Notes:
+def _parse_notes(content: str, clean: Callable[[str], str]) -> tuple[list[str], dict[str, str]]:
     """The notes and preferences in an event, in the form of Snowclaw's specification or of its code.
 
-    Raises UnreadableContent or Refused.
+    They have no secrets. Raises UnreadableContent or Refused.
     """
     value = object_of(content)
     # Snowclaw's code writes a string of JSON: a list of notes, or the whole object.
@@ -193,7 +170,7 @@ def _parse_notes(content: str, clean: Callable[[str], str]) -> _Notes:
     if max(len(notes), len(preferences)) > MAX_NOTES:
         log.warning("the owner's event has more than %d notes or preferences; the rest is ignored", MAX_NOTES)
     cleaned = [(clean(key), clean(one)) for key, one in list(preferences.items())[:MAX_NOTES]]
-    return _Notes(tuple(clean(one) for one in notes[:MAX_NOTES]), dict(cleaned))
+    return [clean(one) for one in notes[:MAX_NOTES]], dict(cleaned)
 
 
 class _NoteWriter:
@@ -205,28 +182,19 @@ class _NoteWriter:
         self._origin = origin
         self._known = known
 
-    def write(self, notes: _Notes) -> None:
-        for text in notes.notes:
-            self._note(text)
-        for key, value in notes.preferences.items():
-            self._prefer(collapse(key), value)
-
-    def _note(self, text: str) -> None:
-        same = self._with_text(text)
-        if not any(item.active for item in same) and not self._is_superseded(same, "fact", text):
-            self._upsert("fact", text, Facets(category="core"))  # core: always in the prompt
-
-    def _prefer(self, key: str, value: str) -> None:
-        """Write a preference under its key.
-
-        A value that repeats the key, as in our own profiles, stands alone.
-        """
-        if any(item.active and item.kind == "preference" for item in self._with_text(value)):
-            return
-        text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
-        keyed = [item for item in self._draft.items.values() if item.facets.key == key]
-        if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
-            self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
+    def write(self, notes: Iterable[str], preferences: Mapping[str, str]) -> None:
+        for text in notes:
+            same = self._with_text(text)
+            if not any(item.active for item in same) and not self._is_superseded(same, "fact", text):
+                self._upsert("fact", text, Facets(category="core"))  # core: always in the prompt
+        for key, value in ((collapse(key), value) for key, value in preferences.items()):
+            if any(item.active and item.kind == "preference" for item in self._with_text(value)):
+                continue
+            # A value that repeats the key, as in our own profiles, stands alone.
+            text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
+            keyed = [item for item in self._draft.items.values() if item.facets.key == key]
+            if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
+                self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
 
     def _with_text(self, text: str) -> list[Item]:
         plain = _plain(text)
@@ -238,7 +206,7 @@ class _NoteWriter:
         for item in items:
             source = self._known.sources.get(view.last_event.get(item.id, ""))
             # For an item from an earlier note, the time of that note counts, not when we wrote it.
-            when = source.signed.at * 1000 if source is not None else item.updated_at
+            when = source[1].at * 1000 if source is not None else item.updated_at
             if when > at and (not item.active or item.facets.author == "stated"):
                 return True
         return max(view.forgotten.get(item_id(kind, text), -1), self._known.decided_at(kind, text)) > at
@@ -266,21 +234,7 @@ def person_finder(people: Callable[[], Iterable[str]], names: Names) -> Callable
     return who
 
 
-log = logging.getLogger(__name__)
-
-
-class SubscribableRelay(Protocol):
-    """A relay, as far as the owner's events need it."""
-
-    async def fetch(self, filters: Iterable[Filter]) -> FetchResult:
-        """All stored events for the filters, and whether that is everything."""
-        ...
-
-    async def subscribe(
-        self, filters: Iterable[Filter], handler: Callable[[Event], Awaitable[None]]
-    ) -> object:
-        """Hand over each event, stored ones included, until the relay is closed."""
-        ...
+# ---------------------------------------------------------------------- the owner's events
 
 
 class OwnerEvents:
@@ -303,28 +257,27 @@ class OwnerEvents:
         """The filters for relays; empty if there is no owner."""
         return (Filter(kinds=(APP,), authors=(self._owner,)),) if self._owner is not None else ()
 
-    async def catch_up(self, relays: Iterable[SubscribableRelay]) -> int:
+    async def catch_up(self, relays: Iterable[Relay]) -> int:
         """Apply what the relays have stored. Returns how many of them served everything.
 
         Each relay's events are applied as soon as that relay has answered. So a caller that stops waiting
         for a slow relay loses nothing.
         """
-        if self._owner is None:
-            return 0
-        return sum(await asyncio.gather(*(self._catch_up(relay) for relay in relays)))
 
-    async def _catch_up(self, relay: SubscribableRelay) -> bool:
-        answer = await relay.fetch(self.filters)
-        if not answer.complete:
-            log.warning("cannot fetch all events of the owner: %s", answer.reason)
-        async with self._lock:
-            # Oldest first, as they were signed: relays serve the newest first.
-            for event in sorted(answer.events, key=lambda event: (event.created_at, event.id)):
-                await self._apply(event)
-            await self._config.save()
-        return answer.complete
+        async def apply(relay: Relay) -> bool:
+            answer = await relay.fetch(self.filters)
+            if not answer.complete:
+                log.warning("cannot fetch all events of the owner: %s", answer.reason)
+            async with self._lock:
+                # Oldest first, as they were signed: relays serve the newest first.
+                for event in sorted(answer.events, key=lambda event: (event.created_at, event.id)):
+                    await self._apply(event)
+                await self._config.save()
+            return answer.complete
 
-    async def follow(self, relays: Iterable[SubscribableRelay]) -> None:
+        return sum(await asyncio.gather(*map(apply, relays))) if self._owner is not None else 0
+
+    async def follow(self, relays: Iterable[Relay]) -> None:
         """Apply new events until the relays are closed."""
         for relay in relays if self._owner is not None else ():
             await relay.subscribe(self.filters, self.handle)
@@ -348,30 +301,24 @@ class OwnerEvents:
         if not self._config.fresh(event.d, event.created_at, event.id):
             return
         try:
-            verified(
-                event.to_json()
-            )  # the relay connection checks this too, but here it grants power over the bot
+            # The relay connection checks this too, but here it grants power over the bot.
+            verified(event.to_json())
             if event.d.startswith(CONFIG):
-                self._configure(event)
-            else:
-                await self._add_note(event)
+                scope = live.scope_of_address(event.d)
+                overrides = live.fitting(scope, live.overrides_of(self._plaintext(event), event.tags))
+                if self._config.take(event.d, event.created_at, event.id, overrides):
+                    log.info("the owner configured %s: %s", scope, dict(overrides) or "reset to the defaults")
+            # If the owner uses the bot's key, a note is our own mirrored profile.
+            elif (
+                self._notes is not None
+                and self._owner != self._keys.public
+                and await self._notes.add(event, self._plaintext(event))
+            ):
+                self._config.take(event.d, event.created_at, event.id)
         except BadEvent as error:
             log.warning("dropped a forged event in the owner's name: %s", error)
         except (UnreadableContent, Refused, MemoryFault, OSError) as error:
             log.warning("cannot apply the owner's event %s: %s", event.d[:120], error)
-
-    def _configure(self, event: Event) -> None:
-        scope = live.scope_of_address(event.d)
-        overrides = live.fitting(scope, live.overrides_of(self._plaintext(event), event.tags))
-        if self._config.take(event.d, event.created_at, event.id, overrides):
-            what = dict(overrides) or "reset to the defaults"
-            log.info("the owner configured %s: %s", scope, what)
-
-    async def _add_note(self, event: Event) -> None:
-        if self._notes is None or self._owner == self._keys.public:
-            return  # if the owner uses the bot's key, this is our own mirrored profile
-        if await self._notes.add(event, self._plaintext(event)):
-            self._config.take(event.d, event.created_at, event.id)
 
     def _plaintext(self, event: Event) -> str:
         """The content of an event, decrypted if necessary.

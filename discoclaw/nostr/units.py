@@ -52,15 +52,35 @@ from discoclaw.nostr.schemas import (
     EventTemplate,
 )
 from discoclaw.store.files import session_name
-from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Log
+from discoclaw.store.port import (
+    CHOICES,
+    CURSORS,
+    GROUPS,
+    INTENTS,
+    LEDGERS,
+    PROFILES,
+    ROLLING,
+    TOOLS,
+    Disk,
+    Documents,
+    Log,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE = re.compile(r"([A-Za-z0-9_-]{1,64})\.jsonl?")
+_SUBJECT_OF: Mapping[str, Callable[[str], str]] = {
+    LEDGERS: str,
+    TOOLS: str,
+    INTENTS: str,
+    PROFILES: user_subject,
+    GROUPS: group_subject,
+}
+"""Makes the subject from the name of a file, for each folder."""
 _KEY = re.compile(r"discord:(?:dm|thread|channel):[A-Za-z0-9_-]+")
-CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-Za-z0-9_-]+)\.json")
+_CONVERSATION = re.compile(r"(?:summary-)?discord[:-](dm|thread|channel)[:-]([A-Za-z0-9_-]+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +145,9 @@ class Views:
         """Every unit that has something on disk. Raises OSError."""
         # The patterns leave out what people put into the folders: backups, editors' files.
         found = [subject for subject, _ in self._disk.ledgers.by_age() if _SUBJECT.fullmatch(subject)]
-        for folder, subject_of in ((PROFILES, user_subject), (TOOLS, str), (GROUPS, group_subject)):
-            files = map(_FILE.fullmatch, self._disk.documents(folder).names())
-            found += [subject_of(file[1]) for file in files if file is not None]
-        for folder in (ROLLING, CURSORS):
-            files = map(CONVERSATION.fullmatch, self._disk.documents(folder).names())
-            found += [f"{SESSION}discord:{file[1]}:{file[2]}" for file in files if file is not None]
+        for folder in (PROFILES, TOOLS, GROUPS, ROLLING, CURSORS):
+            units = (unit_of(f"{folder}/{name}") for name in self._disk.documents(folder).names())
+            found += [unit for unit in units if unit is not None]
         if choices.exist(self._disk):
             found.append(CHOSEN)
         # A cleared conversation may have no other file left.
@@ -280,6 +297,19 @@ def _logging(what: str) -> Iterator[None]:
         yield
     except NostrError as error:
         log.error("cannot mirror %s: %s", what, error)
+
+
+def unit_of(name: str) -> str | None:
+    """The unit that shows a text, by its path in the store; None if none does."""
+    folder, _, file = name.rpartition("/")
+    if name.startswith(CHOICES):
+        return CHOSEN
+    if folder in {ROLLING, CURSORS}:
+        talk = _CONVERSATION.fullmatch(file)
+        return f"{SESSION}discord:{talk[1]}:{talk[2]}" if talk is not None else None
+    if (found := _FILE.fullmatch(file)) is None or folder not in _SUBJECT_OF:
+        return None
+    return _SUBJECT_OF[folder](found[1])
 
 
 # ---------------------------------------------------------------------- reading files

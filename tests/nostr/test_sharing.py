@@ -6,11 +6,12 @@ from pathlib import Path
 
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.nostr.adapter import OthersChanges, SharingAdapter, unit_of
+from discoclaw.nostr.adapter import OthersChanges, SharingAdapter
 from discoclaw.nostr.config import NostrConfig
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.mirror import STEP
 from discoclaw.nostr.schemas import Codec
+from discoclaw.nostr.units import unit_of
 from tests.memory.kit import Clock, remember
 from tests.memory.together import Together
 from tests.nostr.recovery_kit import ANN, BOB, KEYS
