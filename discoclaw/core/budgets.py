@@ -297,12 +297,9 @@ class Book:
         known = self._spans.get(period)
         if known is None or not known.begin <= at < known.end:
             known = self._spans[period] = Span.at(at, period, self._zone)
-            self._drop([key for key in self._sums if key[2].end < self._newest - BACK_MS])
+            for over in [key for key in self._sums if key[2].end < self._newest - BACK_MS]:
+                del self._sums[over]
         return known
-
-    def _drop(self, keys: Collection[_Key]) -> None:
-        for key in keys:
-            del self._sums[key]
 
 
 def _ready(spent: Spent) -> int:

@@ -30,8 +30,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from discoclaw.core.draft_events import EventDraft, is_older
 from discoclaw.core.draft_events import Origin as Origin
-from discoclaw.core.draft_events import ProposalDraft, is_older
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import (
@@ -69,7 +69,7 @@ Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "prop
 """The outcome of a requested change. "ignored": it rests on words that are too old to count."""
 
 
-class Draft(ProposalDraft):
+class Draft(EventDraft):
     """Requested changes of one subject's memory, as far as the rules allow them.
 
     `erased_at` is when (ms) the memory was last erased. `bot_memory`: it is the bot's own memory.
@@ -129,7 +129,8 @@ class Draft(ProposalDraft):
             # Links are events of their own, since they change the other item as well.
             own = replace(requested, author=origin.author, sensitivity=level, links=frozenset())
             item = self._new(kind, text, origin, tags, own)
-            if origin.author == "inferred" and origin.said_at <= self._forgotten_at(item.id, given_id):
+            forgotten = max(self._fold.forgotten.get(one or "", -1) for one in (item.id, given_id))
+            if origin.author == "inferred" and origin.said_at <= max(self._erased_at, forgotten):
                 return item, "ignored"
             if origin.needs_yes:
                 own = replace(own, links=requested.links & self.items.keys())
@@ -237,36 +238,26 @@ class Draft(ProposalDraft):
             level = conflict.sensitivity
             self._change(current, conflict.text, current.tags, level, level, origin, current.facets)
         elif how == "both_valid" and other is None and conflict.text:
-            self._add_beside(current, conflict, origin)
-        for item, wrong in ((current, "use_new"), (other, "keep_old")):
-            if item is not None and how == wrong and (other is not None or not conflict.text):
-                self.deprecate(item, origin)
-            elif item is not None and how != wrong:
-                self._confirm(item, origin, both=how == "both_valid")
+            known = with_text(self.items, current.kind, conflict.text)
+            if known is None:
+                facets = Facets(author=origin.author, sensitivity=conflict.sensitivity)
+                item = self._new(current.kind, conflict.text, origin, current.tags, facets)
+                self.emit("add", item, item.to_json(), origin)
+            elif not known.active:
+                self.emit("modify", known, {"status": "active"}, origin)
+        for side, wrong in ((current, "use_new"), (other, "keep_old")):
+            if side is not None and how == wrong and (other is not None or not conflict.text):
+                self.deprecate(side, origin)
+            elif side is not None and how != wrong and origin.author == "stated":
+                # The person confirms it, so an inferred one counts as stated from now on. If both are true,
+                # they are known from the same time on: neither replaced the other.
+                now = self.items[side.id]
+                if now.active and (how == "both_valid" or now.facets.author == "inferred"):
+                    self.emit("modify", now, {}, origin)
 
     def _is_open(self, item: Item, text: str) -> bool:
         """Whether the person is already asked about this text against an item."""
         return any((one.item_id, one.text) == (item.id, text) for one in self._fold.conflicts)
-
-    def _add_beside(self, current: Item, conflict: Conflict, origin: Origin) -> None:
-        """Add the other side of a conflict as an item of its own, or restore the one that says it."""
-        known = with_text(self.items, current.kind, conflict.text)
-        if known is not None:
-            if not known.active:
-                self.emit("modify", known, {"status": "active"}, origin)
-            return
-        facets = Facets(author=origin.author, sensitivity=conflict.sensitivity)
-        item = self._new(current.kind, conflict.text, origin, current.tags, facets)
-        self.emit("add", item, item.to_json(), origin)
-
-    def _confirm(self, item: Item, origin: Origin, *, both: bool) -> None:
-        """The person confirms an item, so from now on an inferred one counts as stated.
-
-        If `both` sides are true, they are known from the same time on: neither replaced the other.
-        """
-        current = self.items[item.id]
-        if origin.author == "stated" and current.active and (both or current.facets.author == "inferred"):
-            self.emit("modify", current, {}, origin)
 
     def _dispute(self, current: Item, text: str, level: Sensitivity, origin: Origin) -> Outcome:
         """Record that something inferred contradicts what the person stated. The item stays as it is."""
@@ -289,10 +280,6 @@ class Draft(ProposalDraft):
         if item.id in self.items:
             item = replace(item, id=item_id(kind, f"{text} {self.now_ms}"))
         return item
-
-    def _forgotten_at(self, *ids: str | None) -> int:
-        """When (ms) the person last removed one of these items or erased everything; -1 for never."""
-        return max(self._erased_at, *(self._fold.forgotten.get(one or "", -1) for one in ids))
 
     def _change(
         self,

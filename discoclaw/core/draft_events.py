@@ -16,6 +16,8 @@ from discoclaw.core.text import normalise, scrub
 from discoclaw.core.times import iso_ms, snowflake_at
 from discoclaw.core.view import Conflict, Fold, View
 
+Proposed: TypeAlias = Literal["proposed", "ignored"]
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -210,41 +212,10 @@ class EventDraft:
         facets = replace(item.facets, sensitivity=level)
         self.emit("observe", replace(item, facets=facets), {}, origin, noted={"conflict": dict(conflict)})
 
-
-def _changed_facets(item: Item, current: Item | None) -> dict[str, Any]:
-    """The key, category and links of an item, as far as they differ from what it has now."""
-    known, facets = current.facets if current is not None else Facets(), item.facets
-    changed: dict[str, Any] = {}
-    if facets.key != known.key:
-        changed["key"] = facets.key
-    if facets.category != known.category:
-        changed["category"] = facets.category
-    if facets.links != known.links:
-        changed["links"] = sorted(facets.links)
-    return changed
-
-
-def is_older(words: Origin, than: Source) -> bool:
-    """Whether words are older than a message, by their snowflakes. If either is unknown, they are not."""
-    ids = words.source.message_id, than.message_id
-    if ids[0] == ids[1] or not all(one.isdigit() for one in ids):
-        return False
-    return (snowflake_at(words.said_at) if words.edited else int(ids[0])) < int(ids[1])
-
-
-# ----------------------------------------------------------------------
-# Proposals in a draft: what was inferred waits for the yes of a person who wants to be asked.
-#
-# Links, categories and a higher sensitivity aren't claims about the person, and remember nothing new; they
-# are made at once. Who wants to be asked is known to the caller; what the answer does is in
-# `draft`.
-
-
-Proposed: TypeAlias = Literal["proposed", "ignored"]
-
-
-class ProposalDraft(EventDraft):
-    """A draft that can record what is to wait for an answer."""
+    # ------------------------------------------------------------------ proposals
+    # What was inferred waits for the yes of a person who wants to be asked. Links, categories and a higher
+    # sensitivity aren't claims about the person, and remember nothing new; they are made at once. Who wants
+    # to be asked is known to the caller; what the answer does is in `draft`.
 
     def propose(self, item: Item, origin: Origin) -> Proposed:
         """Let an item, as it would be, wait for the person's yes. One that says the same waits already.
@@ -308,3 +279,24 @@ class ProposalDraft(EventDraft):
         if settled is not None:  # an answer has an author of its own
             item = replace(item, facets=replace(item.facets, author=origin.author))
         self.emit("observe", item, item.to_json(), origin, noted={"proposal": how}, parent=parent)
+
+
+def _changed_facets(item: Item, current: Item | None) -> dict[str, Any]:
+    """The key, category and links of an item, as far as they differ from what it has now."""
+    known, facets = current.facets if current is not None else Facets(), item.facets
+    changed: dict[str, Any] = {}
+    if facets.key != known.key:
+        changed["key"] = facets.key
+    if facets.category != known.category:
+        changed["category"] = facets.category
+    if facets.links != known.links:
+        changed["links"] = sorted(facets.links)
+    return changed
+
+
+def is_older(words: Origin, than: Source) -> bool:
+    """Whether words are older than a message, by their snowflakes. If either is unknown, they are not."""
+    ids = words.source.message_id, than.message_id
+    if ids[0] == ids[1] or not all(one.isdigit() for one in ids):
+        return False
+    return (snowflake_at(words.said_at) if words.edited else int(ids[0])) < int(ids[1])

@@ -105,7 +105,13 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
     count = 0
     for upsert in _first(patch.upserts, refused):
         try:
-            origin = _asking(draft, upsert, shown.basis(upsert), shown)
+            origin = shown.basis(upsert)
+            if upsert.ask.strip():
+                if not shown.may_ask:
+                    raise Refused("it is unsure, and nothing may be asked now")
+                if draft.view.pending or draft.view.conflicts:
+                    raise Refused("it is unsure, and another question is open")
+                origin = replace(origin, needs_yes=True, question=question(upsert.ask))
             given_id = shown.item(upsert.id) if upsert.id else None
             if count == MOST:
                 raise Refused(f"more than {MOST} proposals in one run")
@@ -119,7 +125,12 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
         if outcome not in ("ignored", "proposed") and upsert.links:
             linking.append((item, upsert, origin))
     for item, upsert, origin in linking:
-        _link(draft, item, upsert.links[:MOST_LINKS], origin, shown, refused)
+        for name in upsert.links[:MOST_LINKS]:
+            other = _linkable(draft, name, origin, shown)
+            if other is None or other.id == item.id or item.id not in draft.items:
+                refused.append(f"there is no {collapse(scrub(name))[:60]!r} to link {item.id} with")
+            else:
+                draft.link(draft.items[item.id], other, origin)
     count = 0
     for deprecation in _first(patch.deprecations, refused):
         try:
@@ -132,17 +143,6 @@ def apply_patch(draft: Draft, patch: Patch, shown: Shown) -> list[str]:
         except Refused as refusal:
             refused.append(str(refusal))
     return refused
-
-
-def _asking(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> Origin:
-    """The origin of an upsert; with a question, it waits for the person's yes. Raises Refused."""
-    if not upsert.ask.strip():
-        return origin
-    if not shown.may_ask:
-        raise Refused("it is unsure, and nothing may be asked now")
-    if draft.view.pending or draft.view.conflicts:
-        raise Refused("it is unsure, and another question is open")
-    return replace(origin, needs_yes=True, question=question(upsert.ask))
 
 
 def _first(proposals: Sequence[Proposal], refused: list[str]) -> Sequence[Proposal]:
@@ -158,6 +158,9 @@ def _apply_upsert(
     """Apply one upsert. Raises Refused."""
     # Core items are in every prompt, so a model could crowd out everything else with them.
     category = "knowledge" if upsert.category == "core" else upsert.category
+    # A proposal that waits is linked once the person agrees; else links are made when all items are there.
+    names = upsert.links[:MOST_LINKS] if origin.needs_yes else ()
+    links = [one.id for name in names if (one := _linkable(draft, name, origin, shown)) is not None]
     item, outcome = draft.upsert(
         upsert.kind,
         upsert.text,
@@ -168,7 +171,7 @@ def _apply_upsert(
         facets=Facets(
             key=_key(draft, upsert.key, refused),
             category=category or "knowledge",
-            links=_proposed_links(draft, upsert, origin, shown),
+            links=frozenset(links),
         ),
     )
     if upsert.category == "core" and item.facets.category != "core":
@@ -209,25 +212,6 @@ def _key(draft: Draft, proposed: str | None, refused: list[str]) -> str | None:
     # Models vary the case of keys. A key that differs only in that is the same one.
     keys = (item.facets.key for item in draft.items.values() if item.facets.key is not None)
     return next((key for key in keys if normalise(key) == plain), plain or None)
-
-
-def _link(
-    draft: Draft, item: Item, names: Sequence[str], origin: Origin, shown: Shown, refused: list[str]
-) -> None:
-    """Link an item with those named. A name that fits none is noted and left out."""
-    for name in names:
-        other = _linkable(draft, name, origin, shown)
-        if other is None or other.id == item.id or item.id not in draft.items:
-            refused.append(f"there is no {collapse(scrub(name))[:60]!r} to link {item.id} with")
-        else:
-            draft.link(draft.items[item.id], other, origin)
-
-
-def _proposed_links(draft: Draft, upsert: Upsert, origin: Origin, shown: Shown) -> frozenset[str]:
-    """Ids to link a proposal with once the person agrees: it waits too, so no link is made now."""
-    names = upsert.links[:MOST_LINKS] if origin.needs_yes else ()
-    found = (_linkable(draft, name, origin, shown) for name in names)
-    return frozenset(item.id for item in found if item is not None)
 
 
 def _linkable(draft: Draft, name: str, origin: Origin, shown: Shown) -> Item | None:

@@ -9,7 +9,7 @@ Pure. Knows nothing about where messages come from.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from discoclaw.core.draft_events import EventDraft, Origin, ProposalDraft
+from discoclaw.core.draft_events import EventDraft, Origin
 from discoclaw.core.item import Item, Source
 from discoclaw.core.purge import distinctive, place_of, terms_of
 
@@ -56,7 +56,7 @@ class Unsaid:
         return old and not self.still_says(item.text)
 
 
-def unsay(draft: ProposalDraft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
+def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
     """Take back what rests on these messages alone, by message id. Returns how many items that are."""
     view, count = draft.view, 0
     for item in view.active():

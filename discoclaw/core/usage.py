@@ -457,7 +457,11 @@ class Report:
         groups = (Group(key, total) for key, total in sums.items())
         if what == "day":
             return tuple(sorted(groups, key=lambda one: one.key or ""))
-        return tuple(sorted(groups, key=lambda one: (*_dearest(one.total), one.key or "")))
+
+        def dearest(one: Group) -> tuple[int, int, int, str]:
+            return -one.total.nano, -one.total.tokens, -one.total.calls, one.key or ""
+
+        return tuple(sorted(groups, key=dearest))
 
     def daily(self, days: Days) -> Mapping[str, Mapping[str, Total]]:
         """The sums of each of these days, by purpose."""
@@ -470,10 +474,6 @@ class Report:
     def within(self, days: Days) -> "Report":
         """The calls of these days."""
         return Report(tuple(cell for cell in self.cells if cell.day in days))
-
-
-def _dearest(total: Total) -> tuple[int, int, int]:
-    return -total.nano, -total.tokens, -total.calls
 
 
 # ---------------------------------------------------------------------- as text
