@@ -95,7 +95,7 @@ from discoclaw.storage import build as build_storage
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.accounts import Rules as UsageRules
 from discoclaw.usage.log import UsageLog
-from discoclaw.usage.price_table import prices
+from discoclaw.usage.metered import prices
 from discoclaw.usage.telling import Telling as BudgetNews
 
 T = TypeVar("T")

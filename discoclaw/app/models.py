@@ -30,8 +30,7 @@ from discoclaw.session.meaning import Meaning, TalkMeaning
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 from discoclaw.usage.accounts import Accounts
-from discoclaw.usage.metered import Metered, MeteredEmbedder, MeteredTranscriber, Rates, StandIns
-from discoclaw.usage.price_table import prices
+from discoclaw.usage.metered import Metered, MeteredEmbedder, MeteredTranscriber, Rates, StandIns, prices
 from discoclaw.voice import HttpTranscriber, SeenTranscriber
 
 log = logging.getLogger(__name__)

@@ -170,22 +170,14 @@ def _tidy_word(value: object) -> object:
     return collapse(value).lower() if isinstance(value, str) else value
 
 
-def _none_is_empty(value: object) -> object:
-    return [] if value is None else value
-
-
 def _private_in_doubt(value: object) -> object:
     """Whatever a model says other than "normal" is a reason to be careful."""
     plain = _tidy_word(value)
     return "normal" if plain is None else plain if plain in ("normal", "private") else "private"
 
 
-def _none_is_blank(value: object) -> object:
-    return "" if value is None else value
-
-
-Words = Annotated[list[str], BeforeValidator(_none_is_empty)]
-Ask = Annotated[str, BeforeValidator(_none_is_blank)]
+Words = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
+Ask = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
 
 class Upsert(_Proposal):

@@ -342,23 +342,24 @@ class Archive(Derived):
 
         Returns how many entries there were. Raises MemoryFault if any may be left; it can then be repeated.
         """
+
+        def rested_on(sql: Sql) -> int:
+            """Delete the messages that it rested on, and those that have the words."""
+            rested = {number for one in purge.messages if (number := _number_of(one)) is not None}
+            query = "SELECT id, text FROM archive_entries WHERE id IN :ids"
+            ids = sorted(rested.union(_having(sql, self.engine, purge)))
+            given = {"thread": _THREAD} if purge.open_only else {}
+            texts = dict(sql.rows(query + (f" AND {_OPEN}" if given else ""), ids=ids, **given))
+            self._delete(sql, list(texts), traces_of(texts.values(), purge))
+            return len(texts)
+
         if purge.everything:
             gone = self._remove_person(purge.user_id, purge.at)
         else:
-            gone = self.engine.change(lambda sql: self._take_out(sql, purge), 0, sure=True)
+            gone = self.engine.change(rested_on, 0, sure=True)
         if not purge.open_only:
             self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
-
-    def _take_out(self, sql: Sql, purge: Purge) -> int:
-        """Delete the messages that it rested on, and those that have the words."""
-        rested = {number for one in purge.messages if (number := _number_of(one)) is not None}
-        query = "SELECT id, text FROM archive_entries WHERE id IN :ids"
-        ids = sorted(rested.union(_having(sql, self.engine, purge)))
-        given = {"thread": _THREAD} if purge.open_only else {}
-        texts = dict(sql.rows(query + (f" AND {_OPEN}" if given else ""), ids=ids, **given))
-        self._delete(sql, list(texts), traces_of(texts.values(), purge))
-        return len(texts)
 
     def _people(self) -> Iterator[str]:
         """Authors and addressees. Raises MemoryFault."""

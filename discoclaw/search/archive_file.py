@@ -190,7 +190,13 @@ class ArchiveFile:
                 if self._gone:
                     connection.execute(_MERGE)
                     connection.execute("PRAGMA application_id = 1")
-            self._follow(connection)
+            if self._embeds:  # have in RAM the signs of what is in the file
+                removed = _removed(connection)
+                if removed != self._removed:  # before adding: vectors of another length may be gone
+                    rows = connection.execute("SELECT id FROM vectors")
+                    self.signatures.keep_only([number for (number,) in rows])
+                    self._removed = removed
+                self.signatures.add(self._stored)
             if self._gone or (sure and (left or anew)):
                 self._wipe(connection, whole=bool(left or anew), sure=sure)
             return outcome
@@ -393,15 +399,6 @@ class ArchiveFile:
     def some(self, sql: Sql, places: Sequence[str], most: int) -> list[int]:
         """At most so many ids of vectors at these places, spread over all; the same ones for the same ids."""
         return self.signatures.some(places, most)
-
-    def _follow(self, connection: sqlite3.Connection) -> None:
-        """Have in RAM the signs of what is in the file, after every change."""
-        if self._embeds:
-            removed = _removed(connection)
-            if removed != self._removed:  # before adding, since vectors of another length may be gone
-                self.signatures.keep_only([row[0] for row in connection.execute("SELECT id FROM vectors")])
-                self._removed = removed
-            self.signatures.add(self._stored)
 
     def _load(self, connection: sqlite3.Connection) -> None:
         """Read the signs of all vectors into RAM, instead of what is there."""

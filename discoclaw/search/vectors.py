@@ -76,7 +76,11 @@ class VectorCache(Derived):
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._database = Database(self._opened, discard=self._rebuild, damaged=_broken)
+        self._database = Database(
+            lambda: connect(path, prepare=_make),
+            discard=self._rebuild,
+            damaged=lambda error: code_of(error) in _BROKEN,
+        )
         self._erasings: dict[str, int] = {}
 
     def audit(self) -> Iterator[Readable]:
@@ -220,9 +224,6 @@ class VectorCache(Derived):
     def _rows(self, sql: str, *given: object) -> list[tuple[Any, ...]]:
         return self._do(lambda db: db.execute(sql, given).fetchall())
 
-    def _opened(self) -> sqlite3.Connection:
-        return connect(self._path, prepare=_make)
-
     def _rebuild(self, error: Exception) -> None:
         log.warning("%s is damaged (%s); it is a cache, and built anew", self._path, error)
         self._discard()
@@ -245,7 +246,3 @@ def _make(db: sqlite3.Connection) -> None:
         db.execute(_SCHEMA)
         db.execute(_MODELS)
         db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _broken(error: Exception) -> bool:
-    return code_of(error) in _BROKEN

@@ -294,13 +294,6 @@ class Accounts(Working, Derived):
         self._put(hold)
         return replace(grant, held=True)
 
-    def _give(self, asked: Pending, grant: Grant) -> None:
-        """Hand a decision to whoever waits for it; if nobody does, nothing is put aside for it any more."""
-        if not asked.granted.done():
-            asked.granted.set_result(grant)
-        elif asked.granted.cancelled() and grant.held:
-            self.end(unused(grant))
-
     async def _write(self, _: str) -> None:
         """Decide what is asked and write what waits. Raises OSError and MemoryFault; that waits on then.
 
@@ -372,8 +365,12 @@ class Accounts(Working, Derived):
         return [pair for pair in granted if pair[0].granted.done()]
 
     def _give_all(self, granted: Iterable[tuple[Pending, Grant]]) -> None:
+        """Hand decisions to those who wait for them; what was put aside for others is free again."""
         for one, grant in granted:
-            self._give(one, grant)
+            if not one.granted.done():
+                one.granted.set_result(grant)
+            elif one.granted.cancelled() and grant.held:
+                self.end(unused(grant))
 
     def _put_back(self, batch: Iterable[Record]) -> None:
         """Have what could not be written wait again, before what came since."""

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import DOLLAR, FREE, Price, Prices, dollars
-from discoclaw.usage.price_table import prices
+from discoclaw.usage.metered import prices
 from tests.tables import each_row
 
 COUNTS = st.integers(0, 300_000)

@@ -26,8 +26,7 @@ from discoclaw.core.model import (
 )
 from discoclaw.core.usage import DOLLAR, NOBODY, Call, Payer, paid_by, payer, used
 from discoclaw.usage.accounts import Accounts, Rules
-from discoclaw.usage.metered import Metered, MeteredEmbedder, Rates
-from discoclaw.usage.price_table import prices
+from discoclaw.usage.metered import Metered, MeteredEmbedder, Rates, prices
 from tests.tables import each_row
 
 NOON = 1_763_985_600_000

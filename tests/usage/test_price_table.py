@@ -7,7 +7,7 @@ import pytest
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import DOLLAR
-from discoclaw.usage.price_table import prices
+from discoclaw.usage.metered import prices
 
 
 @pytest.fixture

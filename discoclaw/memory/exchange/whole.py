@@ -475,7 +475,14 @@ def _histories(disk: Disk) -> dict[str, Records]:
 
 def _copy_folder(folder: Path, root: Path) -> None:
     """Copy an earlier export of everybody to the files of a store. Raises Refused, MemoryFault, OSError."""
-    names = _listed(Folder(folder, (), most=None).read(LIST))
+    head = parse_json(LIST, Folder(folder, (), most=None).read(LIST))
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it again")
+    check_version(LIST, head.get("version"))
+    subjects = head.get("subjects")
+    if not isinstance(subjects, list) or not all(isinstance(one, str) for one in subjects):
+        raise Refused(f"{LIST} has no list of subjects; export it again")
+    names = [safe_id(name) for name in subjects]
     tree = Folder(folder, {PEOPLE, EVENTS, COMMITS, *names, *PEOPLE_FIRST, *REST}, most=None)
 
     def put(name: str, content: bytes) -> None:
@@ -498,18 +505,6 @@ def _copy_folder(folder: Path, root: Path) -> None:
             put(name, tree.read(name))
         elif name.partition("/")[0] in {*PEOPLE_FIRST, *REST}:
             raise Refused(f"{folder / name} has no name of ours; move it out of the folder")
-
-
-def _listed(content: bytes) -> list[str]:
-    """The subjects in an earlier export of everybody. Raises Refused."""
-    head = parse_json(LIST, content)
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise Refused(f"{LIST} is not of the format {FORMAT!r}; export it again")
-    check_version(LIST, head.get("version"))
-    names = head.get("subjects")
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-        raise Refused(f"{LIST} has no list of subjects; export it again")
-    return [safe_id(name) for name in names]
 
 
 def _check(disk: Disk) -> None:

@@ -359,7 +359,12 @@ class Memory:
                 entry.stale = False
                 one = await read_in_thread(self._opened, subject)
             elif self._usable(entry) is None:
-                await _renewed(entry, read_in_thread(one.catch_up))
+                entry.stale = False  # first: what changes while it is read makes it stale again
+                try:
+                    await read_in_thread(one.catch_up)
+                except BaseException:
+                    entry.stale = True
+                    raise
         adopted = not one.current() and await in_thread(one.reconcile, self._present(subject))
         entry.subject = one  # not earlier: nobody may see a view that an edit has replaced
         if adopted:
@@ -456,13 +461,3 @@ async def _branch_view(one: Subject, branch: str) -> View:
         return one.branch_view(branch)
     with faulting(f"the memory of {one.name} cannot be read"):
         return await in_thread(one.branch_view, branch)
-
-
-async def _renewed(entry: Entry, reading: Awaitable[T]) -> T:
-    """Wait until what other processes recorded is read, after which the entry is no longer stale."""
-    entry.stale = False  # first: what changes while it is read makes it stale again
-    try:
-        return await reading
-    except BaseException:
-        entry.stale = True
-        raise
