@@ -149,7 +149,9 @@ def spend(folder: Path) -> None:
     ]
     memory = Memory(folder / "demo" / "memory", clock=lambda: now)
     memory.open()
-    UsageLog(memory.disk).begin(now, None).end(calls)
+    usage = UsageLog(memory.disk)
+    usage.begin(now, None)
+    usage.append(calls)
     memory.close()
 
 

@@ -361,13 +361,6 @@ def passing_folder(target: Path) -> Iterator[Path]:
             shutil.rmtree(made, ignore_errors=True)
 
 
-def keep_aside(path: Path, label: str, stamp: str) -> Path:
-    """Copy a file to an unused name, as a backup before a change. Returns the copy."""
-    aside = unused_name(path, label, stamp)
-    write_atomic(aside, read_plain(path))
-    return aside
-
-
 def free_bytes(folder: Path) -> int:
     """How many bytes are free in a folder, or where it would be made. Raises OSError."""
     folder = folder.absolute()

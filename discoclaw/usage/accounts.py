@@ -33,7 +33,7 @@ from discoclaw.core.subject import user_of, user_subject
 from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import TRIES, rest
-from discoclaw.usage.log import UsageLog, Writing, key_of
+from discoclaw.usage.log import Fresh, UsageLog, key_of
 from discoclaw.work import Worker, Working
 
 # ----------------------------------------------------------------------
@@ -303,9 +303,9 @@ class Accounts(Working, Derived):
             try:
                 for attempt in range(TRIES):
                     try:
-                        if (writing := await self._begun()) is not None:
-                            self._take_in(writing)
-                            await self._append(writing)
+                        if (fresh := await self._begun()) is not None:
+                            self._take_in(fresh)
+                            await self._append()
                         return
                     except Overtaken:
                         if attempt == TRIES - 1:
@@ -317,8 +317,8 @@ class Accounts(Working, Derived):
             finally:
                 self._late = False
 
-    async def _begun(self) -> Writing | None:
-        """The log as it is now; None if all is written by then.
+    async def _begun(self) -> Fresh | None:
+        """What others wrote to the log; None if all of ours is written by then.
 
         If nobody asks, and no other process has written, one hop does both. Raises OSError and MemoryFault.
         """
@@ -327,19 +327,20 @@ class Accounts(Working, Derived):
         if not self._asked:
             batch, self._waiting = self._waiting, batch
         try:
-            writing = await in_thread(self._lines.begin, now, self._book.begin(now), batch)
+            fresh = await in_thread(self._lines.begin, now, self._book.begin(now), batch)
         except BaseException:
             self._put_back(batch)
             raise
-        if writing is not None:
+        if fresh is not None:
             self._put_back(batch)
-        return writing
+        return fresh
 
-    async def _append(self, writing: Writing) -> None:
+    async def _append(self) -> None:
+        assert self._lines is not None
         granted = self._granted()
         batch, self._waiting = self._waiting, deque(maxlen=MOST_WAITING)
         try:
-            await in_thread(writing.end, batch)
+            await in_thread(self._lines.append, batch)
         except Overtaken:
             self._put_back(batch)
             granted = self._asked_again(granted)
@@ -383,18 +384,18 @@ class Accounts(Working, Derived):
             one.decided = self._grant(one)
         return [(one, one.decided) for one in asked if one.decided is not None]
 
-    def _take_in(self, writing: Writing) -> None:
+    def _take_in(self, fresh: Fresh) -> None:
         """Count what other processes wrote; everything, if the log is no longer the one we knew.
 
         Of what waits, some may be there nevertheless: it is counted already, and not written again.
         """
-        there, counted = set(map(key_of, writing.fresh)), set(map(key_of, self._waiting))
+        there, counted = set(map(key_of, fresh.records)), set(map(key_of, self._waiting))
         self._waiting = deque((one for one in self._waiting if key_of(one) not in there), MOST_WAITING)
-        if writing.anew:
-            everything = [*writing.fresh, *self._waiting]
+        if fresh.anew:
+            everything = [*fresh.records, *self._waiting]
             self._book = self._book.anew(lambda book: self._count_all(book, everything))
         else:
-            new = (one for one in writing.fresh if key_of(one) not in counted)
+            new = (one for one in fresh.records if key_of(one) not in counted)
             self._count_all(self._book, new)
 
     def _count_all(self, book: Book, records: Iterable[Record]) -> None:

@@ -8,7 +8,7 @@ about budgets.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from discoclaw.core.budgets import BACK_MS
 from discoclaw.core.usage import Record, record_of
@@ -23,6 +23,16 @@ LINES: Final[Lines[Record]] = Lines(record_of, lambda record: record.to_json())
 def month_of(time_ms: int) -> str:
     """The month (UTC) that a time (ms) is in: `2026-11`."""
     return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m}"
+
+
+class Fresh(NamedTuple):
+    """What others wrote since the log was read; everything in it, if it is read `anew`.
+
+    Some of the records may be ours: a write that failed for us, because a connection broke, can have arrived.
+    """
+
+    records: list[Record]
+    anew: bool = False
 
 
 class UsageLog:
@@ -52,8 +62,8 @@ class UsageLog:
         """Whether other processes may write to it."""
         return self._disk.shared
 
-    def begin(self, now_ms: int, since_ms: int | None, records: Collection[Record] = ()) -> "Writing | None":
-        """Begin to write: read what other processes wrote since, each line once.
+    def begin(self, now_ms: int, since_ms: int | None, records: Collection[Record] = ()) -> Fresh | None:
+        """Begin to write: read what other processes wrote since, each line once; `append` goes on there.
 
         If the log is not the one that was known, everything since `since_ms` is read again. If it is, and
         nobody has written, `records` are appended at once, and None is returned. Raises Overtaken if somebody
@@ -61,16 +71,16 @@ class UsageLog:
         """
         known = self._month, self._head, self._torn
         try:
-            writing = self._begun(now_ms, since_ms)
-            if not records or writing.fresh or writing.anew:
-                return writing
-            writing.end(records)
+            fresh = self._begun(now_ms, since_ms)
+            if not records or fresh.records or fresh.anew:
+                return fresh
+            self.append(records)
             return None
         except BaseException:
             self._month, self._head, self._torn = known  # nobody has what was read
             raise
 
-    def _begun(self, now_ms: int, since_ms: int | None) -> "Writing":
+    def _begun(self, now_ms: int, since_ms: int | None) -> Fresh:
         before, anew = list[Record](), False
         if (month := month_of(now_ms)) != self._month:
             anew = month < self._month
@@ -80,13 +90,14 @@ class UsageLog:
             self._purge(now_ms)
         log = self._log(month)
         if not (anew or self._disk.shared) and log.head() == self._head:  # a file would be read as a whole
-            return Writing(self, log, self._head, before)
+            return Fresh(before)
         content, head = log.load(self._head)
         anew = anew or not head.reaches(self._head)
         self._torn = _is_torn(content) if content else self._torn and bool(head.size)
-        fresh = self._needed(content, since_ms) if anew else [*before, *LINES.of(content)]
         self._head = head
-        return Writing(self, log, head, fresh, anew=anew)
+        if anew:
+            return Fresh(self._needed(content, since_ms), anew=True)
+        return Fresh([*before, *LINES.of(content)])
 
     def _needed(self, content: bytes, since_ms: int | None) -> list[Record]:
         """The records since a time, in the present month's lines and in the month before it."""
@@ -97,14 +108,12 @@ class UsageLog:
             found = [*LINES.of(self._log(before).read()), *found]
         return [one for one in found if one.at >= since_ms]
 
-    def wrote(self, head: Head) -> None:
-        """Note how far the log of the present month reaches."""
-        self._head, self._torn = head, False
-
-    @property
-    def torn(self) -> bool:
-        """Whether the last line is not whole."""
-        return self._torn
+    def append(self, records: Iterable[Record]) -> None:
+        """Append records durably. Raises Overtaken if somebody has written since it was read."""
+        if content := LINES.render(records):
+            content = (b"\n" if self._torn else b"") + content
+            self._head = self._log(self._month).append(content, after=self._head)
+            self._torn = False
 
     def since(self, begin_ms: int, user_id: str | None = None) -> Iterator[Record]:
         """Yield the records from a time (ms) on, all or those for one person, as they were written."""
@@ -151,29 +160,6 @@ class UsageLog:
 
     def _log(self, month: str) -> Log:
         return self._disk.log(f"{USAGE}/{month}.jsonl")
-
-
-class Writing:
-    """The log as it was read. `fresh` are others' records; all of them if `anew`.
-
-    Some of them may be ours: a write that failed for us, because a connection broke, can have arrived.
-    """
-
-    def __init__(
-        self, whole: UsageLog, log: Log, head: Head, fresh: list[Record], *, anew: bool = False
-    ) -> None:
-        self.fresh = fresh
-        self.anew = anew
-        self._whole = whole
-        self._log = log
-        self._head = head
-
-    def end(self, records: Iterable[Record]) -> None:
-        """Append records durably. Raises Overtaken if somebody has written since it was read."""
-        if content := LINES.render(records):
-            content = (b"\n" if self._whole.torn else b"") + content
-            self._head = self._log.append(content, after=self._head)
-        self._whole.wrote(self._head)
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:

@@ -217,7 +217,8 @@ class TestCosts:
         now = time.time_ns() // 1_000_000
         log = UsageLog(disk_of(desk.data, "files").used)
         log.load(now, None)
-        log.begin(now, None).end([Call("a", now, "answer", "m", Usage(output_tokens=1), 9 * DOLLAR)])
+        log.begin(now, None)
+        log.append([Call("a", now, "answer", "m", Usage(output_tokens=1), 9 * DOLLAR)])
         (line,) = [
             one
             for one in (await self.asked(desk, DISCOCLAW_BUDGET=budget)).lines("costs", state)

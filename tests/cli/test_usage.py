@@ -43,7 +43,9 @@ def written(shell: Shell, records: Iterable[Record], store: str = "files") -> No
     """Have records in the log, as a bot on this store writes them."""
     with disks(store, shell.memory_folder) as stores:
         stores.open()
-        UsageLog(stores.used).begin(now_ms(), None).end(records)
+        usage = UsageLog(stores.used)
+        usage.begin(now_ms(), None)
+        usage.append(records)
 
 
 def some() -> list[Record]:
@@ -70,7 +72,9 @@ def test_every_store_says_what_was_used_while_the_bot_has_it(empty: Shell, store
     memory = Memory(stores, clock=now_ms)
     memory.open()
     try:
-        UsageLog(stores.used).begin(now_ms(), None).end(some())
+        usage = UsageLog(stores.used)
+        usage.begin(now_ms(), None)
+        usage.append(some())
         found = json.loads(shown(empty, "--json", DISCOCLAW_STORE=store))
     finally:
         memory.close()

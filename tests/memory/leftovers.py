@@ -25,7 +25,8 @@ from discoclaw.memory.subjects import ledger, verbs
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY
-from discoclaw.store.files import keep_aside, session_name
+from discoclaw.store.files import session_name
+from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import CURSORS, LEDGERS, ROLLING, Disk
 from discoclaw.store.postgres.disk import PostgresDisk
 from tests.memory.kit import NOW, STAMP, Clock, chain, edit, erased_from, remember
@@ -163,12 +164,12 @@ def _strew(house: Shelves, subject: str, word: str) -> None:
     path = house.memory.durable_folder / f"{user_id}.json"
     edit(path, lambda file: file["items"].append({"kind": "nonsense", "text": f"rejected {word}"}))
     for label in ("rejected", "corrupt", "v1", "v2"):
-        keep_aside(path, label, STAMP)
+        FileDocuments(path.parent).keep_aside(path.name, label, STAMP)
     answers = house.data / "cache" / "responses" / f"{subject}.json"
     answers.parent.mkdir(parents=True, exist_ok=True)
     answers.write_text(json.dumps([{"key": "0", "response": word}]), encoding="utf-8")
     dm = house.rolling.folder / session_name(dm_of(user_id))
-    keep_aside(dm, "corrupt", STAMP)
+    FileDocuments(dm.parent).keep_aside(dm.name, "corrupt", STAMP)
     left = [
         path.with_name(f".{path.name}.0a1b2c3d.tmp"),
         path.with_name(f"{path.name}~"),

@@ -46,13 +46,13 @@ from discoclaw.memory.subjects.ledger import Loaded, begun, decode, read
 from discoclaw.store.files import (
     Linked,
     Stamp,
-    keep_aside,
     read_plain,
     stamp_now,
     stamp_of,
     sync_folder,
     write_atomic,
 )
+from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import Head, Log
 
 log = logging.getLogger(__name__)
@@ -308,7 +308,7 @@ class Subject:
             self._left_alone, self._seen = True, seen
             return False
         except Unreadable as why:
-            aside = keep_aside(path, "corrupt", stamp)
+            aside = FileDocuments(path.parent).keep_aside(path.name, "corrupt", stamp)
             log.error("%s cannot be read: %s; it is kept as %s", path, why, aside.name)
             if self._damage:
                 self._seen = seen
@@ -327,9 +327,9 @@ class Subject:
             return False
         foreign = file.version != durable_file.VERSION or not self._has_records
         if foreign and not erased:
-            keep_aside(path, f"v{file.version}", stamp)
+            FileDocuments(path.parent).keep_aside(path.name, f"v{file.version}", stamp)
         if file.rejected and not erased:
-            aside = keep_aside(path, "rejected", stamp)
+            aside = FileDocuments(path.parent).keep_aside(path.name, "rejected", stamp)
             log.error("%s: %s; the file is kept as %s", path, "; ".join(file.rejected), aside.name)
         adopted = self._adopt(file, content, now_ms, foreign=foreign or erased)
         if erased and not self._has_records:
