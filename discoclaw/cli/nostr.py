@@ -7,7 +7,7 @@ this module when they run, since Nostr's libraries take a tenth of a second to l
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -144,15 +144,28 @@ def recover(
     Example: discoclaw nostr recover --dry-run
     """
     here = nostr_context(_wanted())
+    keys, codec = here.config.keys, here.config.codec
+
+    async def previewed(bars: ProgressBars) -> RecoveryReport:
+        with stores_of(here.settings) as stores:
+            async with relays_of(here.settings, keys) as relays:
+                return await recovery.preview(
+                    relays, codec, Names(keys), stores.used, clock=now_ms, progress=bars.show_recovery
+                )
+
+    async def recovered(memory: Memory, bars: ProgressBars) -> RecoveryReport:
+        async with here.adapter(memory) as adapter:
+            return await adapter.recover(bars.show_recovery)
+
     if dry_run:
         with ProgressBars() as bars:
-            found = asyncio.run(preview_recovery(here, bars))
+            found = asyncio.run(previewed(bars))
     else:
         with (
             exclusive_memory("use `--dry-run` to see what would be recovered") as memory,
             ProgressBars() as bars,
         ):
-            found = asyncio.run(recovered(here, memory, bars))
+            found = asyncio.run(recovered(memory, bars))
     if as_json:
         say_json(found.to_json())
     else:
@@ -312,11 +325,8 @@ async def status_of(settings: Settings) -> dict[str, Any]:
                 }
     queued, quarantined = None, 0
     if settings.outbox_path.exists():
-        outbox = Outbox.to_read(settings.outbox_path)
-        try:
+        with closing(Outbox.to_read(settings.outbox_path)) as outbox:
             queued, quarantined = outbox.status(list(connections)), outbox.quarantined()
-        finally:
-            outbox.close()
     rows = []
     for url, one in connections.items():
         queue = queued.relays[url] if queued is not None else None
@@ -403,22 +413,6 @@ async def _delivered(
         flushed.cancel()
         await asyncio.gather(flushed, return_exceptions=True)
     return await in_thread(outbox.progress, urls, min_acks=settings.nostr_min_acks)
-
-
-async def recovered(here: NostrContext, memory: Memory, bars: "ProgressBars") -> RecoveryReport:
-    """Recover what relays have into a memory whose folder this process has locked."""
-    async with here.adapter(memory) as adapter:
-        return await adapter.recover(bars.show_recovery)
-
-
-async def preview_recovery(here: NostrContext, bars: "ProgressBars") -> RecoveryReport:
-    """Report what a recovery would restore, without changing anything. The bot may be running."""
-    keys, codec = here.config.keys, here.config.codec
-    with stores_of(here.settings) as stores:
-        async with relays_of(here.settings, keys) as relays:
-            return await recovery.preview(
-                relays, codec, Names(keys), stores.used, clock=now_ms, progress=bars.show_recovery
-            )
 
 
 # ---------------------------------------------------------------------- progress

@@ -117,7 +117,10 @@ def _shaped(value: Any) -> Event:
     if not isinstance(value, Mapping):
         raise BadEvent("the event is not a JSON object")
     created_at, kind, tags = (value.get(name) for name in ("created_at", "kind", "tags"))
-    id_, pubkey, sig, content = (_text(value.get(name)) for name in ("id", "pubkey", "sig", "content"))
+    texts = [value.get(name) for name in ("id", "pubkey", "sig", "content")]
+    if not all(isinstance(one, str) for one in texts):
+        raise BadEvent("one of the event's text fields is not a string")
+    id_, pubkey, sig, content = map(str, texts)
     if not (_HEX64.fullmatch(id_) and _HEX64.fullmatch(pubkey) and _HEX128.fullmatch(sig)):
         raise BadEvent("the event's id, public key or signature is not hex of the right length")
     # bool is a subclass of int. Numbers from 2**53 on are not exact in relays that use doubles for JSON.
@@ -131,12 +134,6 @@ def _shaped(value: Any) -> Event:
         if not isinstance(tag, list) or not tag or not all(isinstance(one, str) for one in tag):
             raise BadEvent("one of the event's tags is not a list of strings")
     return Event(id_, pubkey, created_at, kind, tuple(map(tuple, tags)), content, sig)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise BadEvent("one of the event's text fields is not a string")
-    return value
 
 
 def _id(pubkey: str, created_at: int, kind: int, tags: Sequence[Sequence[str]], content: str) -> str:
@@ -252,11 +249,6 @@ def public_key(text: str, *, name: str = "NOSTR_OWNER") -> str:
     except _SDK_ERRORS:
         shown = redact(text.strip()).text[:80]  # somebody may have set the secret key by mistake
         raise SettingsError(f"{name}={shown}: not a public key; set an npub or 64 hex digits") from None
-
-
-def npub_of(public: str) -> str:
-    """A public key in bech32."""
-    return str(nostr_sdk.PublicKey.parse(public).to_bech32())
 
 
 def npub_of_nsec(nsec: str) -> str | None:

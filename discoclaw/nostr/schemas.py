@@ -51,13 +51,6 @@ OWN_KINDS = (APP, *KIND_NAMES)
 """The kinds that the bot writes, apart from deletion requests."""
 VERSION: Final = "1"
 ERASED: Final = "x_erased"
-_TIME_FIELDS = {
-    PREFERENCE: "updated_at",
-    SUMMARY: "updated_at",
-    TOPICS: "updated_at",
-    TOOL: "created_at",
-    CLEAR: "created_at",
-}
 Address = tuple[int, str]
 """Kind and `d` tag: together with the author, NIP-01's identity of an addressable event."""
 MAX_DELETIONS: Final = 100
@@ -88,6 +81,11 @@ class EventTemplate:
         object.__setattr__(self, "digest", sha256(canonical([self.kind, self.d, self.body, self.group])))
 
 
+def _time_field(kind: int) -> str:
+    """The field with the time of one of Aman's kinds."""
+    return "created_at" if kind in UNIQUE else "updated_at"
+
+
 def unique(
     kind: int, hk: str, body: Mapping[str, Any], *, salt: str, at: int, plaintext_ok: bool = False
 ) -> EventTemplate:
@@ -95,8 +93,7 @@ def unique(
 
     That is exactly what a reader decrypts, so that everybody who can read the event can check its address.
     `salt` is a keyed hash of the payload. Without it, anybody who sees the address could guess short
-    payloads. Earlier versions left out the padding, so
-    no reader of ours insists on it.
+    payloads. Earlier versions left out the padding, so no reader of ours insists on it.
     """
     # Aman hashes the payload as serialised, in field order, so the salt has to be part of it.
     payload = {**body, "x_salt": salt} if salt else dict(body)
@@ -122,20 +119,14 @@ def tombstone(kind: int, d: str) -> EventTemplate:
     # Every address of Aman's kinds begins with the history key.
     hk = d.rpartition(":")[0]
     empty: dict[int, dict[str, Any]] = {
-        PREFERENCE: {"preference": "", "updated_at": None},
-        SUMMARY: {"summary": "", "message_count": 0, "updated_at": None},
-        TOOL: {
-            "tool_name": "",
-            "success": False,
-            "content": "",
-            "sender_id": None,
-            "group_id": None,
-            "created_at": None,
-        },
-        CLEAR: {"sender_id": None, "created_at": None},
-        TOPICS: {"topics": [], "updated_at": None},
+        PREFERENCE: {"preference": ""},
+        SUMMARY: {"summary": "", "message_count": 0},
+        TOOL: {"tool_name": "", "success": False, "content": "", "sender_id": None, "group_id": None},
+        CLEAR: {"sender_id": None},
+        TOPICS: {"topics": []},
     }
-    return EventTemplate(kind, d, {"history_key": hk, **empty[kind], ERASED: True}, hk=hk)
+    body = {"history_key": hk, **empty[kind], _time_field(kind): None, ERASED: True}
+    return EventTemplate(kind, d, body, hk=hk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +151,13 @@ class Codec:
             return self.keys.sign(APP, self.keys.seal(check_length(canonical(template.body))), tags, ts)
         if kind not in KIND_NAMES:
             raise NostrError(f"the bot does not publish events of kind {kind}")
-        body = {
-            key: ts if key == _TIME_FIELDS[kind] and value is None else value
-            for key, value in template.body.items()
-        }
+        body = dict(template.body)
+        if body.get(_time_field(kind), 0) is None:
+            body[_time_field(kind)] = ts
         text, plain = check_length(canonical(body)), self.allow_plaintext and template.plaintext_ok
-        tags = aman_tags(kind, d, template.hk, ts, encrypted=not plain)
+        # In Aman's order, and its readers take an event with `enc` for encrypted.
+        tags = [["d", d], ["k", KIND_NAMES[kind]], ["hk", template.hk], ["v", VERSION], ["ts", str(ts)]]
+        tags += [] if plain else [["enc", SECRETBOX]]
         return self.keys.sign(kind, text if plain else self.box.seal(content_of(template, text)), tags, ts)
 
     def deletion(self, gone: Sequence["Deletion"], ts: int) -> Event:
@@ -187,8 +179,19 @@ class Codec:
             if event.tag("encrypted") != NIP44:
                 raise UnreadableContent("it is not encrypted with NIP-44")
             return object_of(self.keys.open(event.content))
-        check_aman(event)
-        enc = event.tag("enc")
+        # All tags of its kind, with consistent values.
+        missing = [name for name in ("d", "k", "hk", "v", "ts") if not event.tag(name)]
+        if missing:
+            raise UnreadableContent(f"the tag {missing[0]} is missing")
+        if event.tag("k") != KIND_NAMES.get(event.kind):
+            raise UnreadableContent(f"the tag k does not match kind {event.kind}")
+        version, enc = event.tag("v"), event.tag("enc")
+        if version != VERSION:
+            raise UnreadableContent(f"unknown schema version {str(version)[:20]!r}; expected {VERSION!r}")
+        if event.tag("ts") != str(event.created_at):
+            raise UnreadableContent("the tag ts differs from created_at")
+        if enc not in (None, SECRETBOX):
+            raise UnreadableContent(f"unknown encryption {enc[:20]!r}; expected {SECRETBOX!r}")
         return object_of(event.content if enc is None else self.box.open(event.content))
 
 
@@ -224,7 +227,7 @@ def is_plaintext(event: Event) -> bool:
 
 def template_of(event: Event, body: Mapping[str, Any]) -> EventTemplate:
     """The template from which an event with this payload was made; its digest is the same."""
-    time_field = _TIME_FIELDS.get(event.kind)
+    time_field = _time_field(event.kind) if event.kind in KIND_NAMES else None
     if event.kind in UNIQUE and body.get(ERASED) is not True:
         time_field = None  # here the time is part of the payload, and of the address
     plain = {key: None if key == time_field else value for key, value in body.items()}
@@ -240,38 +243,6 @@ class Deletion:
     kind: int
     d: str
     ids: tuple[str, ...] = ()
-
-
-def aman_tags(kind: int, d: str, hk: str, ts: int, *, encrypted: bool) -> list[list[str]]:
-    """The tags of Aman's kinds, in Aman's order. `enc` is there only if the content is encrypted."""
-    tags = [["d", d], ["k", KIND_NAMES[kind]], ["hk", hk], ["v", VERSION], ["ts", str(ts)]]
-    return [*tags, ["enc", SECRETBOX]] if encrypted else tags
-
-
-def check_aman(event: Event) -> None:
-    """Raise UnreadableContent unless an event has all tags of its kind, with consistent values."""
-    missing = [name for name in ("d", "k", "hk", "v", "ts") if not event.tag(name)]
-    if missing:
-        raise UnreadableContent(f"the tag {missing[0]} is missing")
-    if event.tag("k") != KIND_NAMES.get(event.kind):
-        raise UnreadableContent(f"the tag k does not match kind {event.kind}")
-    if event.tag("v") != VERSION:
-        raise UnreadableContent(f"unknown schema version {str(event.tag('v'))[:20]!r}; expected {VERSION!r}")
-    if event.tag("ts") != str(event.created_at):
-        raise UnreadableContent("the tag ts differs from created_at")
-    if event.tag("enc") not in (None, SECRETBOX):
-        raise UnreadableContent(f"unknown encryption {str(event.tag('enc'))[:20]!r}; expected {SECRETBOX!r}")
-
-
-def newest(events: Iterable[Event]) -> dict[Address, Event]:
-    """The current version at each address: the latest, or of a tie the one with the lowest id (NIP-01)."""
-    found: dict[Address, Event] = {}
-    for event in events:
-        address = (event.kind, event.d)
-        known = found.get(address)
-        if known is None or supersedes(event, known):
-            found[address] = event
-    return found
 
 
 def supersedes(event: Event, other: Event) -> bool:

@@ -20,7 +20,7 @@ from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.recovery import gather
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, newest, supersedes
+from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, supersedes
 from discoclaw.store.files import session_name
 from tests.memory.kit import NOW, Clock
 from tests.nostr.recovery_kit import (
@@ -177,8 +177,6 @@ class TestTies:
         one = records_of(lived.counting, CLEO)[0]
         lower = tie(one, wins=True)
         for first, second in ((one, lower), (lower, one)):
-            held = newest([first, second])
-            assert held[APP, one.d] is lower
             found = await gather([StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES)
             assert [each.event.id for each in found.content.usable] == [lower.id]
 

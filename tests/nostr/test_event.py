@@ -16,7 +16,6 @@ from discoclaw.nostr.event import (
     MAX_EVENT_BYTES,
     MAX_PLAINTEXT,
     Keys,
-    npub_of,
     npub_of_nsec,
     public_key,
     verified,
@@ -140,7 +139,6 @@ class TestKeys:
     def test_are_named_in_bech32(self) -> None:
         assert npub_of_nsec(NSEC) == npub_of_nsec(NSEC.upper()) == NPUB
         assert npub_of_nsec(NSEC[:-1] + "q") is None
-        assert npub_of(public_key(NPUB)) == NPUB
         with pytest.raises(SettingsError, match="NOSTR_OWNER=nobody"):
             public_key("nobody")
         with pytest.raises(SettingsError) as error:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import NostrError, UnreadableContent
 from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.names import Names
+from discoclaw.nostr.recovery import EventCollector
 from discoclaw.nostr.schemas import (
     APP,
     CLEAR,
@@ -23,7 +24,6 @@ from discoclaw.nostr.schemas import (
     Deletion,
     EventTemplate,
     deleted_until,
-    newest,
     tombstone,
     unique,
 )
@@ -215,6 +215,12 @@ class TestNames:
     def test_are_given_to_conversations_alone(self) -> None:
         with pytest.raises(NostrError):
             self.names.history_key("telegram:1")
+
+
+def newest(events: list[Event]) -> dict[tuple[int, str], Event]:
+    collector = EventCollector(KEYS.public)
+    collector.add("ws://relay", events)
+    return {(one.kind, one.d): one for one in collector.select().current}
 
 
 def fake(d: str, ts: int, event_id: str) -> Event:
