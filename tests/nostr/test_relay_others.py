@@ -1,17 +1,22 @@
-"""Our connection with a relay that others wrote, and that has ideas of its own about NIP-01.
+"""Our connection with a relay that others wrote, and what a client that others wrote does in its place.
 
-It knows its friends, and takes nothing of strangers.
+The relay has ideas of its own about NIP-01. It knows its friends, and takes nothing of strangers.
 """
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 
+import nostr_sdk
 import pytest
 
 from discoclaw.core.errors import RelayRefused
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.relays.protocol import Filter
-from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, event, events, ids
+from tests.nostr.relay_kit import ME, NOW_S, OTHER, connected, event, events, ids, plain
+from tests.servers.nostr_relay import LyingRelay
 from tests.servers.third_party_relay import third_party_relay
 
 
@@ -78,3 +83,45 @@ async def test_a_stranger_is_told_that_it_is_one(url: str) -> None:
     async with connected(url, timeout_s=4) as relay:
         fetched = await relay.fetch(of(30_405))
         assert fetched.complete and relay.status().authenticated
+
+
+@contextlib.asynccontextmanager
+async def sdk(url: str) -> AsyncIterator[nostr_sdk.Client]:
+    """The client of nostr-sdk, as careful as it can be told to be."""
+    nostr_sdk.uniffi_set_event_loop(asyncio.get_running_loop())
+    client = nostr_sdk.ClientBuilder().verify_subscriptions(True).build()
+    await client.add_relay(nostr_sdk.RelayUrl.parse(url))
+    await client.connect(timedelta(seconds=1))
+    try:
+        yield client
+    finally:
+        await client.shutdown()
+
+
+async def mine(client: nostr_sdk.Client) -> list[nostr_sdk.Event]:
+    target = nostr_sdk.ReqTarget.auto([nostr_sdk.Filter().author(nostr_sdk.PublicKey.parse(ME.public))])
+    return list(await client.fetch_events(target, timedelta(seconds=2)))
+
+
+class TestWhyTheClientIsOurs:
+    """What nostr-sdk's client does. One that fails here may be good news: docs/dev/decisions.md, "Nostr"."""
+
+    async def test_a_dead_relay_looks_empty_to_it(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"ws://127.0.0.1:{free.getsockname()[1]}"
+        async with sdk(url) as client:
+            assert await mine(client) == []
+
+    async def test_an_answer_that_breaks_off_looks_complete_to_it(self) -> None:
+        async with LyingRelay(cuts_after_rows=40) as server, sdk(server.url) as client:
+            server.put(*plain(*events(100)))
+            assert len(await mine(client)) < 100
+
+    async def test_a_forged_copy_of_a_known_event_gets_past_it(self) -> None:
+        async with LyingRelay() as server, sdk(server.url) as client:
+            server.put(*plain(event("a")))
+            assert [one.verify() for one in await mine(client)] == [True]
+            server.events.clear()
+            server.lies.adds = [{**plain(event("a"))[0], "content": "forged"}]
+            assert [(one.content(), one.verify()) for one in await mine(client)] == [("forged", False)]
