@@ -30,10 +30,9 @@ from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.conversations import clears
-from discoclaw.memory.conversations.clears import clear_of
 from discoclaw.memory.cursors import people_of
+from discoclaw.memory.kept import Lines
 from discoclaw.memory.people import choices, tool_log
-from discoclaw.memory.people.tool_log import call_of
 from discoclaw.nostr import ledgers
 from discoclaw.nostr.documents import CHOSEN, DocumentCodec, Summary
 from discoclaw.nostr.ledgers import (
@@ -223,7 +222,7 @@ class Views:
             with _logging(f"the profile of {user_id}"):
                 is_owner = user_id in self._owners
                 views.append(documents.profile(user_id, profile, confidential, is_owner=is_owner))
-        calls, all_read = read_lines(tool_log.log_of(self._disk, ledger.subject), call_of)
+        calls, all_read = read_lines(tool_log.log_of(self._disk, ledger.subject), tool_log.CALLS)
         for call in {one.id: one for one in calls}.values():
             with _logging(f"a call of {call.tool}"):
                 views.append(documents.tool(user_id, call, confidential))
@@ -256,7 +255,7 @@ class Views:
         if not _KEY.fullmatch(key):
             log.warning("cannot mirror %s: not the session key of a DM, channel or thread", key)
             return DesiredState()
-        lines, all_read = read_lines(self._disk.log(clears.FILE), clear_of)
+        lines, all_read = read_lines(self._disk.log(clears.FILE), clears.CLEARS)
         found = {one.id: one for one in lines if one.session == key}.values()
         views, complete = list(map(self._documents.clear, found)), {CLEAR} if lines and all_read else set()
         cleared = max((one.at for one in found), default=-1)
@@ -347,20 +346,12 @@ def json_object(content: bytes | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_lines(lines: Log, parse: Callable[[object], T | None]) -> tuple[list[T], bool]:
-    """The parsed lines of a log, and whether all of them could be read."""
+def read_lines(lines: Log, kind: Lines[T]) -> tuple[list[T], bool]:
+    """The records of a log, and whether all of its lines could be read."""
     try:
         content = lines.read()
     except OSError as error:
         log.warning("cannot read %s, so it is not mirrored: %s", lines.path, error)
         return [], False
-    found, all_read = [], True
-    for line in filter(bytes.strip, content.split(b"\n")):
-        try:
-            one = parse(json.loads(line))
-        except (ValueError, RecursionError):
-            one = None
-        if one is not None:
-            found.append(one)
-        all_read &= one is not None
-    return found, all_read
+    found = kind.of(content)
+    return found, not kind.damaged(content, found)

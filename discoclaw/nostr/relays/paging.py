@@ -177,7 +177,15 @@ class _Paging:
     async def run(self, filters: Sequence[Filter]) -> None:
         for filter_ in filters:
             try:
-                await (self._by_id(filter_) if filter_.ids else self._all(filter_))
+                missing = set(filter_.ids)
+                while missing:
+                    page = await self._page(replace(filter_, ids=tuple(sorted(missing))), len(missing))
+                    # Some relays cut long answers, so what is missing is asked for again, while that helps.
+                    if not page.ids & missing:
+                        break
+                    missing -= page.ids
+                if not filter_.ids:
+                    await self._all(filter_)
             except _RequestFailed as broken:
                 end = broken.end
                 match end.how:
@@ -192,15 +200,6 @@ class _Paging:
                 self.result.fail(why)
                 if end.how != "closed":
                     return  # the next filter would only wait for the same timeout
-
-    async def _by_id(self, filter_: Filter) -> None:
-        missing = set(filter_.ids)
-        while missing:
-            page = await self._page(replace(filter_, ids=tuple(sorted(missing))), len(missing))
-            # Some relays cut long answers, so whatever is missing is asked for again, as long as that helps.
-            if not page.ids & missing:
-                return
-            missing -= page.ids
 
     async def _all(self, filter_: Filter) -> None:
         newest = await self._page_down(filter_, filter_.since)

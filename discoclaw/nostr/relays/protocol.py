@@ -27,7 +27,7 @@ AUTH_KIND: Final = 22_242
 """Kind of the event that answers a challenge (NIP-42)."""
 MAX_OTHER_FRAME: Final = 65_536
 """Longest message that is decoded, in characters, apart from events."""
-_MAX_CHALLENGE: Final = 1_024
+MAX_CHALLENGE: Final = 1_024
 _MAX_SHOWN: Final = 200
 
 _EVENT = re.compile(r'\s*\[\s*"EVENT"\s*,\s*"([^"\\]{1,64})"\s*,')
@@ -71,14 +71,6 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class EventFrame:
-    """An event for a request of ours. `body` is its JSON, not decoded yet."""
-
-    request: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ok:
     """The answer to an event that we sent. `id` is "" when the relay doesn't say which one (nostr-relay)."""
 
@@ -88,65 +80,22 @@ class Ok:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Eose:
-    """The relay has sent all stored events for a request."""
+def parse(text: str) -> list[Any]:
+    """A relay's message: its name and what follows, of which nothing is checked. [] if it isn't a message.
 
-    request: str
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The relay ended a request."""
-
-    request: str
-    prefix: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A message for people."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """A challenge to sign (NIP-42)."""
-
-    text: str
-
-
-Frame = EventFrame | Ok | Eose | Closed | Notice | Challenge
-
-
-def parse(text: str) -> Frame | None:
-    """The message in a text. None if it is unknown or isn't a message at all."""
+    An event is not decoded: ["EVENT", request, its JSON].
+    """
     # Recognised by its start alone, without decoding the event.
     if found := _EVENT.match(text):
-        return EventFrame(found[1], text[found.end() :].rstrip()[:-1])
-    if len(text) > MAX_OTHER_FRAME:
-        return None
+        return ["EVENT", found[1], text[found.end() :].rstrip()[:-1]]
     try:
-        message = json.loads(text)
+        message = json.loads(text) if len(text) <= MAX_OTHER_FRAME else None
     except (ValueError, RecursionError):
-        return None
-    match message:
-        case ["OK", str(id_), bool(accepted), *rest]:
-            return Ok(id_.lower(), accepted, *_reason(rest))
-        case ["EOSE", str(request), *_]:
-            return Eose(request)
-        case ["CLOSED", str(request), *rest]:
-            return Closed(request, *_reason(rest))
-        case ["NOTICE", str(notice), *_]:
-            return Notice(one_line(notice))
-        case ["AUTH", str(challenge), *_] if challenge and len(challenge) <= _MAX_CHALLENGE:
-            return Challenge(challenge)
-    return None
+        return []
+    return message if isinstance(message, list) and message[:1] != ["EVENT"] else []
 
 
-def _reason(rest: Sequence[object]) -> tuple[str, str]:
+def reason(rest: Sequence[object]) -> tuple[str, str]:
     """The machine-readable prefix before the colon, or "", and the whole text as one line."""
     text = rest[0] if rest and isinstance(rest[0], str) else ""
     found = _PREFIX.match(text)

@@ -36,20 +36,18 @@ from discoclaw.nostr.relays.connection import Connection, Timing
 from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents
 from discoclaw.nostr.relays.protocol import (
     AUTH_KIND,
-    Challenge,
-    Closed,
+    MAX_CHALLENGE,
     End,
-    Eose,
-    EventFrame,
     Filter,
     Handler,
-    Notice,
     Ok,
     Request,
     Subscription,
     auth_frame,
     event_frame,
+    one_line,
     parse,
+    reason,
 )
 
 log = logging.getLogger(__name__)
@@ -322,7 +320,7 @@ class Relay(Connection):
 
     def on_text(self, text: str) -> None:
         match parse(text):
-            case EventFrame(id_, body):
+            case ["EVENT", id_, body]:
                 one = self._requests.get(id_) or self._subscriptions.get(id_)
                 if len(body) > self._max_message:
                     self._bad["oversize"] += 1
@@ -330,29 +328,31 @@ class Relay(Connection):
                         one.oversize += 1  # counted there too, so that its page looks full
                 elif one is not None:
                     one.put(body)
-            case Ok() as ok:
+            case ["OK", str(id_), bool(accepted), *rest]:
+                ok = Ok(id_.lower(), accepted, *reason(rest))
                 self.is_useful |= ok.accepted
                 if not (ok.id and self._auth.pending.resolve(ok)):
                     self._pending.resolve(ok)
-            case Eose(id_):
+            case ["EOSE", str(id_), *_]:
                 if self._on_end(id_, End("eose")):
                     self.is_useful = True
                     self._last_eose_ms = self._now_ms()
-            case Closed(id_, prefix, reason):
-                if self._on_end(id_, End("closed", prefix, reason)):
-                    self.last_error = f"{self.name} closed a request: {reason}"
-            case Notice(notice):
-                self._last_notice = notice = redact(notice).text  # it may quote what somebody sent
+            case ["CLOSED", str(id_), *rest]:
+                prefix, why = reason(rest)
+                if self._on_end(id_, End("closed", prefix, why)):
+                    self.last_error = f"{self.name} closed a request: {why}"
+            case ["NOTICE", str(notice), *_]:
+                self._last_notice = shown = redact(one_line(notice)).text  # it may quote what somebody sent
                 now = asyncio.get_running_loop().time()
                 if now - self._notice_logged_at >= _NOTICE_INTERVAL_S:
                     self._notice_logged_at = now
-                    log.warning("notice from %s: %s", self.name, notice)
-            case Challenge(challenge):
+                    log.warning("notice from %s: %s", self.name, shown)
+            case ["AUTH", str(challenge), *_] if 0 < len(challenge) <= MAX_CHALLENGE:
                 # Only the first one is answered at once, later ones when something is refused: otherwise a
                 # relay could make us sign as fast as it sends.
                 if self._auth.challenged(challenge):
                     self.spawn(self.authenticate())
-            case None:
+            case _:
                 self._bad["nonsense"] += 1
 
     def _on_end(self, id_: str, end: End) -> bool:
