@@ -59,7 +59,7 @@ async def measure() -> list[Figure]:
             bot(folder / str(number), watch, limit)
             for number, (watch, limit) in enumerate(zip(watches, limits, strict=True))
         ]
-        apps[0].talk.agent._conversation._model = Slow(watches[0])
+        apps[0].talk.agent.conversation.model = Slow(watches[0])
         for app in apps:
             await stack.enter_async_context(app)
             await connect(app.client, lambda text: None)

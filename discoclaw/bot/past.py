@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import discord
@@ -21,6 +21,7 @@ PAGE: Final = 100
 """Messages read at once, the most that Discord gives."""
 
 
+@dataclass(frozen=True, slots=True)
 class Past:
     """Reads history with `client`; `owners` and `may_say` mark the lines' authors.
 
@@ -28,23 +29,13 @@ class Past:
     listen.
     """
 
-    def __init__(
-        self,
-        client: discord.Client,
-        may_say: Callable[[discord.Message], Awaitable[bool]],
-        me: Callable[[], Me],
-        owners: frozenset[str],
-        redactor: Redactor = PLAIN,
-        waits: Callable[[discord.Message], bool] = lambda message: False,
-        passed: Callable[[discord.Message], bool] = lambda message: False,
-    ) -> None:
-        self._waits = waits
-        self._passed = passed
-        self._client = client
-        self._me = me
-        self._owners = owners
-        self._may_say = may_say
-        self._redactor = redactor
+    client: discord.Client
+    may_say: Callable[[discord.Message], Awaitable[bool]]
+    me: Callable[[], Me]
+    owners: frozenset[str]
+    redactor: Redactor = PLAIN
+    waits: Callable[[discord.Message], bool] = lambda message: False
+    passed: Callable[[discord.Message], bool] = lambda message: False
 
     async def pages(self, place: Place, message_id: str) -> AsyncGenerator[list[Said], None]:
         """The messages before `message_id`, newest page first, without commands and their answers.
@@ -53,7 +44,7 @@ class Past:
         it. A thread that grew out of a message begins with that message. Raises ChatError.
         """
         noted: list[discord.Message] = []
-        channel = await channel_of(self._client, place.channel_id)
+        channel = await channel_of(self.client, place.channel_id)
         before = discord.Object(int(message_id))
         while True:
             with discord_errors():
@@ -62,9 +53,9 @@ class Past:
             before = discord.Object(messages[0].id) if messages else before
             if last and isinstance(channel, discord.Thread):
                 with discord_errors():
-                    messages = [*await _starter(channel, self._client.user), *messages]
+                    messages = [*await _starter(channel, self.client.user), *messages]
             noted += filter(shows_words, messages)  # those of one voice message may be on two pages
-            yield await self._talk(messages, words_in(noted, self._client.user))
+            yield await self._talk(messages, words_in(noted, self.client.user))
             if last:
                 return
 
@@ -73,8 +64,8 @@ class Past:
 
         A voice message that is still being listened to is heard as soon as it has words.
         """
-        me, clean = self._me(), self._redactor
-        ours = [message.reference for message in messages if message.author == self._client.user]
+        me, clean = self.me(), self.redactor
+        ours = [message.reference for message in messages if message.author == self.client.user]
         answered = {reference.message_id for reference in ours if reference is not None}
         texts = {message.id: words.text_of(message, me) for message in messages}
         asked = {key for key, text in texts.items() if text[:1] in ("!", "/") or request_of(text, me.name)}
@@ -83,20 +74,20 @@ class Past:
             message
             for message in messages
             if wire.is_talk(message)
-            and not self._passed(message)
+            and not self.passed(message)
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
-            and not (message.author == self._client.user and _is_no_talk(message))
-            and not (wire.is_voice(message) and message.id not in spoken and self._waits(message))
+            and not (message.author == self.client.user and _is_no_talk(message))
+            and not (wire.is_voice(message) and message.id not in spoken and self.waits(message))
         ]
         authors = {wire.author_id(message): message for message in talk}
-        known = await asyncio.gather(*map(self._may_say, authors.values()))
+        known = await asyncio.gather(*map(self.may_say, authors.values()))
         guests = {author for author, allowed in zip(authors, known, strict=True) if not allowed}
         return _with_addressees(
             wire.said(
                 message,
                 me,
-                owners=self._owners,
+                owners=self.owners,
                 guest=wire.author_id(message) in guests,
                 redactor=clean,
                 words=spoken.get(message.id, ""),

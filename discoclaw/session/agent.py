@@ -45,37 +45,22 @@ SAID_NOTHING = "-# Stopped."
 STOPPED = "I was stopped before I could finish this. Please ask again in a moment."
 
 
+@dataclass(frozen=True, slots=True)
 class Agent:
     """The steps of a turn. Each step works on its own part of memory; this class calls them in order."""
 
-    def __init__(
-        self,
-        *,
-        stops: Stops,
-        hatchery: Hatchery,
-        refill: Refill,
-        preparation: Preparation,
-        branching: Branching,
-        conversation: Conversation,
-        record: Record,
-        loops: Loops,
-        asking: "Asking",
-        explained: "Explained",
-        delivery: Delivery,
-        clock: Clock,
-    ) -> None:
-        self.stops = stops
-        self._hatchery = hatchery
-        self._refill = refill
-        self.preparation = preparation
-        self._branching = branching
-        self._conversation = conversation
-        self._record = record
-        self._loops = loops
-        self._asking = asking
-        self._explained = explained
-        self._delivery = delivery
-        self._clock = clock
+    stops: Stops
+    hatchery: Hatchery
+    refill: Refill
+    preparation: Preparation
+    branching: Branching
+    conversation: Conversation
+    record: Record
+    loops: Loops
+    asking: "Asking"
+    explained: "Explained"
+    delivery: Delivery
+    clock: Clock
 
     async def take(
         self,
@@ -91,14 +76,14 @@ class Agent:
         chat. `asked` counts how it ended. `ids` are the messages that are answered, if there are several.
         """
         key, done = turn.session_key, False
-        kept = partial(self._delivery.kept, turn, reply, tuple(ids) or (turn.message.id,))
-        ending: Ending = "other" if self._hatchery.takes(turn) else "missing"
+        kept = partial(self.delivery.kept, turn, reply, tuple(ids) or (turn.message.id,))
+        ending: Ending = "other" if self.hatchery.takes(turn) else "missing"
         try:
             with (
                 paid_by(Payer.of(turn.message)),
                 self.stops.answering(turn.message.id, turn.message.author.id, turn.message.asks) as ends,
             ):
-                if self._delivery.waits(reply.held.channel_id):
+                if self.delivery.waits(reply.held.channel_id):
                     reply.hold()
                 how = await self._answer(turn, reply, ends, kept)
             done = True
@@ -110,7 +95,7 @@ class Agent:
             asked.unanswered(error)
             log.info("%s: no answer any more: %s", key, error)
             await reply.unsend()
-            self._delivery.drop(turn.message.id)
+            self.delivery.drop(turn.message.id)
             done = True
         except LeaseLost as error:  # whoever has it by now answers it
             asked.unanswered(error)
@@ -127,7 +112,7 @@ class Agent:
             done = not isinstance(error, ChatUnavailable)
         except asyncio.CancelledError:
             asked.unanswered("closing")
-            if not self._delivery.keeps(turn.message.id):
+            if not self.delivery.keeps(turn.message.id):
                 done = await tell(reply, STOPPED, key, ending)
             raise
         except Exception:  # deliberately broad: whatever fails in one turn, the next one is taken
@@ -135,17 +120,17 @@ class Agent:
             log.exception("%s: a turn failed", key)
             done = await self._tell(kept, reply, ModelError.user_message, key, ending)
         finally:
-            if not self._delivery.keeps(turn.message.id):
+            if not self.delivery.keeps(turn.message.id):
                 ended(done)
 
     async def _tell(
         self, kept: Callable[..., Unsent], reply: Reply, text: str, key: str, ending: Ending
     ) -> bool:
         """Tell a person why there is no answer; later if the chat can't take it yet, which returns False."""
-        if not self._delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
+        if not self.delivery.waits(reply.held.channel_id) and await tell(reply, text, key, ending):
             return True
         await reply.drop()
-        self._delivery.keep(kept(ending, below=text))
+        self.delivery.keep(kept(ending, below=text))
         return False
 
     async def _answer(
@@ -158,18 +143,18 @@ class Agent:
         ends.check()
         turn = turn.as_edited()
         # 0 an interview about the bot's personality takes no turn
-        if self._hatchery.takes(turn):
-            await self._refill.fill(turn)  # the loops learn from messages before a restart too
-            await self._hatchery.take(turn, reply)
+        if self.hatchery.takes(turn):
+            await self.refill.fill(turn)  # the loops learn from messages before a restart too
+            await self.hatchery.take(turn, reply)
             return "interview"
-        over = await self._hatchery.end_if_idle(turn)
-        there = await self._branching.move(turn, reply)
+        over = await self.hatchery.end_if_idle(turn)
+        there = await self.branching.move(turn, reply)
         # 1 to 3 what is known, what of it matters now, and the prompt
         ready = await self.preparation.of(turn)
         gathered = ready.gathered
         ends.check()
         # 4 the model, which streams into the reply and may use tools
-        answered = await self._conversation.answer(turn, ready, reply, ends)
+        answered = await self.conversation.answer(turn, ready, reply, ends)
         ends.check()
         # 5 the answer was sent, and becomes part of the talk
         if over and answered.text:
@@ -184,7 +169,7 @@ class Agent:
         notices += [less_text(answered.less)] if answered.less is not None else []
         if not shows_nothing(answered.text):
             if not ends.stopped and answered.failure is None:
-                notices += await self._asking.welcome(turn, gathered.items.branch)
+                notices += await self.asking.welcome(turn, gathered.items.branch)
             if notices:
                 await reply.note(notices)
 
@@ -192,33 +177,33 @@ class Agent:
             user_id, branch = turn.message.author.id, gathered.items.branch or MAIN
             used = tuple((one.item.id, one.why) for one in ready.used)
             summary, recent = bool(gathered.summary), ready.prompt.shown
-            files, now = tuple(ready.attached.kinds.items()), self._clock()
+            files, now = tuple(ready.attached.kinds.items()), self.clock()
             shown = Shown(there.message.id, answer_id, now, branch, used, summary, recent, files)
-            self._explained.note(there.session_key, user_id, shown)
+            self.explained.note(there.session_key, user_id, shown)
             self.preparation.items.note_use(turn, ready.used)
 
         ending: Ending = "other" if answered.failure else "cut" if answered.cut else "whole"
         below = answered.failure.user_message if answered.failure else ""
         now = partial(kept, ending, below=below, talk=len(answered.text), then=explained)
-        answer_id = await self._delivery.finish(reply, now)
+        answer_id = await self.delivery.finish(reply, now)
         if answer_id is None and answered.failure is None:
             await reply.fail("\n".join([EMPTY_ANSWER, *notices]), ending="missing")
             return None
         ends.check()
         if answer_id is not None and not turn.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
-            self._record.answer(there, answer_id, shown)
+            self.record.answer(there, answer_id, shown)
             explained(answer_id)
         if answered.failure is not None:  # what was said before stays said
             raise answered.failure
         if not ends.stopped:  # whoever stopped the answer wants no question either
-            hatching = await self._hatchery.offer(turn, hatched=gathered.who.hatched)
+            hatching = await self.hatchery.offer(turn, hatched=gathered.who.hatched)
             offers: list[AnyOffer] = [*answered.offers, *hatching]
             if not offers:  # one question at a time
-                offers += await self._asking.offers(turn, gathered.items.branch)
+                offers += await self.asking.offers(turn, gathered.items.branch)
             await _offer(offers, reply, there.session_key)
         # 6 the loops, which work later
-        self._loops.nudge(there.session_key, turn.message.author.id)
+        self.loops.nudge(there.session_key, turn.message.author.id)
         return "stopped" if ends.stopped else "cut" if answered.cut else "whole"
 
 
@@ -250,13 +235,13 @@ WELCOME = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Asking:
     """Finds the question that is to be shown below an answer."""
 
-    def __init__(self, memory: AnyMemory, asked: AskedBack, *, welcomes: bool = False) -> None:
-        self._memory = memory
-        self._asked = asked
-        self._welcomes = welcomes
+    memory: AnyMemory
+    asked: AskedBack
+    welcomes: bool = False
 
     async def offers(self, turn: Turn, branch: str | None) -> tuple[AskOffer, ...]:
         """The question below the answer to a message, if there is one; it then counts as asked.
@@ -265,7 +250,7 @@ class Asking:
         """
         if branch is None:
             return ()
-        known = self._memory.view_in_ram(turn.subject, branch)
+        known = self.memory.view_in_ram(turn.subject, branch)
         if known is not None and _question(known) is None:  # the usual case, without a task
             return ()
         try:
@@ -275,7 +260,7 @@ class Asking:
             return ()
         if found is None or not turn.permission.holds:
             return ()
-        noted = await noted_in_time(self._asked.note(found.user_id, found.pending.event_id))
+        noted = await noted_in_time(self.asked.note(found.user_id, found.pending.event_id))
         return (found,) if noted else ()
 
     async def welcome(self, turn: Turn, branch: str | None) -> list[str]:
@@ -285,27 +270,27 @@ class Asking:
         """
         user_id, permission = turn.message.author.id, turn.permission
         addressed = turn.message.mentions_us and turn.place.kind != "aside"
-        if not (self._welcomes and addressed and permission.holds and self._asked.may_be_new(user_id)):
+        if not (self.welcomes and addressed and permission.holds and self.asked.may_be_new(user_id)):
             return []
-        known = self._memory.view_in_ram(turn.subject, branch) if branch is not None else None
+        known = self.memory.view_in_ram(turn.subject, branch) if branch is not None else None
         if known is None or known.items:
             return []
-        new = await noted_in_time(self._asked.welcome(user_id, turn.message.id))
+        new = await noted_in_time(self.asked.welcome(user_id, turn.message.id))
         return [WELCOME] if new and permission.holds else []
 
     async def _found(self, turn: Turn, branch: str) -> AskOffer | None:
         """The question for a person where they speak. Raises MemoryFault."""
         user_id, subject = turn.message.author.id, turn.subject
-        view = await self._memory.view(subject, branch)
+        view = await self.memory.view(subject, branch)
         one = _question(view)
         if one is None or not _may_show(turn, one, view.items.get(one.item.id)):
             return None
-        asked = self._asked
+        asked = self.asked
         if not asked.wanted(user_id) or not await asked.may_ask(user_id):
             return None
         if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
             return None
-        for commit in (await self._memory.history(subject)).commits.values():
+        for commit in (await self.memory.history(subject)).commits.values():
             if any(event.id == one.event_id for event in commit.events):
                 return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
         return None

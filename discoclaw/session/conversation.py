@@ -70,29 +70,18 @@ class _Said:
     context: ToolContext | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Conversation:
     """Talks with `model`. Calls `compacted(subject)` soon after a transcript had to be shortened."""
 
-    def __init__(
-        self,
-        model: Model,
-        toolbox: Toolbox,
-        tools: ToolParts,
-        archive: Archiving,
-        tool_log: ToolLog | NoToolLog,
-        *,
-        rules: AnswerRules = USUAL_RULES,
-        redactor: Redactor = PLAIN,
-        compacted: Callable[[str], None] = lambda subject: None,
-    ) -> None:
-        self._model = model
-        self._toolbox = toolbox
-        self._tools = tools
-        self._archive = archive
-        self._tool_log = tool_log
-        self._rules = rules
-        self._redactor = redactor
-        self._compacted = compacted
+    model: Model
+    toolbox: Toolbox
+    tools: ToolParts
+    archive: Archiving
+    tool_log: ToolLog | NoToolLog
+    rules: AnswerRules = USUAL_RULES
+    redactor: Redactor = PLAIN
+    compacted: Callable[[str], None] = lambda subject: None
 
     async def answer(self, turn: Turn, ready: Prepared, reply: Reply, ends: Stoppable) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ChatError.
@@ -119,14 +108,14 @@ class Conversation:
     async def _talk(self, turn: Turn, ready: Prepared, reply: Reply, said: _Said) -> bool:
         """Let the model answer, and note in `said` what comes of it. Returns whether it was cut off."""
         prompt, text = ready.prompt, said.text
-        remembers = turn.permission.holds and self._rules.remembers
-        model, reads = turn.policy.model, self._rules.reads(turn.policy.model)
-        offered = self._toolbox.offered(reads) if remembers else ()
+        remembers = turn.permission.holds and self.rules.remembers
+        model, reads = turn.policy.model, self.rules.reads(turn.policy.model)
+        offered = self.toolbox.offered(reads) if remembers else ()
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user, media=ready.attached.media),),
             offered,
-            self._rules.answer(model),
+            self.rules.answer(model),
             # Without one the answer is neither taken from a cache nor put into it.
             subject=turn.subject if remembers and not turn.replaces else None,
             model=model,
@@ -137,7 +126,7 @@ class Conversation:
         refused = False
         while True:
             if transcript.compact() and offered:
-                loop.call_soon(self._compacted, turn.subject)
+                loop.call_soon(self.compacted, turn.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and (allowance.unused or allowance.ask(transcript.tokens))
             before = len(text)
@@ -181,14 +170,14 @@ class Conversation:
 
     async def _call(self, context: ToolContext, call: ToolCall, turn: Turn) -> ToolResult:
         """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
-        result = await self._toolbox.call(context, replace(call, input=self._redactor.value(call.input)))
+        result = await self.toolbox.call(context, replace(call, input=self.redactor.value(call.input)))
         self._note(turn, call, result)
         return result
 
     async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
         finished: Finished | None = None
         before = len(text)
-        async with aclosing(self._model.stream(request)) as events:
+        async with aclosing(self.model.stream(request)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     if event.instead:
@@ -220,7 +209,7 @@ class Conversation:
             content = WITHHELD
         elif self._was_taken_back(turn.subject, content, private=turn.place.private):
             content = TAKEN_BACK
-        self._tool_log.note(
+        self.tool_log.note(
             turn.subject,
             tool=call.name,
             ok=not result.failed,
@@ -233,7 +222,7 @@ class Conversation:
 
     def _secret(self, subject: str) -> Iterable[Item] | None:
         """The person's items that are not public, from all personas in RAM; None if that is unknown."""
-        if self._tools.memory.branches_in_ram(subject) is None:
+        if self.tools.memory.branches_in_ram(subject) is None:
             return None
         items = (item for view in self._views(subject) for item in view.items.values())
         return [item for item in items if not may_show(item, in_dm=False)]
@@ -244,9 +233,9 @@ class Conversation:
 
     def _views(self, subject: str) -> Iterator[View]:
         """The personas that are in RAM."""
-        branches = self._tools.memory.branches_in_ram(subject)
+        branches = self.tools.memory.branches_in_ram(subject)
         for name in branches.all if branches is not None else ():
-            if (view := self._tools.memory.view_in_ram(subject, name)) is not None:
+            if (view := self.tools.memory.view_in_ram(subject, name)) is not None:
                 yield view
 
     def _context(self, turn: Turn, ready: Prepared) -> ToolContext:
@@ -260,17 +249,17 @@ class Conversation:
             evidence="asked for during a talk",
             dm_privacy=turn.policy.dm_privacy,
             asked=True,
-            needs_yes=self._tools.choices.asks_first(message.author.id, place),
+            needs_yes=self.tools.choices.asks_first(message.author.id, place),
         )
         branch = ready.gathered.items.branch
         speaker = Speaker(turn.permission, turn.in_dm, origin, turn.persona, branch)
-        names = self._tools.search.names_in(turn)
+        names = self.tools.search.names_in(turn)
         talk = self._talk_search(turn)
-        return ToolContext(self._tools, speaker, ready.selection.short_ids(), talk, names)
+        return ToolContext(self.tools, speaker, ready.selection.short_ids(), talk, names)
 
     def _talk_search(self, turn: Turn) -> TalkSearch:
         """The search that the model may use for earlier talk in this place."""
-        archive, place, message = self._archive, turn.place, turn.message
+        archive, place, message = self.archive, turn.place, turn.message
         if not archive.on(place):
             return no_talk
 

@@ -9,7 +9,7 @@ gets it in a direct message. No model is asked again, not even after a restart. 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from discoclaw.core.consent import Consent
@@ -234,41 +234,31 @@ class Delivery:
 # An answer that was sent becomes part of the talk.
 
 
+@dataclass(frozen=True, slots=True)
 class Record:
     """Puts answers into the window, the archive and the loops' backlogs, and has their threads named."""
 
-    def __init__(
-        self,
-        loops: Loops,
-        archive: Archiving,
-        purger: Purger,
-        branching: Branching,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        redactor: Redactor = PLAIN,
-    ) -> None:
-        self._loops = loops
-        self._archive = archive
-        self._purger = purger
-        self._branching = branching
-        self._clock = clock
-        self._me = me
-        self._redactor = redactor
+    loops: Loops
+    archive: Archiving
+    purger: Purger
+    branching: Branching
+    clock: Clock
+    me: Callable[[], Me]
+    redactor: Redactor = PLAIN
 
     def answer(self, turn: Turn, answer_id: str, text: str) -> None:
         """Record a sent answer. Loops get it only if the question may be stored, since it may repeat that.
 
         An answer with something that the person took back meanwhile, or edited away, is not recorded at all.
         """
-        self._branching.answered(turn, text)
-        me, window = self._me(), turn.window
+        self.branching.answered(turn, text)
+        me, window = self.me(), turn.window
         said = Said(
             answer_id,
             me.id,
             me.name,
-            self._redactor.clean(text),
-            self._clock(),
+            self.redactor.clean(text),
+            self.clock(),
             by_us=True,
             to_id=turn.message.author.id,
             of=turn.message.asks,
@@ -276,14 +266,14 @@ class Record:
         now, before = turn.as_edited().message.text, turn.message.text
         lost = Words(distinctive(before) - terms_of(now) if now != before else frozenset())
         private = turn.place.hidden
-        if lost.hold(said.text) or self._purger.has(said, turn.message.sent_at, private=private):
+        if lost.hold(said.text) or self.purger.has(said, turn.message.sent_at, private=private):
             return
         window.remember(said)
-        self._archive.hear(said, turn.place, turn.session_key)
+        self.archive.hear(said, turn.place, turn.session_key)
         if turn.permission.holds:
-            self._loops.hear(said, turn.place, turn.session_key, window=window.capacity)
+            self.loops.hear(said, turn.place, turn.session_key, window=window.capacity)
 
     def late_answer(self, turn: Turn, answer_id: str, text: str) -> None:
         """Record an answer that was sent behind its turn, so that the loops have not been told of it yet."""
         self.answer(turn, answer_id, text)
-        self._loops.nudge(turn.session_key, turn.message.author.id)
+        self.loops.nudge(turn.session_key, turn.message.author.id)

@@ -41,29 +41,18 @@ AT_ONCE = 32
 """How many items are read before others get their turn, which takes about 5 ms."""
 
 
+@dataclass(frozen=True, slots=True)
 class ItemSearch:
     """Finds items with `ranker`. `usual_limit` applies to a search that sets no limit."""
 
-    def __init__(
-        self,
-        ranker: Recall,
-        terms: KeptTerms,
-        meaning: Meaning | NoMeaning,
-        last_used: LastUsed | NoLastUsed,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        usual_limit: int = 5,
-        prompt_chars: int = 2000,
-    ) -> None:
-        self.usual_limit = usual_limit
-        self._ranker = ranker
-        self._terms = terms
-        self.meaning = meaning
-        self._last_used = last_used
-        self._clock = clock
-        self._me = me
-        self._prompt_chars = prompt_chars
+    ranker: Recall
+    terms: KeptTerms
+    meaning: Meaning | NoMeaning
+    last_used: LastUsed | NoLastUsed
+    clock: Clock
+    me: Callable[[], Me]
+    usual_limit: int = 5
+    prompt_chars: int = 2000
 
     def ask(self, turn: Turn) -> Question | None:
         """Begin to embed a message; None without vectors, or if nothing may be stored.
@@ -94,11 +83,11 @@ class ItemSearch:
         branch = gathered.items.branch
         await self._prepare(turn.subject, branch, items)
         return select(
-            self._ranker,
+            self.ranker,
             query,
             items,
-            max_chars=self._prompt_chars,
-            now_ms=self._clock(),
+            max_chars=self.prompt_chars,
+            now_ms=self.clock(),
             signals=Signals(
                 cosines,
                 gathered.used,
@@ -109,19 +98,19 @@ class ItemSearch:
 
     async def _prepare(self, subject: str, branch: str | None, items: VisibleItems) -> None:
         """Read items in slices: all at once would stop everybody for a second."""
-        save = await self._terms.load(subject, items)
+        save = await self.terms.load(subject, items)
         for _ in items.deriving() if len(items) >= MANY else ():
             await asyncio.sleep(0)
-        for number, _ in enumerate(self._ranker.prepare(items)):
+        for number, _ in enumerate(self.ranker.prepare(items)):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
         if save:
-            self._terms.save(subject, branch)
+            self.terms.save(subject, branch)
 
     def names_in(self, turn: Turn) -> frozenset[str]:
         """The names of the people in the talk, which say nothing about a question's meaning."""
         said = (one.name for one in turn.talk_before())
-        return frozenset({self._me().name, turn.message.author.name, *said})
+        return frozenset({self.me().name, turn.message.author.name, *said})
 
     async def find(
         self,
@@ -137,22 +126,22 @@ class ItemSearch:
 
         Together they are at most `limit`. Those that were found count as used now.
         """
-        asked, used = parse(query, search=True), await self._last_used.load(subject)
+        asked, used = parse(query, search=True), await self.last_used.load(subject)
         cosines = await question.cosines(items) if question is not None else {}
         known = VisibleItems.of(items)
         await self._prepare(subject, branch, known)
         signals = Signals(cosines, used, floor=self.meaning.floor)
-        hits = self._ranker.rank(asked, known, now_ms=self._clock(), signals=signals)
+        hits = self.ranker.rank(asked, known, now_ms=self.clock(), signals=signals)
         # The tools follow links themselves, to the depth that the model asks for.
         fitting = [hit for hit in hits if not hit.why.startswith(LINKED_WITH)]
         found = [hit.item for hit in fitting if not hit.possible]
         possible = [hit.item for hit in fitting if hit.possible][: max(0, limit - len(found))]
-        self._last_used.touch(subject, [item.id for item in found[:limit]])
+        self.last_used.touch(subject, [item.id for item in found[:limit]])
         return found[:limit], possible, max(0, len(found) - limit)
 
     def note_use(self, turn: Turn, chosen: Sequence[Chosen]) -> None:
         """Record the use of items that an answer rested on by matching its words or meaning."""
-        self._last_used.touch(turn.subject, [one.item.id for one in chosen if one.called_for])
+        self.last_used.touch(turn.subject, [one.item.id for one in chosen if one.called_for])
 
 
 # ----------------------------------------------------------------------
@@ -197,59 +186,46 @@ class Prepared:
         return self.selection.chosen[: self.prompt.durable]
 
 
+@dataclass(frozen=True, slots=True)
 class Preparation:
     """Makes the prompts of turns, within `budget` and within what the model reads at once, beside its answer.
 
     `tools` are those that it is offered, by what it reads. `zone` is for people who haven't named theirs.
     """
 
-    def __init__(
-        self,
-        refill: Refill,
-        gatherer: Gatherer,
-        items: ItemSearch,
-        attachments: Attachments,
-        budget: Budget,
-        *,
-        clock: Clock,
-        me: Callable[[], Me],
-        zone: tzinfo = UTC,
-        rules: AnswerRules = USUAL_RULES,
-        tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: (),
-    ) -> None:
-        self.items = items
-        self._refill = refill
-        self._gatherer = gatherer
-        self._attachments = attachments
-        self._budget = budget
-        self._clock = clock
-        self._me = me
-        self._zone = zone
-        self._rules = rules
-        self._tools = tools
+    refill: Refill
+    gatherer: Gatherer
+    items: ItemSearch
+    attachments: Attachments
+    budget: Budget
+    clock: Clock
+    me: Callable[[], Me]
+    zone: tzinfo = UTC
+    rules: AnswerRules = USUAL_RULES
+    tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: ()
 
     async def of(self, turn: Turn, *, files: bool = True) -> Prepared:
         """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
 
         Without `files`, those that the prompt would have are only named.
         """
-        turn = await self._refill.back_then(await self._refill.quote(turn))
-        begun = self._attachments.begin(turn) if files else None
+        turn = await self.refill.back_then(await self.refill.quote(turn))
+        begun = self.attachments.begin(turn) if files else None
         question = self.items.ask(turn)
         # 1 what is known: who the bot is, the person's items that may be shown here, the summary, the group
-        gathered = await self._gatherer.gather(turn)
+        gathered = await self.gatherer.gather(turn)
         # 2 what matters now: the recent talk, and the items related to it
-        await self._refill.fill(turn)
+        await self.refill.fill(turn)
         window = turn.talk_before()
         selection = await self.items.for_prompt(turn, gathered, window, question)
         # 3 the prompt, with the files that were read meanwhile
         if begun is not None:
-            turn, attached = await self._attachments.of(begun, turn, window)
+            turn, attached = await self.attachments.of(begun, turn, window)
             # That may have taken ten seconds, in which something was deleted or edited.
             now = {said.id: said for said in turn.talk_before()}
             window = tuple(now[said.id] for said in window if said.id in now)
         else:
-            attached = self._attachments.named(turn, window)
+            attached = self.attachments.named(turn, window)
         prompt = self._assemble(turn, gathered, window, selection.chosen, attached)
         return Prepared(gathered, window, selection, prompt, attached)
 
@@ -265,11 +241,11 @@ class Preparation:
         content, place_content = gathered.texts
         if turn.policy.prompt:
             place_content = (*place_content, instructions(turn.policy.prompt))
-        zone = zone_of(gathered.items.active, self._zone, in_dm=turn.in_dm)
+        zone = zone_of(gathered.items.active, self.zone, in_dm=turn.in_dm)
         materials = Materials(
             message=turn.message,
-            me=self._me(),
-            now=Now(self._clock(), zone),
+            me=self.me(),
+            now=Now(self.clock(), zone),
             owners=gathered.owners,
             soul=sections(gathered.who.soul),
             content=content,
@@ -283,13 +259,13 @@ class Preparation:
             names={**turn.window.names, **gathered.names},
             summarised=gathered.names,
         )
-        reads = self._rules.reads(turn.policy.model)
-        beside = tokens_of(self._tools(reads)) + sum(one.tokens for one in attached.media)
-        room = reads - reads // RESULTS_SHARE - self._rules.answer(turn.policy.model) - beside
+        reads = self.rules.reads(turn.policy.model)
+        beside = tokens_of(self.tools(reads)) + sum(one.tokens for one in attached.media)
+        room = reads - reads // RESULTS_SHARE - self.rules.answer(turn.policy.model) - beside
         # Shortened until it takes at most `room` tokens, or has nothing more to leave out.
-        found = whole = assemble(materials, self._budget, attached.entries)
+        found = whole = assemble(materials, self.budget, attached.entries)
         while (tokens := most_tokens([found.user, *(block.text for block in found.system)])) > room:
-            least, budget = found, replace(self._budget, total=max(0, found.size * room // tokens))
+            least, budget = found, replace(self.budget, total=max(0, found.size * room // tokens))
             found = assemble(materials, budget, attached.entries)
             if found.size >= least.size:
                 break

@@ -394,12 +394,12 @@ class Missed:
     answered: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class CatchUp:
     """Takes in the missed messages of one conversation after another."""
 
-    def __init__(self, talk: Talk, *, clock: Clock) -> None:
-        self._talk = talk
-        self._clock = clock
+    talk: Talk
+    clock: Clock
 
     async def take(self, missed: Sequence[Missed]) -> int:
         """Take in the missed messages of one conversation, oldest first. Returns how many will be answered.
@@ -409,10 +409,10 @@ class CatchUp:
         asked: dict[str, tuple[Turn, Missed]] = {}
         for one in missed:
             if one.open:
-                await self._talk.turns.look(one.message)
-                turn: Turn | None = await self._talk.turns.of(one.message)
+                await self.talk.turns.look(one.message)
+                turn: Turn | None = await self.talk.turns.of(one.message)
             else:
-                turn = await self._talk.hear(one.message)
+                turn = await self.talk.hear(one.message)
             if turn is not None and not one.answered:
                 asked[one.message.id] = turn, one
         whole = [
@@ -421,7 +421,7 @@ class CatchUp:
             if not one.half
         ]
         halves = [Due((key,), late=False) for key, (_, one) in asked.items() if one.half]
-        dues = sorted([*due(whole, self._clock()), *halves], key=lambda one: int(one.ids[-1]))
+        dues = sorted([*due(whole, self.clock()), *halves], key=lambda one: int(one.ids[-1]))
         if dues:
             self._submit(dues, asked)
         return len(asked)
@@ -429,7 +429,7 @@ class CatchUp:
     def _submit(self, dues: Sequence[Due], asked: dict[str, tuple[Turn, Missed]]) -> None:
         """Queue the answers as one job. What it does not get to is answered after the next gap."""
         key = next(iter(asked.values()))[0].session_key
-        inboxes, waiting = self._talk.inboxes, [*dues]
+        inboxes, waiting = self.talk.inboxes, [*dues]
         for message_id in asked:
             inboxes.begin(key, message_id)
 
@@ -450,19 +450,19 @@ class CatchUp:
             for one in waiting:
                 inboxes.end(key, one.ids, False)
 
-        if not self._talk.desk.submit(key, Job(run, dropped)):
+        if not self.talk.desk.submit(key, Job(run, dropped)):
             leave()
 
     async def _give(self, key: str, due: Due, asked: dict[str, tuple[Turn, Missed]]) -> None:
         """Answer some questions at once, or apologise."""
-        inboxes = self._talk.inboxes
+        inboxes = self.talk.inboxes
         turn, newest = asked[due.ids[-1]]
         ended = partial(inboxes.end, key, due.ids)
         # What was said before its person was erased goes to no model any more.
         kept = [one for one in due.ids if not asked[one][0].permission.erased]
         if len(kept) > 1 and not due.late:
-            turn = await self._talk.turns.of(_united([asked[one][1].message for one in kept]))
-        counted, reply = self._talk.begun(turn, newest.reply)
+            turn = await self.talk.turns.of(_united([asked[one][1].message for one in kept]))
+        counted, reply = self.talk.begun(turn, newest.reply)
         if due.late or not kept:
             counted.unanswered("late")
             if newest.half and not kept:  # what was shown may be of what was erased
@@ -476,7 +476,7 @@ class CatchUp:
             else:
                 ended(await tell(reply, LATE, key, "missing"))
             return
-        await self._talk.agent.take(turn, reply, ended, counted, due.ids)
+        await self.talk.agent.take(turn, reply, ended, counted, due.ids)
 
 
 def _united(messages: Sequence[Inbound]) -> Inbound:

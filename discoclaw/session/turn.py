@@ -99,57 +99,50 @@ class Turn:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class Turns:
     """Resolves a message once into everything that is decided when it arrives."""
 
-    def __init__(
-        self,
-        live: LiveConfig,
-        consent: Consent,
-        windows: Windows,
-        personas: PlacePersonas,
-        processes: Processes = ALONE,
-    ) -> None:
-        self._live = live
-        self._processes = processes
-        self._consent = consent
-        self._windows = windows
-        self._personas = personas
+    live: LiveConfig
+    consent: Consent
+    windows: Windows
+    personas: PlacePersonas
+    processes: Processes = ALONE
 
     async def claim(self, message: Inbound) -> bool:
         """Whether this process is to handle a message. What others changed of what its turn reads is dropped.
 
         The one question to the store that a message costs.
         """
-        return await self._processes.claim(message.id, texts_of(message))
+        return await self.processes.claim(message.id, texts_of(message))
 
     async def look(self, message: Inbound) -> None:
         """Drop what others changed of what a message's turn reads, without claiming the message."""
-        await self._processes.look(texts_of(message))
+        await self.processes.look(texts_of(message))
 
     async def of(self, message: Inbound) -> Turn:
         """The turn of a message, under the current configuration."""
-        await self._live.look()
-        return self.under(message, self._live.policy(message.place, message.author.id))
+        await self.live.look()
+        return self.under(message, self.live.policy(message.place, message.author.id))
 
     def window(self, session_key: str) -> Window:
         """The window of a conversation."""
-        return self._windows.use(session_key)
+        return self.windows.use(session_key)
 
     def under(self, message: Inbound, policy: Policy) -> Turn:
         """The turn of a message under a policy."""
-        place, permission = message.place, self._consent.ask(message.author.id, message.sent_at)
+        place, permission = message.place, self.consent.ask(message.author.id, message.sent_at)
         return Turn(
             message,
             policy,
             permission,
-            self._windows.use(message.session_key),
-            self._personas.of(place),
+            self.windows.use(message.session_key),
+            self.personas.of(place),
             place,
             message.session_key,
             permission.subject,
             place.kind == "dm",
-            processes=self._processes,
+            processes=self.processes,
         )
 
 

@@ -245,29 +245,22 @@ class Begun:
     linked: "asyncio.Task[Messages] | None"
 
 
+@dataclass(frozen=True, slots=True)
 class Attachments:
     """The files of turns, read through `shelf`. `usable` says whether a message may still be used here."""
 
-    def __init__(
-        self,
-        shelf: Shelf,
-        linked: Linked,
-        consent: Consent,
-        bounds: Bounds,
-        usable: Callable[[Said, Turn], Awaitable[bool]],
-    ) -> None:
-        self._shelf = shelf
-        self._linked = linked
-        self._consent = consent
-        self._bounds = bounds
-        self._usable = usable
+    shelf: Shelf
+    linked: Linked
+    consent: Consent
+    bounds: Bounds
+    usable: Callable[[Said, Turn], Awaitable[bool]]
 
     def begin(self, turn: Turn) -> Begun:
         """Begin to read the files of a message and of the one that it replies to. Nothing is waited for."""
-        self._shelf.tidy()
+        self.shelf.tidy()
         links = asyncio.create_task(self._messages(turn)) if LINK in turn.message.text else None
         wanted = self._of_message(turn)
-        until = asyncio.get_running_loop().time() + self._bounds.own_s
+        until = asyncio.get_running_loop().time() + self.bounds.own_s
         return Begun(until, wanted, self._read(self._bounded(wanted), turn), links)
 
     async def of(self, begun: Begun, turn: Turn, window: Sequence[Said]) -> tuple[Turn, Attached]:
@@ -284,7 +277,7 @@ class Attachments:
             messages = tuple(one for one in found if isinstance(one, Said))
             notices = [one.why for one in found if isinstance(one, Unreadable)]
             turn = replace(turn, message=replace(turn.message, linked=messages))
-            if self._bounds.each:
+            if self.bounds.each:
                 wanted = wanted + [Wanted(file, said, LINKED) for said in messages for file in said.files]
         wanted = without_doubles(wanted + self._older(window))
         if not wanted:
@@ -293,7 +286,7 @@ class Attachments:
         reading = begun.reading | self._read([one for one in taken if one.key not in begun.reading], turn)
         # For older files it does not wait as long as for others.
         now = asyncio.get_running_loop().time()
-        for older, end in ((False, begun.until), (True, min(begun.until, now + self._bounds.older_s))):
+        for older, end in ((False, begun.until), (True, min(begun.until, now + self.bounds.older_s))):
             tasks = [reading.get(one.key) for one in taken if one.older == older]
             running = [one for one in tasks if isinstance(one, asyncio.Task)]
             if running:
@@ -301,7 +294,7 @@ class Attachments:
         read = list[tuple[Wanted, Read | None]]()
         for one in taken:
             content = reading.get(one.key)
-            if content is None or self._shelf.removed(one.file) or self._is_erased(one.said):
+            if content is None or self.shelf.removed(one.file) or self._is_erased(one.said):
                 continue  # taken back while others were waited for
             if not isinstance(content, asyncio.Task):
                 read.append((one, content))
@@ -311,13 +304,13 @@ class Attachments:
                 broken = content.exception() is not None
                 read.append((one, refused(one.file.name, BROKEN) if broken else content.result()))
         read += [(one, refused(one.file.name, beyond[one.key])) for one in wanted if one.key in beyond]
-        return turn, arranged(read, Room.of(self._bounds.reads(turn.policy.model)), notices)
+        return turn, arranged(read, Room.of(self.bounds.reads(turn.policy.model)), notices)
 
     def named(self, turn: Turn, window: Sequence[Said]) -> Attached:
         """The files that the prompt of a message would have. Nothing is read for that."""
         entries, numbers = list[Entry](), Counter[str]()
         for one in self._bounded(without_doubles(self._of_message(turn) + self._older(window))):
-            kept, kind = self._shelf.look(one.file), claimed(one.file)
+            kept, kind = self.shelf.look(one.file), claimed(one.file)
             if kept is not None:
                 kind = kept.kind.capitalize() if isinstance(kept, Encoded) else "Text"
             numbers[kind] += 1
@@ -325,19 +318,19 @@ class Attachments:
         return Attached(tuple(entries))
 
     def _of_message(self, turn: Turn) -> list[Wanted]:
-        if not self._bounds.each:
+        if not self.bounds.each:
             return []
         return without_doubles(own(turn.message, turn.said(), turn.window.recent()))
 
     def _older(self, window: Sequence[Said]) -> list[Wanted]:
-        return older(window, self._may_keep, self._bounds.older) if self._bounds.each else []
+        return older(window, self._may_keep, self.bounds.older) if self.bounds.each else []
 
     def _may_keep(self, said: Said) -> bool:
         """Whether what came with a message may be kept: not what guests send, who can't have it erased.
 
         Nor what we sent, which may have others' words.
         """
-        return not (said.guest or said.by_us) and self._consent.may_keep(said.author_id, said.sent_at)
+        return not (said.guest or said.by_us) and self.consent.may_keep(said.author_id, said.sent_at)
 
     def _bounded(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The files that are worth a download."""
@@ -353,8 +346,8 @@ class Attachments:
         for one in wanted:
             count[one.file.message_id] += 1
             needs = one.file.size if claimed(one.file) == "Document" else 0
-            if count[one.file.message_id] > self._bounds.each:
-                found[one.key] = MANY.format(self._bounds.each)
+            if count[one.file.message_id] > self.bounds.each:
+                found[one.key] = MANY.format(self.bounds.each)
             elif size + needs > MOST_BYTES * 3 // 4:  # they grow by a third in base64
                 found[one.key] = TOO_MUCH
             else:
@@ -365,21 +358,21 @@ class Attachments:
         """Begin to read these files, without those that may not be read or are gone."""
         found: dict[Key, Reading] = {}
         for one in wanted:
-            said, kept = one.said, self._shelf.look(one.file)
+            said, kept = one.said, self.shelf.look(one.file)
             if kept is not None:
                 found[one.key] = kept
                 continue
-            if self._is_erased(said) or (one.older and self._shelf.failed(one.file)):
+            if self._is_erased(said) or (one.older and self.shelf.failed(one.file)):
                 continue
             origin = Origin(said, turn.place.hidden)
-            if (task := self._shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
+            if (task := self.shelf.read(one.file, origin, keep=self._may_keep(said))) is not None:
                 found[one.key] = task
         return found
 
     def _is_erased(self, said: Said) -> bool:
-        return self._consent.ask(said.author_id, said.sent_at).erased
+        return self.consent.ask(said.author_id, said.sent_at).erased
 
     async def _messages(self, turn: Turn) -> Messages:
         """The linked messages that may still be used."""
-        found = await self._linked.messages(turn.message)
-        return [one for one in found if isinstance(one, Unreadable) or await self._usable(one, turn)]
+        found = await self.linked.messages(turn.message)
+        return [one for one in found if isinstance(one, Unreadable) or await self.usable(one, turn)]
