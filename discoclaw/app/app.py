@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 import aiohttp
@@ -192,6 +193,7 @@ def _result(task: "asyncio.Task[None]") -> None:
         task.result()
 
 
+@dataclass(eq=False)
 class App:
     """The running program. `client` is its connection to Discord, `storage` everything on disk.
 
@@ -200,29 +202,18 @@ class App:
     everything is.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        client: DiscoClaw,
-        storage: Storage,
-        talk: Talk,
-        sharding: Sharding,
-        accounts: Accounts,
-        mirror: MirrorControl,
-        seen: Seen,
-        services: Sequence[Service],
-        health: Health,
-    ) -> None:
-        self.settings = settings
-        self.client = client
-        self.storage = storage
-        self.talk = talk
-        self.accounts = accounts
-        self.mirror = mirror
-        self.seen = seen
-        self.services = tuple(services)
-        self.health = health
-        self._sharding = sharding
+    settings: Settings
+    client: DiscoClaw
+    storage: Storage
+    talk: Talk
+    sharding: Sharding
+    accounts: Accounts
+    mirror: MirrorControl
+    seen: Seen
+    services: Sequence[Service]
+    health: Health
+
+    def __post_init__(self) -> None:
         self._running = Services(self.services, close_s=self.closing_s)
 
     @property
@@ -258,7 +249,7 @@ class App:
         freeze_heap()  # a full collection stops every reply: for 25 instead of 175 ms under load
         try:
             await self.client.login(self.settings.token.get_secret_value())
-            await self._sharding.served(self.client.connect)
+            await self.sharding.served(self.client.connect)
         except discord.LoginFailure:
             raise SettingsError("DISCORD_TOKEN=…: Discord does not accept this token") from None
         except discord.PrivilegedIntentsRequired:
