@@ -381,6 +381,11 @@ def is_wanted(event: Event) -> bool:
 
 def _facets(event: Event, before: Facets) -> Facets:
     given: Mapping[str, Any] = event.ext.get("facets", {})
+    triple = before.triple
+    if not event.ext or event.ext.get("triple"):
+        triple = event.subject, event.predicate, event.object
+    elif "text" in event.ext.get("item", {}):
+        triple = None
     return Facets(
         sensitivity=event.sensitivity,
         scope=event.scope,
@@ -389,14 +394,8 @@ def _facets(event: Event, before: Facets) -> Facets:
         key=given.get("key", before.key),
         category=given.get("category", before.category),
         links=frozenset(given["links"]) if "links" in given else before.links,
-        triple=_triple(event, before),
+        triple=triple,
     )
-
-
-def _triple(event: Event, before: Facets) -> tuple[str, str, str] | None:
-    if not event.ext or event.ext.get("triple"):
-        return event.subject, event.predicate, event.object
-    return None if "text" in event.ext.get("item", {}) else before.triple
 
 
 def added(event: Event, target: str) -> Item:

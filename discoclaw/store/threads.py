@@ -128,7 +128,9 @@ class Threads(Executor):
         while (call := self._next()) is not None:
             try:
                 if call.future.set_running_or_notify_cancel():
-                    _run(call)
+                    call.future.set_result(call.work())
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+                call.future.set_exception(error)
             finally:
                 with self._changed:
                     del self._running[call]
@@ -149,15 +151,6 @@ class Threads(Executor):
             self._running[call] = None
             self._idle -= 1
             return call
-
-
-def _run(call: _Call) -> None:
-    try:
-        result = call.work()
-    except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-        call.future.set_exception(error)
-    else:
-        call.future.set_result(result)
 
 
 def _name_of(work: Any, args: tuple[Any, ...]) -> str:

@@ -162,12 +162,9 @@ def read(
         return _contents(file, into, wanted)
     except NewerSchema as newer:
         raise NewerSchema(f"{name} can't be restored here: {newer}") from None
-    except Refused as refusal:
-        raise Refused(f"{name} can't be used: {refusal}; nothing was changed") from None
-    except BROKEN_TAR as error:
-        raise Refused(
-            f"{name} can't be used: it is damaged or was cut off ({error}); nothing was changed"
-        ) from None
+    except (Refused, *BROKEN_TAR) as error:
+        why = error if isinstance(error, Refused) else f"it is damaged or was cut off ({error})"
+        raise Refused(f"{name} can't be used: {why}; nothing was changed") from None
 
 
 def _contents(file: BinaryIO, into: Path | None, wanted: Callable[[str], bool]) -> Contents:

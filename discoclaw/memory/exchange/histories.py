@@ -230,7 +230,11 @@ def read_objects(tree: Tree, base: str) -> Records:
     verify.
     """
     below = base + LEDGER if any(name.startswith(base + LEDGER) for name in tree.names) else base
-    foreign = _is_foreign(tree, base, below)
+    foreign = False
+    if base + REFS not in tree.names:  # another program's has none, and its commits have no hashes
+        _, name, content = next(_objects(tree, below, COMMITS), ("", "", b""))
+        first = parse_json(name, content) if content else None
+        foreign = isinstance(first, dict) and "hash" not in first
     if not foreign and (missing := [one for one in (REFS, BRANCHES, HEAD) if base + one not in tree.names]):
         raise Refused(
             f"{tree.name}: {base}{missing[0]} is missing, which tells of the branches; export it again"
@@ -301,15 +305,6 @@ def read_objects(tree: Tree, base: str) -> Records:
     if not foreign:
         _check_whole(tree, base, History(found.records))
     return found
-
-
-def _is_foreign(tree: Tree, base: str, below: str) -> bool:
-    """Whether a folder of objects is of another program: it has no `refs.json`, and its commits no hashes."""
-    if base + REFS in tree.names:
-        return False
-    _, name, content = next(_objects(tree, below, COMMITS), ("", "", b""))
-    value = parse_json(name, content) if content else None
-    return isinstance(value, dict) and "hash" not in value
 
 
 def _objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes]]:

@@ -84,7 +84,14 @@ def records_for(
         content = _with_private(content, origin.dm_privacy)
         records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
         presumed = presumed_private(record for record in records if _has_unmarked(record, content))
-        if secrets := sum(_has_secret(record) for record in records if isinstance(record, Commit)):
+        secrets = 0
+        for commit in (record for record in records if isinstance(record, Commit)):
+            texts = [commit.message]
+            for event in commit.events:
+                item = event.ext.get("item", {})
+                texts += [event.subject, event.predicate, event.object, event.evidence, item.get("text", "")]
+            secrets += any(redact(text).redacted for text in texts)
+        if secrets:
             told = (
                 f"{secrets} of the imported commits hold what looks like a key or token; "
                 "a history cannot be changed, so forget those memories, or import without history"
@@ -202,14 +209,6 @@ def _lost(history: History, whole: History, erased: set[str]) -> list[str]:
                 "the file was cut, so export it again"
             )
     return sorted(set(orphans.values()))
-
-
-def _has_secret(commit: Commit) -> bool:
-    texts = [commit.message]
-    for event in commit.events:
-        item = event.ext.get("item", {})
-        texts += [event.subject, event.predicate, event.object, event.evidence, item.get("text", "")]
-    return any(redact(text).redacted for text in texts)
 
 
 # ---------------------------------------------------------------------- memories
