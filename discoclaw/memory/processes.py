@@ -1,10 +1,11 @@
 """The processes that share the store, as one of them sees them: claims, leases, and what the others changed.
 
-A thread says each second that this process lives (`_live`), and a task lets go of what others changed
-(`_follow`). While the store is out of reach (*out of touch*), nothing in RAM is used, because others may have
-changed or erased it. A turn goes on without memory, as with a disk that fails, and what is to be learned
-waits. Touch is back once the store answers quickly and everything that changed meanwhile was let go of. A
-process that others replaced meanwhile (`postgres/processes`) writes nothing more, loses its leases, and ends.
+One thread says each second that this process lives (`_live`), and one reads what others changed (`_follow`),
+which the event loop lets go of. While the store is out of reach (*out of touch*), nothing in RAM is used,
+because others may have changed or erased it. A turn goes on without memory, as with a disk that fails, and
+what is to be learned waits. Touch is back once the store answers quickly and everything that changed
+meanwhile was let go of. A process that others replaced meanwhile (`postgres/processes`) writes nothing more,
+loses its leases, and ends.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discoclaw.core.errors import LeaseLost, MemoryFault, faulting
 from discoclaw.core.ports import ALONE, Processes
@@ -22,7 +23,7 @@ from discoclaw.memory.leases import Leases
 from discoclaw.memory.stores import shared
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import Disk
-from discoclaw.store.sharing import Claimed, Presence, State, seconds
+from discoclaw.store.sharing import Claimed, Page, Presence, State, seconds
 from discoclaw.store.threads import Threads
 
 if TYPE_CHECKING:
@@ -79,14 +80,14 @@ class SharedProcesses:
         self._asking = Asking(rows.claim, answer_s=ANSWER_S)
         self._beat_s, self._poll_s = min(BEAT_S, rows.lease_s / 5), min(POLL_S, rows.lease_s / 5)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._live, name="beating", daemon=True)
-        self._beat_now = threading.Event()
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._live, self._follow)]
+        self._beat_now, self._read_now = threading.Event(), threading.Event()
         self._leaving = False
-        self._reading = Threads(1, hangs_s=None)
-        self._following: asyncio.Task[None] | None = None
+        self._settled = threading.Event()
+        """Set while we are in touch, or never will be again; for threads."""
         self._owed: dict[str, object] = {}
         """Texts to let go of, once more if a part could not; each with a mark of when it was added."""
-        self._dropping: set[asyncio.Task[None]] = set()
+        self._dropping: set[asyncio.Task[Any]] = set()
 
         self._position, self._fed = 0, 0.0
         """Where we are in the list of changes; see `State`."""
@@ -110,8 +111,8 @@ class SharedProcesses:
         self._count_on_us(sent)
         self._presence.process = process
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
-        self._following = asyncio.create_task(self._follow(), name="follows other processes")
+        for thread in self._threads:
+            thread.start()
         log.info("this is process %d of the store", process)
 
     async def settle(self) -> None:
@@ -122,17 +123,12 @@ class SharedProcesses:
     async def close(self) -> None:
         """Leave the store: others can have our leases at once. May be called again."""
         self._leases.close()
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
         self._leaving = True
         self._beat_now.set()
-        if self._thread.is_alive():
-            await in_thread(self._thread.join, LEAVE_S)
-        with suppress(RuntimeError):  # closed before
-            reading = asyncio.wrap_future(self._reading.submit(self._rows.feed.close))
-            await asyncio.wait([reading], timeout=LEAVE_S)
-            self._reading.shutdown()
+        self._read_now.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                await in_thread(thread.join, LEAVE_S)
         self._presence.until = float("inf")  # what is read now rests on no RAM; the fence refuses all writes
 
     # ------------------------------------------------------------------ claims
@@ -155,8 +151,7 @@ class SharedProcesses:
         """
         ours = await self._answer(message, about)
         if ours is None and (left_s := self._noticed_at + ANSWER_S - seconds()) > 0:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._back.wait(), left_s)
+            await read_in_thread(self._settled.wait, left_s)
             if self._presence.in_touch:
                 ours = await self._answer(message, about)
         if self._replaced and message is not None:
@@ -189,7 +184,7 @@ class SharedProcesses:
             return None
         return message is None or message in found.messages
 
-    def _dropped(self, task: "asyncio.Task[None]") -> None:
+    def _dropped(self, task: "asyncio.Task[Any]") -> None:
         self._dropping.discard(task)
         task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
 
@@ -271,18 +266,25 @@ class SharedProcesses:
             self._replaced = self._presence.away = self._presence.stale = True
             log.warning("other processes no longer count on this one: nothing that it writes counts any more")
             self._leases.end()
+            self._settled.set()
 
     # ------------------------------------------------------------------ what others changed; losing touch
 
-    async def _follow(self) -> None:
+    def _follow(self) -> None:
         """Let go of what the others changed, as long as we live; after a loss we are then in touch again."""
+        assert self._loop is not None
         pause_s, trouble, pruned_at = self._poll_s, "", seconds()
-        while not self._replaced:
+        while not (self._leaving or self._replaced or self._loop.is_closed()):
+            sent = seconds()
             try:
-                await self._read_page()
+                page = self._rows.page(self._position)
+                if page.names or not page.complete or self._presence.stale:
+                    asyncio.run_coroutine_threadsafe(self._apply(page, sent), self._loop).result()
+                else:
+                    self._position, self._fed = page.position, page.read_at
                 if seconds() - pruned_at >= PRUNE_S:
                     pruned_at = seconds()
-                    await read_in_thread(self._prune)
+                    self._prune()
                 pause_s, trouble = self._poll_s, ""
             except (OSError, MemoryFault) as error:
                 pause_s, trouble = min(pause_s * 2, LONGEST_PAUSE_S), str(error)
@@ -290,13 +292,17 @@ class SharedProcesses:
                 log.exception("what other processes changed could not be let go of")
                 pause_s, trouble = LONGEST_PAUSE_S, type(error).__name__
             if not self._presence.in_touch:
-                self._lose(trouble or "it answers too slowly")
-            await asyncio.sleep(pause_s)
+                with suppress(RuntimeError):  # the loop has ended
+                    self._loop.call_soon_threadsafe(self._lose, trouble or "it answers too slowly")
+            self._read_now.wait(pause_s)
+        self._rows.feed.close()
 
-    async def _read_page(self) -> None:
-        """Read a page of the feed, and let go of what it names. Raises OSError and MemoryFault."""
-        sent = seconds()
-        page = await asyncio.wrap_future(self._reading.submit(self._rows.page, self._position))
+    async def _apply(self, page: Page, sent: float) -> None:
+        """Let go of what a page names, which was asked for at a time. Raises OSError and MemoryFault."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._dropping.add(task)
+        task.add_done_callback(self._dropped)
         if self._presence.stale:
             # A turn would not wait that long; and the store has to take writes again, and not only reads.
             if seconds() - sent > ANSWER_S or self._beaten_at < self._lost_at:
@@ -316,6 +322,7 @@ class SharedProcesses:
         if self._presence.stale and sent >= self._lost_at and not self._replaced:
             self._presence.stale = False
             self._back.set()
+            self._settled.set()
             if self._away_since is not None:
                 log.warning("in touch with the store again, after %.1f s", seconds() - self._away_since)
                 self._away_since = None
@@ -331,6 +338,7 @@ class SharedProcesses:
             self._away_since = min(seconds(), self._presence.until - self._rows.lease_s)
             self._noticed_at = seconds()
             self._back.clear()
+            self._settled.clear()
             log.warning("out of touch with the store: %s; answering without memory until it is back", why)
             self._changes.out_of_touch()
 
