@@ -1,6 +1,6 @@
 """Schedules the loops: counts what is said and answered, and queues the runs that become due.
 
-`cadence` decides when a run is due, `Runs` does it. Counters are in RAM (`track`) and start at zero after a
+`Cadence` decides when a run is due. Counters are in RAM (`track`) and start at zero after a
 restart; messages wait in the backlogs, so nothing is lost, only late. Nothing here delays a reply.
 """
 
@@ -62,6 +62,19 @@ class Cadence:
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 16
+"""The most concurrent runs, each with one call of a small model."""
+
+
+class _Job(NamedTuple):
+    """A loop and its target: the key of a conversation, or the id of a person."""
+
+    loop: Literal["summary", "extraction"]
+    about: str
+
+    def __str__(self) -> str:
+        return f"{self.loop} {self.about}"
+
 
 class Loops:
     """The schedule of both loops. `tracks` has what waits for them.
@@ -88,16 +101,17 @@ class Loops:
         self._facts = facts
         self._cadence = cadence
         self._consent = consent
-        self._runs = Runs(
-            self.tracks,
-            self._cadence,
-            summary=summary,
-            facts=facts,
-            learned=learned,
-            consent=consent,
-            behind=behind,
-            processes=processes,
+        self._learned = learned
+        self._behind = behind
+        # A failed run is tried again after further turns, not after a pause.
+        self._worker = Worker(
+            "loops",
+            self._run,
+            at_once=AT_ONCE,
+            retry_s=None,
+            lease=lambda job: processes.lease(f"{job.loop}/{job.about}"),
         )
+        self._resets = Worker("cleared summaries", self._save_reset)
 
     # ------------------------------------------------------------------ what is said
 
@@ -113,7 +127,7 @@ class Loops:
             track.backlog.hear(heard, again=late)
         pushed_out = track.enter(said, window)
         if self._cadence.summary_is_early(track):
-            self._runs.summarise(session_key)
+            self._summarise(session_key)
         if not track.takes_part:
             track.keep_newest()
         if self._facts.hears(said):
@@ -126,7 +140,7 @@ class Loops:
 
         A person that nobody has talked with since the start is learned from when they next say something.
         """
-        if not self._facts.hears(said) or not self._runs.may_hear(said):
+        if not self._facts.hears(said) or not self._may_hear(said):
             return
         track = self.tracks.person(said.author_id)
         heard = Heard(said, place, session_key, self._facts.prescribed(place))
@@ -142,9 +156,9 @@ class Loops:
         person.count_turn(session_key)
         if self._cadence.summary_is_due(session):
             session.asked_by.add(user_id)
-            self._runs.summarise(session_key)
+            self._summarise(session_key)
         if self._cadence.facts_are_due(person):
-            self._runs.extract(user_id)
+            self._extract(user_id)
         self.tracks.evict_idle()
 
     def force(self, user_id: str) -> None:
@@ -152,12 +166,12 @@ class Loops:
         track = self.tracks.person(user_id)
         if track.backlog.waiting:
             track.forced = True
-            self._runs.extract(user_id)
+            self._extract(user_id)
 
     def reset(self, session_key: str, up_to: int) -> None:
         """Keep everything up to this message id out of the rolling summary, because that was cleared."""
         self.tracks.session(session_key).begin_after(session_key, up_to)
-        self._runs.reset(session_key)
+        self._resets.note(session_key)
 
     def _slip(self, session: SessionTrack, message_id: str, author_id: str) -> None:
         """Learn early from messages that left the window unseen.
@@ -171,7 +185,7 @@ class Loops:
         if message_id in person.backlog.waiting:
             person.slipped.add(message_id)
         if self._cadence.much_slipped(person):
-            self._runs.extract(author_id)
+            self._extract(author_id)
 
     # ------------------------------------------------------------------ what was said before a start
 
@@ -181,7 +195,7 @@ class Loops:
         Only the loops of conversations and people with whom the bot talks count.
         """
         oldest = int(said[0].id) if said else 0
-        backlog = (await self._runs.restored(session_key)).backlog
+        backlog = (await self._restored(session_key)).backlog
         seen, left = backlog.taken[session_key], [*backlog.left.get(session_key, ())]
         takes_part = seen > 0 or any(one.by_us for one in said)
         if takes_part and seen < oldest:
@@ -198,25 +212,25 @@ class Loops:
 
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
         """Take in a conversation's history after a start: messages that a loop has not seen wait again."""
-        track = await self._runs.restored(session_key)
+        track = await self._restored(session_key)
         if place.kind == "dm":  # answers to somebody who was not to be remembered are dropped too
             until = max((self._consent.cutoff(one.author_id) for one in said if not one.by_us), default=NEVER)
             said = [one for one in said if one.sent_at > until]
-        said = list(filter(self._runs.may_hear, said))
+        said = list(filter(self._may_hear, said))
         for user_id in {one.to_id or one.author_id for one in said if not one.guest}:
-            await self._runs.know(user_id, self.tracks.person(user_id), session_key)
+            await self._know(user_id, self.tracks.person(user_id), session_key)
         self._count(said, track, session_key)
         for one in said:
             self.hear(one, place, session_key, window=window)
         if self._cadence.summary_is_due(track):
-            self._runs.summarise(session_key)
+            self._summarise(session_key)
         track.backlog.left.clear()  # what was left waits now, or is gone from the chat
         for user_id in _answered(said):
             person = self.tracks.person(user_id)
             person.backlog.left.pop(session_key, None)
             person.backlog.ours.add(session_key)
             if self._cadence.facts_are_due(person):
-                self._runs.extract(user_id)
+                self._extract(user_id)
 
     def resume(self, session_key: str) -> None:
         """A conversation's gap was read, so what has waited for that may be learned from."""
@@ -224,11 +238,11 @@ class Loops:
         if track is not None and (
             self._cadence.summary_is_due(track) or self._cadence.summary_is_early(track)
         ):
-            self._runs.summarise(session_key)
+            self._summarise(session_key)
         for user_id in self.tracks.people:
             person = self.tracks.people.peek(user_id)
             if person is not None and self._cadence.facts_are_due(person):
-                self._runs.extract(user_id)
+                self._extract(user_id)
 
     def _count(self, said: Sequence[Said], session: SessionTrack, session_key: str) -> None:
         """Count the turns that no loop has seen: counters do not survive a restart, but answers do."""
@@ -250,86 +264,32 @@ class Loops:
 
     async def settle(self) -> None:
         """Wait until no loop is running."""
-        await self._runs.settle()
+        await self._worker.settle()
+        await self._resets.settle()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Let running loops finish within `grace_s`, then stop them; unfinished messages keep waiting."""
-        await self._runs.close(grace_s)
+        await self._worker.close(grace_s)
+        await self._resets.close(grace_s)
 
+    # ------------------------------------------------------------------ the runs
 
-def _answered(said: Sequence[Said]) -> set[str]:
-    """The people whom the bot answered in these messages."""
-    return {one.to_id for one in said if one.by_us and one.to_id}
-
-
-# ---------------------------------------------------------------------- the runs
-
-AT_ONCE = 16
-"""The most concurrent runs, each with one call of a small model."""
-
-
-class _Job(NamedTuple):
-    """A loop and its target: the key of a conversation, or the id of a person."""
-
-    loop: Literal["summary", "extraction"]
-    about: str
-
-    def __str__(self) -> str:
-        return f"{self.loop} {self.about}"
-
-
-class Runs:
-    """Runs both loops. The other parameters are those of `Loops`."""
-
-    def __init__(
-        self,
-        tracks: Tracks,
-        cadence: Cadence,
-        *,
-        summary: SummaryLoop | NoSummary,
-        facts: FactsLoop | NoFacts,
-        learned: Callable[[str], None],
-        consent: Consent,
-        behind: Callable[[str], bool],
-        processes: Processes,
-    ) -> None:
-        self._tracks = tracks
-        self._cadence = cadence
-        self._summary = summary
-        self._facts = facts
-        self._learned = learned
-        self._consent = consent
-        self._behind = behind
-        # A failed run is tried again after further turns, not after a pause.
-        self._worker = Worker(
-            "loops",
-            self._run,
-            at_once=AT_ONCE,
-            retry_s=None,
-            lease=lambda job: processes.lease(f"{job.loop}/{job.about}"),
-        )
-        self._resets = Worker("cleared summaries", self._save_reset)
-
-    def summarise(self, session_key: str) -> None:
+    def _summarise(self, session_key: str) -> None:
         """Queue a summary; it follows a run under way."""
         self._worker.note(_Job("summary", session_key))
 
-    def extract(self, user_id: str) -> None:
+    def _extract(self, user_id: str) -> None:
         """Queue an extraction; it follows a run under way."""
         self._worker.note(_Job("extraction", user_id))
 
-    def reset(self, session_key: str) -> None:
-        """Save that nothing said until now may go into a summary again."""
-        self._resets.note(session_key)
-
-    def may_hear(self, said: Said) -> bool:
+    def _may_hear(self, said: Said) -> bool:
         """Whether a message may be stored; the bot's answers, if those they answer may be."""
         answered = said.to_id if said.by_us else ""
         return self._consent.may_keep(answered or said.author_id, said.sent_at)
 
-    async def restored(self, session_key: str) -> SessionTrack:
+    async def _restored(self, session_key: str) -> SessionTrack:
         """A conversation, with what its summary has seen. A lost summary is due at once."""
-        track = self._tracks.session(session_key)
+        track = self.tracks.session(session_key)
         if not track.cursor_known:
             lost = await self._summary.lost(session_key)
             seen, left = await self._summary.seen_up_to(session_key), await self._summary.left(session_key)
@@ -338,7 +298,7 @@ class Runs:
             track.takes_part = track.takes_part or lost or track.backlog.taken[session_key] > 0
         return track
 
-    async def know(self, user_id: str, person: PersonTrack, session_key: str = "") -> None:
+    async def _know(self, user_id: str, person: PersonTrack, session_key: str = "") -> None:
         """Restore what extraction has seen of a person, once.
 
         Of a conversation that begins here it is restored too: another process may have had it until now.
@@ -352,29 +312,17 @@ class Runs:
         person.backlog.seen(seen, left)
         person.cursor_known = True
 
-    async def settle(self) -> None:
-        """Wait until no loop is running."""
-        await self._worker.settle()
-        await self._resets.settle()
-
-    async def close(self, grace_s: float) -> None:
-        """Let running loops finish within `grace_s`, then stop them; unfinished messages keep waiting."""
-        await self._worker.close(grace_s)
-        await self._resets.close(grace_s)
-
-    # ------------------------------------------------------------------ a run
-
     async def _run(self, job: _Job) -> None:
         """Run a loop until it has seen everything waiting, if still due after the run before."""
         if job.loop == "summary":
-            session = self._tracks.sessions.peek(job.about)
+            session = self.tracks.sessions.peek(job.about)
             if session is None or self._must_wait(job, session):
                 return
             if self._cadence.summary_is_due(session) or self._cadence.summary_is_early(session):
                 people, session.asked_by = session.asked_by, set()
                 await self._batches(job, session, partial(self._summary_batch, job.about, session, people))
         else:
-            person = self._tracks.people.peek(job.about)
+            person = self.tracks.people.peek(job.about)
             if person is None or self._must_wait(job, person):
                 return
             if self._cadence.facts_are_due(person):
@@ -429,7 +377,7 @@ class Runs:
         return more
 
     async def _facts_batch(self, user_id: str, person: PersonTrack) -> bool:
-        await self.know(user_id, person)
+        await self._know(user_id, person)
         self._drop_opted_out(person)
         context = self._context(person)
         with paid_by(_payers(person.backlog, user_id)[0]):
@@ -439,7 +387,7 @@ class Runs:
 
     def _drop_opted_out(self, track: Track) -> None:
         """Drop the messages of people who opted out since they wrote them."""
-        for heard in [one for one in track.backlog.waiting.values() if not self.may_hear(one.said)]:
+        for heard in [one for one in track.backlog.waiting.values() if not self._may_hear(one.said)]:
             track.backlog.forget(heard.said.id)
 
     def _context(self, person: PersonTrack) -> dict[str, list[Said]]:
@@ -449,20 +397,25 @@ class Runs:
         """
         found = {}
         for key in {heard.session_key for heard in person.backlog.oldest(self._facts.batch_chars)}:
-            session = self._tracks.sessions.peek(key)
+            session = self.tracks.sessions.peek(key)
             if session is not None:
-                found[key] = sorted(filter(self.may_hear, session.recent), key=lambda said: int(said.id))
+                found[key] = sorted(filter(self._may_hear, session.recent), key=lambda said: int(said.id))
         return found
 
     def _is_there(self, session_key: str, said: Said) -> bool:
         """Whether a line of recent talk is still in its conversation as it was, and may be used."""
-        session = self._tracks.sessions.peek(session_key)
-        return session is not None and said in session.recent and self.may_hear(said)
+        session = self.tracks.sessions.peek(session_key)
+        return session is not None and said in session.recent and self._may_hear(said)
 
     async def _save_reset(self, session_key: str) -> None:
-        track = self._tracks.sessions.peek(session_key)
+        track = self.tracks.sessions.peek(session_key)
         if track is not None:
             await self._summary.saw(session_key, track.backlog.taken[session_key])
+
+
+def _answered(said: Sequence[Said]) -> set[str]:
+    """The people whom the bot answered in these messages."""
+    return {one.to_id for one in said if one.by_us and one.to_id}
 
 
 def _payers(backlog: Backlog, user_id: str | None) -> list[Payer]:
