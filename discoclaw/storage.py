@@ -181,7 +181,7 @@ def build(
     stores, idle_ms = stores or disks_of(settings), settings.idle_s * 1000
     disk, changes, cache = stores.used, Changes(), settings.data_dir / "cache"
     processes = processes or processes_of(disk, changes, "tool" if for_admin else "bot")
-    cursors = Cursors(disk.documents(CURSORS))
+    cursors = Cursors(disk.documents(CURSORS), clock=clock)
     live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides, shared=disk.shared)
     places = PlaceRules(live, settings.personas, settings.auto_save)
     memory = Memory(

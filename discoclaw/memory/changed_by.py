@@ -54,7 +54,7 @@ class ChangedBy(Derived, Listener):
     def load(self) -> None:
         """Read the file. Blocking."""
         try:
-            self._known = _read(self._documents)
+            self._known = _understood(self._documents.find(FILE))
         except _NOT_OURS as error:
             log.warning("it isn't known who changed which setting: %s", error)
 
@@ -88,7 +88,7 @@ class ChangedBy(Derived, Listener):
             log.warning("%s could not be changed, so it won't show who made a change: %s", FILE, error)
 
     def audit(self) -> Iterator[Readable]:
-        for key, one in _read(self._documents).items():
+        for key, one in _understood(self._documents.find(FILE)).items():
             yield Readable(f"{self._documents.folder / FILE} ({key})", author=one.by, at=one.at)
 
     def purge_ram(self, purge: Purge) -> None:
@@ -127,14 +127,6 @@ def _digest(value: Value) -> str:
 
 def _without(known: Mapping[str, Changed], user_id: str) -> dict[str, Changed]:
     return {key: one for key, one in known.items() if one.by != user_id}
-
-
-def _read(documents: Documents) -> dict[str, Changed]:
-    """The changes in the file; none if it makes no sense. Raises OSError and NewerSchema."""
-    try:
-        return _understood(documents.read(FILE))
-    except FileNotFoundError:
-        return {}
 
 
 def _understood(content: bytes | None) -> dict[str, Changed]:

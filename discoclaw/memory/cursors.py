@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.ports import Clock
 from discoclaw.memory.kept import Document, Kept
 from discoclaw.store.files import Linked, in_thread, render_json, session_name
 from discoclaw.store.port import Documents
@@ -24,14 +25,17 @@ MOST_TRIES = 20
 
 
 class Cursors(Kept[Cursor]):
-    """Cursors by name, each a map of text to text, numbers, or lists or maps of texts."""
+    """Cursors by name, each a map of text to text, numbers, or lists or maps of texts.
 
-    def __init__(self, where: Path | Documents) -> None:
-        super().__init__(where, "cursor", _mapping, lambda value: value, name_of=session_name)
+    Without a `clock` all stay in RAM.
+    """
 
-    def _load(self, name: str) -> Document[Cursor]:
+    def __init__(self, where: Path | Documents, *, clock: Clock = lambda: 0) -> None:
+        super().__init__(where, "cursor", _mapping, lambda value: value, clock=clock, name_of=session_name)
+
+    def load(self, name: str) -> Document[Cursor]:
         content = _content(self.documents, name)
-        return Document(parsed(content or b""), content)
+        return Document(parsed(content), content)
 
     async def get(self, name: str) -> Cursor:
         """Return the cursor; empty if there is none or it cannot be read."""
@@ -44,7 +48,7 @@ class Cursors(Kept[Cursor]):
         """Store a cursor. Returns False, with a warning, when the disk fails."""
         async with self._writing:
             content = render_json(value)
-            self._ram.put(session_name(name), Document(value, content), 0)
+            self._ram.put(session_name(name), Document(value, content), self._clock())
             return await self._write(name, content)
 
     async def put_rendered(self, name: str, render: Callable[[], bytes]) -> bool:
@@ -147,14 +151,12 @@ def read(folder: Documents, name: str) -> Cursor:
 
 def read_surely(folder: Documents, name: str) -> Cursor:
     """The cursor in a text; empty if there is none. Raises OSError if it can't be read. Blocking."""
-    return parsed(_content(folder, name) or b"")
+    return parsed(_content(folder, name))
 
 
 def _content(folder: Documents, name: str) -> bytes | None:
     try:
-        return folder.read(name)
-    except FileNotFoundError:
-        return None
+        return folder.find(name)
     except Linked:
         return b""
     except OSError as error:
@@ -163,8 +165,10 @@ def _content(folder: Documents, name: str) -> bytes | None:
         return b""
 
 
-def parsed(content: bytes) -> Cursor:
+def parsed(content: bytes | None) -> Cursor:
     """The cursor in these bytes; empty if they are none."""
+    if content is None:
+        return {}
     try:
         return _mapping(json.loads(content))
     except (ValueError, RecursionError):

@@ -55,9 +55,10 @@ class Kept(Listener, Generic[V]):
     """The documents of one folder, by key. `what` is the word for one of them.
 
     `parse` returns the value of decoded JSON, or raises ValueError; `shape` returns its JSON. A document that
-    makes no sense counts as none, and is kept aside unless it `may_be_lost`. Only one task of the process
-    writes at a time, so an erasing meets no writer (`alone`). What another process wrote is never
-    overwritten. What nobody asks for leaves RAM after `idle_ms`.
+    makes no sense counts as none, and is kept aside. Those that `may_be_lost` are not, and count as none also
+    where they can't be read. Only one task of the process writes at a time, so an erasing meets no writer
+    (`alone`). What another process wrote is never overwritten. What nobody asks for leaves RAM after
+    `idle_ms`.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Kept(Listener, Generic[V]):
         """The task that reads a text: one for all who wait, so that a file that hangs takes one thread."""
         reading = self._readings.get(name)
         if reading is None:
-            reading = asyncio.ensure_future(read_in_thread(self._load, name))
+            reading = asyncio.ensure_future(read_in_thread(self.load, name))
             self._readings[name] = reading
             reading.add_done_callback(partial(self._was_read, name))
         return reading
@@ -138,17 +139,19 @@ class Kept(Listener, Generic[V]):
             del self._readings[name]
         reading.cancelled() or reading.exception()  # retrieved, also if all who waited have given up
 
-    def _load(self, name: str) -> Document[V]:
-        """Read a text. Blocking. Raises OSError."""
+    def load(self, name: str) -> Document[V]:
+        """Read a text of this name. Blocking. Raises OSError."""
+        content: bytes | None = None
         try:
-            content = self.documents.read(name)
-        except FileNotFoundError:
-            return Document()
-        try:
+            if (content := self.documents.find(name)) is None:
+                return Document()
             return Document(self._parse(json.loads(content)), content)
-        except (ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             if self._may_be_lost:
+                log.warning("%s is no %s, and counts as empty: %s", self.folder / name, self._what, error)
                 return Document(None, content)
+            if isinstance(error, OSError):
+                raise
             aside = self.documents.keep_aside(name, "corrupt", stamp_of(self._clock()))
             log.error("%s is no %s (%s); it is kept as %s", self.folder / name, self._what, error, aside.name)
             drop(self.documents, name)

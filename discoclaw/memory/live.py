@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from discoclaw.core import live
-from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
+from discoclaw.core.errors import MemoryFault, NewerSchema, Refused, faulting
 from discoclaw.core.live import Effective, LiveOverrides, Pseudonyms, Scope, Signed, SourcedOverrides
 from discoclaw.core.message import Place
 from discoclaw.core.policy import FIELDS, NO_OVERRIDES, AutoSave, Overrides, Personas, Policy
@@ -222,9 +222,8 @@ class LiveConfig(Listener):
         """Take over what the file has. A damaged one counts as empty, and is kept aside later. Blocking."""
         path = self._documents.folder / SIGNED
         try:
-            self._newest = _newest(self._newest, _signed(json.loads(self._documents.read(SIGNED))))
-        except FileNotFoundError:
-            return
+            if (content := self._documents.find(SIGNED)) is not None:
+                self._newest = _newest(self._newest, _signed(json.loads(content)))
         except OSError as error:
             self._foreign = True
             log.error("%s cannot be read, so it is left alone: %s", path, error)
@@ -307,16 +306,15 @@ def read_file(documents: Documents) -> dict[Scope, Overrides]:
 
     Raises MemoryFault, naming what is wrong in it, and NewerSchema.
     """
-    try:
-        return _understood(documents, documents.read(FILE))
-    except FileNotFoundError:
+    with faulting(f"{documents.folder / FILE} cannot be read"):
+        content = documents.find(FILE)
+    return _understood(documents, content)
+
+
+def _understood(documents: Documents, content: bytes | None) -> dict[Scope, Overrides]:
+    """The overrides in a file's content; none if there is no file. Raises MemoryFault and NewerSchema."""
+    if content is None:
         return {}
-    except OSError as error:
-        raise MemoryFault(f"{documents.folder / FILE} cannot be read: {error}") from error
-
-
-def _understood(documents: Documents, content: bytes) -> dict[Scope, Overrides]:
-    """The overrides in a file's content. Raises MemoryFault and NewerSchema."""
     path = documents.folder / FILE
     try:
         return _parsed(json.loads(content))
@@ -338,7 +336,7 @@ def change_file(
 
     def change(content: bytes | None) -> bytes | None:
         nonlocal now
-        there = _understood(documents, content) if content is not None else {}
+        there = _understood(documents, content)
         now = live.fitting(scope, changed(there.get(scope, NO_OVERRIDES), wished))
         after = {**there, scope: now}
         if after == there:

@@ -172,6 +172,13 @@ class Documents(ABC):
     def read(self, name: str) -> bytes:
         """Return one text. Raises FileNotFoundError if it does not exist."""
 
+    def find(self, name: str) -> bytes | None:
+        """Return one text, or None if it does not exist."""
+        try:
+            return self.read(name)
+        except FileNotFoundError:
+            return None
+
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:
         """Replace a text durably, all or nothing. Only the bot's user reads it."""
@@ -189,7 +196,7 @@ class Documents(ABC):
 
         In a store that one process uses, its callers have to keep each other out.
         """
-        if self._read_if_there(name) != before:
+        if self.find(name) != before:
             return False
         self.write(name, content)
         return True
@@ -201,7 +208,7 @@ class Documents(ABC):
         on what is there then if another process was faster. Raises Overtaken if one is each time.
         """
         for attempt in range(TRIES):
-            before = self._read_if_there(name)
+            before = self.find(name)
             after = work(before)
             if after is None or after == before:
                 return before
@@ -221,12 +228,6 @@ class Documents(ABC):
             count += 1
             aside = f"{name}.{label}-{stamp}-{count}"
         return self.folder / aside
-
-    def _read_if_there(self, name: str) -> bytes | None:
-        try:
-            return self.read(name)
-        except FileNotFoundError:
-            return None
 
 
 class Disk(ABC):

@@ -464,12 +464,12 @@ def _generation(documents: Documents, count: int) -> int:
     """The generation of so many shards; a new one if there were others before."""
 
     def agreed(content: bytes | None) -> bytes | None:
-        value = parsed(content or b"")
+        value = parsed(content)
         if value.get("count") == count:
             return None
         return render_json({"count": count, "generation": _number(value) + 1})
 
-    return _number(parsed(documents.change(session_name(SHARDS), agreed) or b""))
+    return _number(parsed(documents.change(session_name(SHARDS), agreed)))
 
 
 def _number(value: Mapping[str, object]) -> int:

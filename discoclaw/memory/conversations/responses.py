@@ -9,7 +9,6 @@ served later. When somebody takes something back, all their answers are removed,
 its words. Independent of models, and of what a key is made of.
 """
 
-import json
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +24,7 @@ from discoclaw.core.purge import Derived, Purge, Purged, Readable
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
-from discoclaw.memory.kept import JSON, Document, Kept, json_names, remove_named
+from discoclaw.memory.kept import JSON, Kept, json_names, remove_named
 from discoclaw.store.files import in_thread, render_json, safe_id
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import drop
@@ -75,8 +74,11 @@ def _alive(entry: Response, now_ms: int, ttl_ms: int) -> bool:
 
 
 def _parsed(value: Any) -> Entries:
-    """The entries of a file. Raises ValueError, TypeError or KeyError if it is none."""
-    entries = [Response(*(one[field.name] for field in fields(Response))) for one in value]
+    """The entries of a file. Raises ValueError if it is none."""
+    try:
+        entries = [Response(*(one[field.name] for field in fields(Response))) for one in value]
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"an answer is incomplete: {error!r}") from None
     for one in entries:
         texts, times = (one.key, one.sha256, one.model, one.response), (one.created, one.last_access)
         if not all(isinstance(text, str) for text in texts) or not all(map(valid_ms, times)):
@@ -86,25 +88,6 @@ def _parsed(value: Any) -> Entries:
 
 def _shape(entries: Entries) -> object:
     return [one.to_json() for one in entries.values()]
-
-
-class _Files(Kept[Entries]):
-    """The files, of which none is worth a fault."""
-
-    def _load(self, name: str) -> Document[Entries]:
-        content: bytes | None = None
-        try:
-            content = self.documents.read(name)
-            return Document(_parsed(json.loads(content)), content)
-        except FileNotFoundError:
-            return Document()
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-            log.warning("%s isn't a file of answers, and counts as empty: %s", self.folder / name, error)
-            return Document(None, content)
-
-    def on_disk(self, name: str) -> list[Response]:
-        """The answers in a file. Blocking."""
-        return list((self._load(name).value or {}).values())
 
 
 class Responses(Derived):
@@ -129,7 +112,9 @@ class Responses(Derived):
     ) -> None:
         self.folder = folder
         self._documents = FileDocuments(folder)
-        self._kept = _Files(folder, "file of answers", _parsed, _shape, clock=clock, idle_ms=idle_ms)
+        self._kept = Kept(
+            folder, "file of answers", _parsed, _shape, clock=clock, idle_ms=idle_ms, may_be_lost=True
+        )
         self._clock = clock
         self._ttl_ms = ttl_ms
         self._most = most
@@ -139,10 +124,9 @@ class Responses(Derived):
         """Purges so recent that an answer from before could still arrive."""
 
     def audit(self) -> Iterator[Readable]:
-        for name in json_names(self._documents):
-            for one in self._kept.on_disk(name):
-                owner = name.removesuffix(JSON)
-                yield Readable(str(self.folder / name), one.response, owner=owner, at=one.created)
+        for owner, place, entries in self._kept.stored():
+            for one in entries.values():
+                yield Readable(place, one.response, owner=owner, at=one.created)
 
     async def get(self, subject: str, key: str, sha256: str) -> str | None:
         """Return the answer stored under a key, if it is for exactly this question; otherwise None.
@@ -205,7 +189,7 @@ class Responses(Derived):
         """Remove answers from disk. Returns how many. Raises OSError."""
         own, gone = f"{purge.subject}{JSON}", 0
         for name in json_names(self._documents):
-            entries = self._kept.on_disk(name)
+            entries = (self._kept.load(name).value or {}).values()
             stay = [one for one in entries if name != own and not purge.words.hold(one.response)]
             gone += len(entries) - len(stay)
             if not stay and (entries or name == own):

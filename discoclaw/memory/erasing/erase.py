@@ -136,11 +136,8 @@ class Intents:
         """The intent of a subject; read again where other processes write too. Raises OSError."""
         if not self._disk.shared:
             return self.pending.get(subject)
-        try:
-            content = self._folder.read(f"{safe_id(subject)}{JSON}")
-        except FileNotFoundError:
-            return None
-        return _intent(subject, parsed(content), None)
+        content = self._folder.find(f"{safe_id(subject)}{JSON}")
+        return _intent(subject, parsed(content), None) if content is not None else None
 
     def read_again(self, subject: str) -> Intent | None:
         """The same. Raises MemoryFault."""
@@ -161,7 +158,7 @@ class Intents:
         """
 
         def wider(content: bytes | None) -> bytes | None:
-            there = _intent(intent.subject, parsed(content or b""), None)
+            there = _intent(intent.subject, parsed(content), None)
             wide = _with(there, sessions, todo)
             return render_json(wide.to_json()) if there.at is not None and wide != there else None
 

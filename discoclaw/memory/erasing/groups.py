@@ -83,7 +83,7 @@ class GroupRecords(Derived):
     def _purge(self, subject: str, user: str) -> bool:
         """Remove a person from one group. Returns whether there was anything. Raises OSError."""
         log, name = self._logs.log(subject), f"{group_of(subject)}{JSON}"
-        before, file = log.read(), _read(self._groups, name)
+        before, file = log.read(), self._groups.find(name) or b""
         named = any(re.search(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()), one) for one in (before, file))
         after = _without(before, user) if named else before[: before.rfind(b"\n") + 1]
         if not named and after == before:
@@ -214,7 +214,7 @@ class GroupIndex:
         known = self._index()
         found = self._bring(known, user)
         if "mark" in known:  # else everything was read just now
-            found |= set(texts_of(parsed(_read(self._cursors, _name(user))), "groups"))
+            found |= set(texts_of(parsed(self._cursors.find(_name(user))), "groups"))
         return found
 
     def note(self, group: str, users: Iterable[str]) -> None:
@@ -235,7 +235,7 @@ class GroupIndex:
 
     def _index(self) -> Mapping[str, object]:
         try:
-            return parsed(_read(self._cursors, f"{INDEX}{JSON}"))
+            return parsed(self._cursors.find(f"{INDEX}{JSON}"))
         except OSError as error:
             log.warning("which groups have words of whom could not be read: %s", error)
             return {}
@@ -270,7 +270,7 @@ class GroupIndex:
 
     def _add(self, user: str, groups: Collection[str]) -> None:
         def work(before: bytes | None) -> bytes | None:
-            known = set(texts_of(parsed(before or b""), "groups"))
+            known = set(texts_of(parsed(before), "groups"))
             return None if known.issuperset(groups) else render_json({"groups": sorted({*known, *groups})})
 
         self._cursors.change(_name(user), work)
@@ -280,12 +280,12 @@ class GroupIndex:
         if self._disk.shared:
             return set()
         named = re.compile(rb"(?<!\w)%b(?!\w)" % re.escape(user.encode()))
-        return {subject for subject, name in self._files() if named.search(_read(self._groups, name))}
+        return {subject for subject, name in self._files() if named.search(self._groups.find(name) or b"")}
 
     def _members(self) -> Iterable[tuple[str, Collection[str]]]:
         for subject, name in self._files():
             try:
-                group = Group.from_json(json.loads(_read(self._groups, name)))
+                group = Group.from_json(json.loads(self._groups.find(name) or b""))
             except (ValueError, RecursionError):
                 continue
             yield subject, [user for user, _ in group.members]
@@ -305,11 +305,3 @@ def _people_in(content: bytes) -> tuple[set[str], bool]:
 
 def _name(user: str) -> str:
     return f"{OF_PERSON}{user}_{JSON}"
-
-
-def _read(folder: Documents, name: str) -> bytes:
-    """A text's bytes; empty if there is none."""
-    try:
-        return folder.read(name)
-    except FileNotFoundError:
-        return b""

@@ -104,13 +104,9 @@ class Tombstones:
 
     def key(self) -> bytes | None:
         """The key on disk; None if there is none. Raises MemoryFault if it cannot be used."""
-        try:
-            key = self._documents.read(KEY)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise MemoryFault(f"{self._key_path} cannot be read: {error}") from error
-        if len(key) != KEY_BYTES:
+        with faulting(f"{self._key_path} cannot be read"):
+            key = self._documents.find(KEY)
+        if key is not None and len(key) != KEY_BYTES:
             raise MemoryFault(f"{self._key_path} isn't a key: it has {len(key)} bytes, not {KEY_BYTES}")
         return key
 

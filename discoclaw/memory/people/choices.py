@@ -306,9 +306,7 @@ def _row(rows: Documents, name: str, content: bytes | None) -> Chosen:
 def _content(documents: Documents, name: str) -> bytes | None:
     """A text; None if there is none. Raises MemoryFault if it cannot be read."""
     try:
-        return documents.read(name)
-    except FileNotFoundError:
-        return None
+        return documents.find(name)
     except OSError as error:
         raise MemoryFault(_unreadable(documents.folder / name, error)) from error
 

@@ -7,8 +7,7 @@ Independent of what is done with the times.
 """
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Mapping
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
@@ -16,8 +15,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.cursors import Cursors, read
-from discoclaw.memory.kept import Kept
+from discoclaw.memory.cursors import Cursor, Cursors, read
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import session_name
 from discoclaw.store.port import Documents
@@ -42,17 +40,9 @@ class LastUsed(Derived, Listener):
         self, memory: Memory, cursors: Cursors, *, clock: Clock, most_items: int = MOST_ITEMS
     ) -> None:
         self._memory = memory
+        self._cursors = cursors
         self._clock = clock
         self._most_items = most_items
-        self._kept: Kept[Times] = Kept(
-            cursors.documents,
-            "map of times",
-            _times,
-            lambda times: times,
-            clock=clock,
-            may_be_lost=True,
-            name_of=lambda subject: session_name(_cursor(subject)),
-        )
         self._new: dict[str, dict[str, int]] = {}
         """The times that are not written yet, by subject."""
 
@@ -63,16 +53,15 @@ class LastUsed(Derived, Listener):
 
     def of(self, subject: str) -> Times:
         """The times in RAM, by item id. An item without one was last used when it was written."""
-        return _newer(self._kept.in_ram(subject) or {}, self._new.get(subject, {}))
+        return _newer(_times(self._cursors.in_ram(_cursor(subject))), self._new.get(subject, {}))
 
     def complete(self, subject: str) -> bool:
         """Whether RAM has all times of a subject."""
-        return self._kept.at_hand(subject)
+        return self._cursors.at_hand(_cursor(subject))
 
     async def load(self, subject: str) -> Times:
         """Return all times of a subject, from disk if need be; those in RAM if it can't be read."""
-        with suppress(MemoryFault):
-            await self._kept.get(subject)
+        await self._cursors.get(_cursor(subject))
         return self.of(subject)
 
     async def flush(self) -> None:
@@ -93,16 +82,20 @@ class LastUsed(Derived, Listener):
         branches = (await self._memory.branches(subject)).all
         existing = {key for name in branches for key in (await self._memory.view(subject, name)).items}
 
-        def work(known: Times | None) -> Times | None:
+        current = False
+
+        def work(known: Cursor) -> Cursor | None:
+            nonlocal current
             if self._new.get(subject) is not new or self._memory.erased_at(subject) != erased_at:
                 return None  # erased meanwhile, so nothing of it may be written; or there is more
-            times = {key: at for key, at in _newer(known or {}, new).items() if key in existing}
+            times = {key: at for key, at in _newer(_times(known), new).items() if key in existing}
             newest = sorted(times, key=lambda key: (-times[key], key))[: self._most_items]
             after = {key: times[key] for key in newest}
-            return after if after != (known or {}) else None
+            current = after == known
+            return None if current else after
 
-        await self._kept.change(subject, work)
-        if self._new.get(subject) is new:
+        written = await self._cursors.update(_cursor(subject), work)
+        if (written or current) and self._new.get(subject) is new:
             del self._new[subject]
 
     def committed(self, subject: str, commit: Commit) -> None:
@@ -114,19 +107,9 @@ class LastUsed(Derived, Listener):
             ids |= {event.ext.get("item", {}).get("id"), event.ext.get("link", {}).get("to")}
         self.touch(subject, sorted(one for one in ids if isinstance(one, str)))
 
-    async def renewed(self, names: Collection[str]) -> None:
-        await self._kept.renewed(names)
-
     def purge_ram(self, purge: Purge) -> None:
         if purge.erases:
             self._new.pop(purge.subject, None)
-            self._kept.drop(purge.subject)
-
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Write no times meanwhile."""
-        async with self._kept.alone([purge.subject]):
-            yield
 
 
 def kept(documents: Documents, subject: str) -> Times:
@@ -154,4 +137,4 @@ def _times(value: object) -> dict[str, int]:
 
 def _newer(one: Times, other: Times) -> dict[str, int]:
     """The later time of each item."""
-    return {key: max(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}}
+    return {**one, **{key: max(one.get(key, 0), at) for key, at in other.items()}}
