@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.ports import Clock, Processes
-from discoclaw.core.purge import Derived
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.changed_by import ChangedBy
 from discoclaw.memory.changes import Changes
@@ -23,15 +22,11 @@ from discoclaw.memory.live import LiveConfig, PlaceRules
 from discoclaw.memory.off import (
     STORE_OFF,
     AnyMemory,
-    NoGroups,
-    NoLastUsed,
     NoMemory,
-    NoProfiles,
     NoSummaries,
-    NoToolLog,
 )
 from discoclaw.memory.people.choices import Choices, KnownConsent
-from discoclaw.memory.people.groups import GroupPurge, Groups
+from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.people.tool_log import ToolLog
@@ -55,11 +50,10 @@ class People:
     """What is known about people and channels beside their memory."""
 
     choices: Choices
-    profiles: Profiles | NoProfiles
-    groups: Groups | NoGroups
-    group_purge: GroupPurge
-    last_used: LastUsed | NoLastUsed
-    tool_log: ToolLog | NoToolLog
+    profiles: Profiles
+    groups: Groups
+    last_used: LastUsed
+    tool_log: ToolLog
     changed_by: ChangedBy
 
 
@@ -226,34 +220,29 @@ def build(
     undelivered = Undelivered(cursors, consent, purger, keeps=disk.remembers, redactor=redactor)
 
     # What is known about people and channels.
-    profiles: Profiles | NoProfiles = NoProfiles()
-    groups: Groups | NoGroups = NoGroups()
-    last_used: LastUsed | NoLastUsed = NoLastUsed()
-    tool_log: ToolLog | NoToolLog = NoToolLog()
-    taken_back = GroupPurge(memory)
-    if disk.remembers:
-        tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=changes)
-    if used is memory:
-        profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=idle_ms)
-        groups = Groups(
-            disk.documents(GROUPS),
-            memory,
-            clock=clock,
-            consent=consent,
-            idle_ms=idle_ms,
-            redactor=redactor,
-            purge=taken_back,
-        )
-        last_used = LastUsed(memory, cursors, clock=clock)
+    last_used = LastUsed(memory, cursors, clock=clock)
+    tool_log = ToolLog(disk, clock=clock, consent=consent, redactor=redactor, changes=changes)
+    on = used is memory
+    profiles = Profiles(
+        disk.documents(PROFILES), memory, clock=clock, consent=consent, idle_ms=idle_ms, on=on
+    )
+    groups = Groups(
+        disk.documents(GROUPS),
+        memory,
+        clock=clock,
+        consent=consent,
+        idle_ms=idle_ms,
+        redactor=redactor,
+        on=on,
+    )
     changed_by = ChangedBy(disk.documents(""))
-    people = People(choices, profiles, groups, taken_back, last_used, tool_log, changed_by)
+    people = People(choices, profiles, groups, last_used, tool_log, changed_by)
     vectors, terms = VectorCache(cache / "vectors.sqlite"), KeptTerms(cache, used)
 
     # An erasing visits them in this order: first, work under way learns that it may no longer be stored.
     memory.join(live, choices, consent, SummaryPurge(rolling, cursors), answers, undelivered)
     memory.join(rolling, clears)  # a clear holds the one while it writes the other
-    stored = (tool_log, profiles, groups, last_used)
-    memory.join(taken_back, *(one for one in stored if isinstance(one, Derived)), changed_by)
+    memory.join(tool_log, profiles, groups, last_used, changed_by)
     memory.join(responses, archive, *unused, vectors, terms)
     shared = disk.shared and settings.nostr_relays
     if shared or settings.outbox_path.exists():  # copies have to be erased on relays even if mirroring is off

@@ -22,7 +22,6 @@ READ_ELSEWHERE = {
     "Archiving": "what waits for the archive is in RAM",
     "Embedding": "what waits for its vector is in RAM",
     "Transparency": "it stores ids of messages; what they show is in Discord",
-    "GroupPurge": "what channels remember is listed with their files",
     "CopiesAside": "files of no part are looked at by themselves",
 }
 """Parts that remove what was taken back from something that another part lists, and why."""

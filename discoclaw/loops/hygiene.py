@@ -33,7 +33,7 @@ from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import AnyMemory, NoLastUsed
+from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.follow import Rounds
 
@@ -107,7 +107,7 @@ class Hygiene:
     def __init__(
         self,
         memory: AnyMemory,
-        access: LastUsed | NoLastUsed,
+        access: LastUsed,
         cursors: Cursors,
         *,
         clock: Clock,

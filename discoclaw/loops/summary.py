@@ -39,7 +39,6 @@ from discoclaw.core.zones import local, now
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
 from discoclaw.memory.conversations.rolling import Rolling, RollingMemory, message_in, struck
 from discoclaw.memory.cursors import Cursors, names_of, people_of
-from discoclaw.memory.off import NO_GROUPS, NoGroups
 from discoclaw.memory.people.groups import Groups, Known, Learned
 from discoclaw.prompt.quote import (
     display_names,
@@ -199,7 +198,7 @@ class SummaryLoop:
         rules: SummaryRules,
         consent: Consent,
         taken_back: TakenBackBy = nothing_taken_back,
-        groups: Groups | NoGroups = NO_GROUPS,
+        groups: Groups | None = None,
     ) -> None:
         self._model = model
         self._rolling = rolling
@@ -342,7 +341,7 @@ class SummaryLoop:
         From old messages, the group would learn again what was forgotten since.
         """
         newest = batch[-1]
-        if int(batch[0].said.id) <= self._learned_up_to.get(session_key, 0):
+        if self._groups is None or int(batch[0].said.id) <= self._learned_up_to.get(session_key, 0):
             return None
         try:
             return await self._groups.known(newest.place)
@@ -367,6 +366,7 @@ class SummaryLoop:
         origin = Origin("inferred", source, newest.said.sent_at, newest.place.hidden, of_channel=True)
         heard = {**{user_id: self._consent.erased_at(user_id) for user_id in talked}, **people}
         learned = Learned(answer.themes, answer.decisions, [one.said.id for one in batch])
+        assert self._groups is not None  # what it knows is `known`
         try:
             await self._groups.learn(newest.place, learned, known, heard, origin)
         except MemoryFault as fault:

@@ -74,7 +74,13 @@ class LiveConfig(Listener):
         self._documents = documents_at(where)
         self._clock = clock
         self._shared = shared
-        self._file = _LocalFile(self._documents, told=shared)
+        self._local: Mapping[Scope, Overrides] = {}
+        """The overrides of `config.json`, as of its last valid version."""
+        self._stamped = isinstance(self._documents, FileDocuments)
+        self._stamp: Stamp = None
+        self._reported = ""
+        self._sure = False
+        """Whether it is certain that we learn of a change: not in SQLite, nor after a disk failed."""
         self._newest: dict[str, Signed] = {}
         """The newest event of each address."""
         self._writing = asyncio.Lock()
@@ -91,7 +97,7 @@ class LiveConfig(Listener):
     def load(self) -> None:
         """Read both files. Invalid content is reported and ignored. Blocking."""
         self._load_signed()
-        self._file.read()
+        self._load_local()
         self._renew()
 
     async def close(self) -> None:
@@ -131,12 +137,12 @@ class LiveConfig(Listener):
 
     def local(self, scope: Scope) -> Overrides:
         """The overrides of a scope in the local file, by its Discord id."""
-        return self._file.overrides.get(scope, NO_OVERRIDES)
+        return self._local.get(scope, NO_OVERRIDES)
 
     async def write(self, scope: Scope, wished: Mapping[str, Any], lock: Path) -> None:
         """Change the local file, and take it over at once; see `change_file`. Raises the same errors."""
         await in_thread(change_file, self._documents, scope, wished, None if self._shared else lock)
-        if await read_in_thread(self._file.read):
+        if await read_in_thread(self._load_local):
             self._renew()
 
     def signed(self, scope: Scope) -> Signed | None:
@@ -147,7 +153,7 @@ class LiveConfig(Listener):
 
     async def renewed(self, names: Collection[str]) -> None:
         """Take over what another process changed."""
-        if FILE in names and await read_in_thread(self._file.read):
+        if FILE in names and await read_in_thread(self._load_local):
             log.info("%s was taken over", FILE)
         if SIGNED in names:
             await read_in_thread(self._load_signed)
@@ -158,13 +164,14 @@ class LiveConfig(Listener):
         """Read the local file if it changed. Costs a `stat`, and at most half a second if the disk hangs."""
         if self._reading is None:
             now = asyncio.get_running_loop().time()
-            if self._file.current() and (self._file.sure or now - self._looked_s < LOOK_EVERY_S):
+            current = not self._stamped or stamp_now(self._documents.folder / FILE) == self._stamp
+            if current and (self._sure or now - self._looked_s < LOOK_EVERY_S):
                 return
             self._looked_s = now
 
             async def read() -> None:
                 try:
-                    if await read_in_thread(self._file.read):
+                    if await read_in_thread(self._load_local):
                         self._renew()
                         log.info("%s was taken over", FILE)
                 finally:
@@ -174,6 +181,22 @@ class LiveConfig(Listener):
         if not self._hangs:
             _, late = await asyncio.wait([self._reading], timeout=LOOK_WAIT_S)
             self._hangs = bool(late)
+
+    def _load_local(self) -> bool:
+        """Read the file; return whether its overrides changed. An invalid one changes nothing. Blocking."""
+        stamp = stamp_now(self._documents.folder / FILE) if self._stamped else None
+        before, told = self._local, self._stamped or self._shared
+        self._sure = told
+        try:
+            self._local = read_file(self._documents)
+            self._reported = ""
+        except MemoryFault as fault:
+            self._sure = told and not isinstance(fault.__cause__, OSError)
+            if str(fault) != self._reported:
+                log.error("%s; until it is corrected, what it said before holds", fault)
+                self._reported = str(fault)
+        self._stamp = stamp
+        return self._local != before
 
     # ------------------------------------------------------------------ what the owner signed
 
@@ -261,44 +284,10 @@ class LiveConfig(Listener):
             if one.overrides is not None:  # several addresses may name a scope, in their own letters
                 scope = live.scope_of_address(address)
                 found[scope] = live.newest(filter(None, (found.get(scope), one))) or one
-        self._overrides = LiveOverrides(found, self._file.overrides, self._settings, self._names)
+        self._overrides = LiveOverrides(found, self._local, self._settings, self._names)
 
 
 # ---------------------------------------------------------------------- the local file
-
-
-class _LocalFile:
-    """The overrides of `config.json`, as of its last valid version."""
-
-    def __init__(self, documents: Documents, *, told: bool) -> None:
-        self.overrides: Mapping[Scope, Overrides] = {}
-        self._documents = documents
-        self._path = documents.folder / FILE
-        self._stamped = isinstance(documents, FileDocuments)
-        self._certain = self._stamped or told
-        self._stamp: Stamp = None
-        self._told = ""
-        self.sure = False
-        """Whether it is certain that we learn of a change: not in SQLite, nor after a disk failed."""
-
-    def current(self) -> bool:
-        """Whether the file is unchanged since it was read, as far as a `stat` can tell."""
-        return not self._stamped or stamp_now(self._path) == self._stamp
-
-    def read(self) -> bool:
-        """Read the file; return whether its overrides changed. Blocking."""
-        stamp = stamp_now(self._path) if self._stamped else None
-        before, self.sure = self.overrides, self._certain
-        try:
-            self.overrides = read_file(self._documents)
-            self._told = ""
-        except MemoryFault as fault:
-            self.sure = self._certain and not isinstance(fault.__cause__, OSError)
-            if str(fault) != self._told:
-                log.error("%s; until it is corrected, what it said before holds", fault)
-                self._told = str(fault)
-        self._stamp = stamp
-        return self.overrides != before
 
 
 def read_file(documents: Documents) -> dict[Scope, Overrides]:

@@ -5,18 +5,13 @@ callers never test whether there is a memory. The folder, erasings and the regis
 the real `Memory`, which exists even where nobody is remembered.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from discoclaw.core.consent import NEVER
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
-from discoclaw.core.message import Place
-from discoclaw.core.ports import Passive
-from discoclaw.core.profile import Profile
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling
-from discoclaw.memory.people.groups import Known
 from discoclaw.memory.stores import NoLedgers
 from discoclaw.memory.subjects.store import Memory
 
@@ -70,70 +65,6 @@ AnyMemory: TypeAlias = Memory | NoMemory
 """The memory that answers use, which may be switched off."""
 
 
-class NoProfiles(Passive):
-    """Profiles, of which there are none."""
-
-    def seen(self, user_id: str, name: str, at: int, *, where: str = "") -> None:
-        """Nothing is noted."""
-
-    def at_hand(self, user_id: str) -> bool:
-        return True
-
-    def in_ram(self, user_id: str) -> None:
-        return None
-
-    async def get(self, user_id: str) -> Profile | None:
-        return None
-
-
-class NoGroups(Passive):
-    """Channel notes, of which there are none."""
-
-    def seen(self, place: Place, at: int, *, user_id: str | None = None, name: str = "") -> None:
-        """Nothing is noted."""
-
-    def notes_in_ram(self, place: Place) -> str:
-        return ""
-
-    async def notes(self, place: Place) -> str:
-        return ""
-
-    async def known(self, place: Place) -> Known | None:
-        return None
-
-    async def learn(self, *args: Any) -> None:
-        """Nothing is learned where nothing is known."""
-
-
-class NoLastUsed:
-    """Times of use, of which there are none."""
-
-    def touch(self, subject: str, item_ids: Iterable[str], *, at: int | None = None) -> None:
-        """Nothing is noted."""
-
-    def of(self, subject: str) -> Mapping[str, int]:
-        return {}
-
-    def complete(self, subject: str) -> bool:
-        return True
-
-    async def load(self, subject: str) -> Mapping[str, int]:
-        return {}
-
-    async def flush(self) -> None:
-        """Nothing waits."""
-
-
-class NoToolLog(Passive):
-    """A log of tool calls that stays empty."""
-
-    def note(self, *args: Any, **call: Any) -> None:
-        """Nothing is noted."""
-
-    async def purge(self, now_ms: int) -> int:
-        return 0
-
-
 class NoSummaries:
     """Summaries, of which there are none. `why` is the error for those who try to clear one."""
 
@@ -148,7 +79,3 @@ class NoSummaries:
 
     async def clear(self, session_key: str, *, by: str | None = None) -> NoReturn:
         raise Refused(self._why)
-
-
-NO_GROUPS = NoGroups()
-"""For whoever learns nothing for any group."""

@@ -25,7 +25,6 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import View
-from discoclaw.memory.off import NoToolLog
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
 from discoclaw.session.compact import Transcript, estimate
@@ -78,7 +77,7 @@ class Conversation:
     toolbox: Toolbox
     tools: ToolParts
     archive: Archiving
-    tool_log: ToolLog | NoToolLog
+    tool_log: ToolLog
     rules: AnswerRules = USUAL_RULES
     redactor: Redactor = PLAIN
     compacted: Callable[[str], None] = lambda subject: None

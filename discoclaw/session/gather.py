@@ -24,7 +24,7 @@ from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.cursors import Cursors, names_of
-from discoclaw.memory.off import AnyMemory, NoGroups, NoLastUsed, NoProfiles, NoSummaries
+from discoclaw.memory.off import AnyMemory, NoSummaries
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
@@ -103,11 +103,11 @@ class Gatherer:
         self,
         memory: AnyMemory,
         content: "Content",
-        last_used: LastUsed | NoLastUsed | None,
+        last_used: LastUsed | None,
         rolling: RollingMemory | NoSummaries,
         cursors: Cursors,
-        groups: Groups | NoGroups,
-        profiles: Profiles | NoProfiles,
+        groups: Groups,
+        profiles: Profiles,
         owners: Sequence[str],
     ) -> None:
         self._memory = memory

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory.off import NoGroups, NoProfiles
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.session.archiving import Archiving
@@ -27,8 +26,8 @@ class Listener:
     loops: Loops
     archive: Archiving
     hatchery: Hatchery
-    profiles: Profiles | NoProfiles
-    groups: Groups | NoGroups
+    profiles: Profiles
+    groups: Groups
     shelf: Shelf
     stops: Stops
 

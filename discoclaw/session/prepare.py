@@ -17,7 +17,6 @@ from discoclaw.core.query import NO_COSINES
 from discoclaw.core.values import dataclass, replace
 from discoclaw.core.visible import VisibleItems, is_standing
 from discoclaw.core.zones import zone_of
-from discoclaw.memory.off import NoLastUsed
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble, instructions
 from discoclaw.recall.document import in_context, parse
@@ -48,7 +47,7 @@ class ItemSearch:
     ranker: Recall
     terms: KeptTerms
     meaning: Meaning | NoMeaning
-    last_used: LastUsed | NoLastUsed
+    last_used: LastUsed
     clock: Clock
     me: Callable[[], Me]
     usual_limit: int = 5

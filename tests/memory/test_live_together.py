@@ -46,7 +46,7 @@ class TestTheLocalFile:
         live = three[0].storage.live
         await live.look()
         read: list[str] = []
-        monkeypatch.setattr(live._file, "read", lambda: read.append("once more") or False)
+        monkeypatch.setattr(live, "_load_local", lambda: read.append("once more") or False)
         monkeypatch.setattr("discoclaw.memory.live.LOOK_EVERY_S", 0.0)
         await live.look()
         assert read == []

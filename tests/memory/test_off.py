@@ -13,11 +13,8 @@ from discoclaw.loops.summary import NoSummary
 from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.off import (
     STORE_OFF,
-    NoLastUsed,
     NoMemory,
-    NoProfiles,
     NoSummaries,
-    NoToolLog,
 )
 from tests.memory.kit import ANN, NOW, Clock, remember
 
@@ -44,9 +41,6 @@ async def test_a_look_finds_nothing() -> None:
     assert (await memory.history(ANN)).commits == {}
     assert memory.ledgers.by_age() == []
     assert await summaries.get("discord:channel:1") == summaries.in_ram("discord:channel:1") == NOTHING
-    assert await NoProfiles().get("1") is None
-    assert NoLastUsed().of(ANN) == {}
-    assert await NoToolLog().purge(NOW) == 0
 
 
 async def test_loops_that_are_off_let_nothing_wait() -> None:

@@ -181,11 +181,10 @@ class TestWhatAChannelRemembers:
             await groups.learn(GENERAL, learned, known, {person: -1} if person else {}, origin)
         place = await groups.notes(GENERAL)
         assert "espresso club" in place
-        part = house.people.group_purge
-        part.purge_ram(taken_back("espresso club"))
+        groups.purge_ram(taken_back("espresso club"))
         assert "club" not in await groups.notes(GENERAL)  # at once, whoever said it
-        assert (await part.purge_disk(taken_back("espresso"))).notes >= 1
-        part._taken_back.clear()
+        assert (await groups.purge_disk(taken_back("espresso"))).notes >= 1
+        groups._taken_back.clear()
         assert "tea club" in await groups.notes(GENERAL)
         assert "espresso club" not in await groups.notes(GENERAL)
         (last, *_) = (await house.memory.history("group-55")).chain(

@@ -19,7 +19,7 @@ from discoclaw.core.privacy import DmPrivacy
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.live import PlaceRules
-from discoclaw.memory.off import AnyMemory, NoLastUsed, NoSummaries
+from discoclaw.memory.off import AnyMemory, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.session.agent import Explained
@@ -84,7 +84,7 @@ class CommandContext:
     store: AnyMemory
     summaries: RollingMemory | NoSummaries
     choices: Choices
-    last_used: LastUsed | NoLastUsed
+    last_used: LastUsed
     settings: LiveSettings
     loops: Loops
     hatchery: Hatchery

@@ -35,7 +35,7 @@ from discoclaw.core.profile import (
     notes_of,
     tidy_name,
 )
-from discoclaw.core.purge import Derived, Purge, Purged, Readable, distinctive
+from discoclaw.core.purge import Purge, Purged, Readable, distinctive
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
@@ -144,7 +144,11 @@ class _Moved(Exception):
 
 
 class Groups(Records[Group]):
-    """The memory of all groups. Their files show what is recorded in `memory`; its listeners are notified."""
+    """The memory of all groups. Their files show what is recorded in `memory`; its listeners are notified.
+
+    If they are not `on`, nothing is noted, shown or learned, and what was learned before can still be taken
+    back.
+    """
 
     name = "groups in RAM"
 
@@ -157,20 +161,22 @@ class Groups(Records[Group]):
         consent: Consent,
         idle_ms: int = HOUR_MS,
         redactor: Redactor = PLAIN,
-        purge: "GroupPurge | None" = None,
+        on: bool = True,
     ) -> None:
         kept = Kept(where, "group", Group.from_json, Group.to_json, clock=clock, idle_ms=idle_ms)
         super().__init__(kept, "group")
         self._memory = memory
         self._clock = clock
         self._consent = consent
-        self._purge = purge or GroupPurge(memory)
+        self._on = on
         self._index = GroupIndex(memory.disk)
         self._redactor = redactor
         self._channels: IdleMap[_Channel] = IdleMap(lambda group_id: _Channel(), idle_ms=idle_ms)
         self._erasings = 0
         self._leaving: set[str] = set()
         """The people (user ids) who are being erased and may still be named in files."""
+        self._taken_back: list[Purge] = []
+        """Purges that are not removed yet."""
 
     def audit(self) -> Iterator[Readable]:
         for group_id, place, group in self._kept.stored():
@@ -185,7 +191,7 @@ class Groups(Records[Group]):
 
         Never blocks. A DM is not a group.
         """
-        if place.group_id is None:
+        if place.group_id is None or not self._on:
             return
         now = self._clock()
         self._channels.evict_idle(now, busy=lambda one: one.unsaved)
@@ -213,7 +219,7 @@ class Groups(Records[Group]):
 
     def notes_in_ram(self, place: Place) -> str | None:
         """The group notes for a prompt in a place, or None if they are not in RAM; "" in a DM or aside."""
-        if place.group_id is None or place.kind == "aside":
+        if place.group_id is None or place.kind == "aside" or not self._on:
             return ""
         try:
             view = self._memory.view_in_ram(group_subject(place.group_id))
@@ -223,13 +229,13 @@ class Groups(Records[Group]):
 
     async def notes(self, place: Place) -> str:
         """The group notes for a prompt in a place. Raises MemoryFault if they cannot be read."""
-        if place.group_id is None or place.kind == "aside":
+        if place.group_id is None or place.kind == "aside" or not self._on:
             return ""
         return self._notes(place, await self._memory.view(group_subject(place.group_id)))
 
     def _notes(self, place: Place, view: View) -> str:
         """The notes of a view, cached for as long as the view is the same."""
-        if (left := self._purge.left(view)) is not view:
+        if (left := self._left(view)) is not view:
             return notes_of(left, private=place.hidden)
         entry, of = self._channels.peek(str(place.group_id)), (view.head, view.updated_at, place.hidden)
         if entry is not None and entry.told is not None and entry.told[0] == of:
@@ -247,11 +253,11 @@ class Groups(Records[Group]):
         That applies to a DM, and to a thread that only some may read: what is said there is not for everybody
         in the channel. Raises MemoryFault.
         """
-        if place.group_id is None or place.closed:
+        if place.group_id is None or place.closed or not self._on:
             return None
         erasings = self._erasings
         view = await self._memory.view(group_subject(place.group_id))
-        left = self._purge.left(view)
+        left = self._left(view)
         return Known(
             tuple(item.text for item in items_of(left, "theme", private=place.hidden)),
             tuple(item.text for item in items_of(left, "decision", private=place.hidden)),
@@ -312,7 +318,19 @@ class Groups(Records[Group]):
         if (group_id := group_of(subject)) is not None:
             self._note(group_id)
 
+    # ------------------------------------------------------------------ what somebody took back
+
+    def _left(self, view: View) -> View:
+        """A group's view without what is about to be removed from it."""
+        gone = {key for key, item in view.items.items() if any(_goes(item, one) for one in self._taken_back)}
+        if not gone:
+            return view
+        return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
+
     def purge_ram(self, purge: Purge) -> None:
+        """Show nothing that has the words until `purge_disk` has found out whose they are."""
+        if not purge.everything and purge not in self._taken_back:
+            self._taken_back.append(purge)
         if not purge.erases:
             return
         self._erasings += 1
@@ -335,10 +353,52 @@ class Groups(Records[Group]):
                 for entry in self._in_ram():
                     entry.told = entry.people = None
 
-    async def purge_disk(self, purge: Purge) -> None:
-        """Write the files now: a run that was killed may have left one as it was."""
-        for subject in await self._purge.naming(purge):
+    async def purge_disk(self, purge: Purge) -> Purged:
+        """Remove the items, and write the files now: a run that was killed may have left one as it was."""
+        disk = self._memory.disk
+        # Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
+        about = [f'"{one}"'.encode() for one in (purge.user_id, *purge.messages) if one]
+
+        def naming() -> list[str]:
+            if purge.user_id:
+                groups: Iterable[str] = self._index.recorded(purge.user_id)
+            else:
+                everybody = (subject for subject, _ in self._memory.ledgers.by_age())
+                groups = (one for one in everybody if group_of(one) is not None)
+            logs = ((subject, disk.ledgers.log(subject).read()) for subject in sorted(groups))
+            return [subject for subject, content in logs if any(one in content for one in about)]
+
+        subjects = await read_in_thread(naming)
+        notes = sum([await self._remove(subject, purge) for subject in subjects])
+        for subject in subjects:
             await self._bring(group_of(subject) or "")
+        return Purged(notes=notes)
+
+    async def _remove(self, subject: str, purge: Purge) -> int:
+        """Remove items of one group. Returns how many. Raises MemoryFault."""
+        view = await self._memory.view(subject)
+        if view.head is None or not view.items:
+            return 0
+        theirs, said = _theirs((await self._memory.history(subject)).chain(view.head), purge)
+
+        def goes(key: str, item: Item) -> bool:
+            if key in said:
+                return _goes(item, purge)
+            # Everybody who talked is named; only a note that mostly says the same is likely to be theirs.
+            own = distinctive(item.text)
+            mostly = purge.everything or len(own & purge.words.terms) * 2 >= len(own)
+            return key in theirs and _goes(item, purge) and mostly
+
+        def wish(draft: Draft) -> int:
+            gone = [item for key, item in draft.items.items() if goes(key, item)]
+            for item in gone:
+                draft.remove(item, Origin("stated"))  # so that older words don't bring it back
+            return len(gone)
+
+        return await self._memory.change(subject, TAKEN_BACK, wish, by="withdrawal")
+
+    def purged(self, subject: str) -> None:
+        self._taken_back = [one for one in self._taken_back if one.subject != subject]
 
     def _in_ram(self) -> Iterator[_Channel]:
         return (entry for key in self._channels if (entry := self._channels.peek(key)) is not None)
@@ -397,83 +457,6 @@ class Groups(Records[Group]):
 def _ids(group: Group | None) -> set[str]:
     """The user ids of a group's members."""
     return {user_id for user_id, _ in group.members} if group is not None else set()
-
-
-# ---------------------------------------------------------------------- what somebody took back
-
-
-class GroupPurge(Derived):
-    """Removes what groups remember from `memory`."""
-
-    name = "what channels remember"
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._taken_back: list[Purge] = []
-        """Purges that are not removed yet."""
-
-    def left(self, view: View) -> View:
-        """A group's view without what is about to be removed from it."""
-        gone = {key for key, item in view.items.items() if any(_goes(item, one) for one in self._taken_back)}
-        if not gone:
-            return view
-        return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
-
-    def purge_ram(self, purge: Purge) -> None:
-        """Show nothing that has the words until `purge_disk` has found out whose they are."""
-        if not purge.everything and purge not in self._taken_back:
-            self._taken_back.append(purge)
-
-    async def purge_disk(self, purge: Purge) -> Purged:
-        notes = 0
-        for subject in await self.naming(purge):
-            notes += await self._remove(subject, purge)
-        return Purged(notes=notes)
-
-    def purged(self, subject: str) -> None:
-        self._taken_back = [one for one in self._taken_back if one.subject != subject]
-
-    async def naming(self, purge: Purge) -> list[str]:
-        """The groups whose ledgers name the person or their messages. Raises OSError.
-
-        Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
-        """
-        disk, named = self._memory.disk, purge.user_id
-        about = [f'"{one}"'.encode() for one in (named, *purge.messages) if one]
-
-        def found() -> list[str]:
-            if named:
-                groups: Iterable[str] = GroupIndex(disk).recorded(named)
-            else:
-                everybody = (subject for subject, _ in self._memory.ledgers.by_age())
-                groups = (one for one in everybody if group_of(one) is not None)
-            logs = ((subject, disk.ledgers.log(subject).read()) for subject in sorted(groups))
-            return [subject for subject, content in logs if any(one in content for one in about)]
-
-        return await read_in_thread(found)
-
-    async def _remove(self, subject: str, purge: Purge) -> int:
-        """Remove items of one group. Returns how many. Raises MemoryFault."""
-        view = await self._memory.view(subject)
-        if view.head is None or not view.items:
-            return 0
-        theirs, said = _theirs((await self._memory.history(subject)).chain(view.head), purge)
-
-        def goes(key: str, item: Item) -> bool:
-            if key in said:
-                return _goes(item, purge)
-            # Everybody who talked is named; only a note that mostly says the same is likely to be theirs.
-            own = distinctive(item.text)
-            mostly = purge.everything or len(own & purge.words.terms) * 2 >= len(own)
-            return key in theirs and _goes(item, purge) and mostly
-
-        def wish(draft: Draft) -> int:
-            gone = [item for key, item in draft.items.items() if goes(key, item)]
-            for item in gone:
-                draft.remove(item, Origin("stated"))  # so that older words don't bring it back
-            return len(gone)
-
-        return await self._memory.change(subject, TAKEN_BACK, wish, by="withdrawal")
 
 
 def _theirs(chain: Iterable[Commit], purge: Purge) -> tuple[set[str], set[str]]:

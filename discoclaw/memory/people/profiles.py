@@ -48,7 +48,10 @@ class _Seen:
 
 
 class Profiles(Records[Profile]):
-    """The profiles of all who consent. They show what is in `memory`; its listeners are notified."""
+    """The profiles of all who consent. They show what is in `memory`; its listeners are notified.
+
+    If they are not `on`, none is noted or shown, and what they show of a memory can still be taken back.
+    """
 
     name = "profiles in RAM"
 
@@ -60,12 +63,14 @@ class Profiles(Records[Profile]):
         clock: Clock,
         consent: Consent,
         idle_ms: int = HOUR_MS,
+        on: bool = True,
     ) -> None:
         kept = Kept(where, "profile", Profile.from_json, Profile.to_json, clock=clock, idle_ms=idle_ms)
         super().__init__(kept, "profile")
         self._memory = memory
         self._clock = clock
         self._consent = consent
+        self._on = on
         self._seen: IdleMap[_Seen] = IdleMap(lambda user_id: _Seen(), idle_ms=idle_ms)
 
     def audit(self) -> Iterator[Readable]:
@@ -82,7 +87,7 @@ class Profiles(Records[Profile]):
         seen = self._seen.use(user_id, now)
         if seen.names.get(where) == name:
             return  # the usual case: nothing new
-        if not self._consent.may_keep(user_id, at):
+        if not (self._on and self._consent.may_keep(user_id, at)):
             return
         seen.sightings.append(_Sighting(tidy_name(name), at // 1000, where in seen.names))
         seen.names[where] = name
@@ -90,15 +95,15 @@ class Profiles(Records[Profile]):
 
     def at_hand(self, user_id: str) -> bool:
         """Whether everything known about somebody is in RAM."""
-        return self._kept.at_hand(user_id)
+        return not self._on or self._kept.at_hand(user_id)
 
     def in_ram(self, user_id: str) -> Profile | None:
         """The profile if it is in RAM and there is one, else None."""
-        return self._since_erasing(user_id, self._kept.in_ram(user_id))
+        return self._since_erasing(user_id, self._kept.in_ram(user_id)) if self._on else None
 
     async def get(self, user_id: str) -> Profile | None:
         """Return the profile, or None if there is none. Raises MemoryFault if it cannot be read."""
-        return self._since_erasing(user_id, await self._kept.get(user_id))
+        return self._since_erasing(user_id, await self._kept.get(user_id)) if self._on else None
 
     # ------------------------------------------------------------------ changes and erasings
 
@@ -122,7 +127,7 @@ class Profiles(Records[Profile]):
 
     async def purge_disk(self, purge: Purge) -> None:
         """Write the file now: a run that was killed may have left it as it was."""
-        if purge.user_id:
+        if purge.user_id and self._memory.disk.remembers:
             await self._bring(purge.user_id)
 
     # ------------------------------------------------------------------ inside
@@ -130,7 +135,8 @@ class Profiles(Records[Profile]):
     async def _bring(self, user_id: str) -> None:
         subject, seen, noted = user_subject(user_id), self._seen.use(user_id, self._clock()), 0
         erased_at = self._memory.erased_at(subject)
-        if await self.get(user_id) is None and not seen.sightings:
+        known = self._since_erasing(user_id, await self._kept.get(user_id))
+        if known is None and not seen.sightings:
             return  # they have not spoken yet
         # Not while nobody else may write: an erasing waits for that, and holds the lock of the memory.
         view = await self._shown(subject, self._memory.last_view(subject))

@@ -114,7 +114,10 @@ class _Waiting:
 
 
 class ToolLog(Behind[_Waiting]):
-    """The logs of all subjects of a disk. Nothing is logged for messages of people who want no memory."""
+    """The logs of all subjects of a disk.
+
+    Nothing is logged for messages of people who want no memory, nor in a store that remembers nobody.
+    """
 
     name = "tool calls in RAM"
 
@@ -160,6 +163,8 @@ class ToolLog(Behind[_Waiting]):
 
         `content` is the tool's answer; it is cut to `LONGEST`, and secrets are taken out of it.
         """
+        if not self._disk.remembers:
+            return
         call = Call(
             id=secrets.token_hex(8),
             at=self._clock(),
