@@ -44,8 +44,8 @@ def taken_back(text: str, **given: Any) -> Purge:
     return Purge(ANN, **{"at": NOW + 10, "words": words, "texts": (text,), **given})
 
 
-def storage_in(folder: Path, clock: Clock) -> Storage:
-    opened = build(Settings(_env_file=None, data_dir=folder / "data"), clock=clock)
+def storage_in(folder: Path, clock: Clock, **given: Any) -> Storage:
+    opened = build(Settings(_env_file=None, data_dir=folder / "data", **given), clock=clock)
     opened.open()
     opened.load()
     return opened
@@ -195,6 +195,35 @@ class TestWhatAChannelRemembers:
         await groups.settle()
         assert b"espresso club" not in house.memory.disk.documents(GROUPS).read("55.json")
         await groups.close()
+        house.close()
+
+    async def test_goes_from_its_file_and_from_profiles_also_while_memory_is_off(
+        self, tmp_path: Path, clock: Clock
+    ) -> None:
+        house = storage_in(tmp_path, clock)
+        groups, profiles = house.people.groups, house.people.profiles
+        groups.seen(GENERAL, NOW, user_id=ANN_ID, name="Ann")
+        profiles.seen(ANN_ID, "Ann", NOW)
+        await house.memory.change(ANN, "why", remember("User likes espresso.", origin=Origin("stated")))
+        known = await groups.known(GENERAL)
+        assert known is not None
+        learned = Learned(themes=("espresso club",), messages=["1"])
+        await groups.learn(GENERAL, learned, known, {ANN_ID: -1}, Origin("inferred", said_at=NOW))
+        await groups.close()
+        await profiles.close()
+        house.close()
+        folder = tmp_path / "data" / "memory"
+        files = folder / "groups" / "55.json", folder / "profiles" / f"{ANN_ID}.json"
+        assert all(b"espresso" in file.read_bytes() for file in files)
+        house = storage_in(tmp_path, clock, durable_enabled=False)
+        groups = house.people.groups
+        assert await groups.notes(GENERAL) == "" and await groups.known(GENERAL) is None
+        await house.memory.change(
+            ANN, "why", lambda draft: draft.remove(*draft.view.active(), Origin("stated"))
+        )
+        for part in house.memory.personal:
+            await part.purge_disk(taken_back("espresso"))
+        assert not any(b"espresso" in file.read_bytes() for file in files)
         house.close()
 
 
