@@ -15,7 +15,7 @@ from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory, SummaryPurge
+from discoclaw.memory.conversations.rolling import RollingMemory
 from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
@@ -194,7 +194,7 @@ def build(
     # What is stored of talk.
     clears = Clears(disk, clock=clock)
     rolling = RollingMemory(
-        disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, changes=changes
+        disk.documents(ROLLING), clock=clock, idle_ms=idle_ms, clears=clears, cursors=cursors, changes=changes
     )
     responses = Responses(
         cache / "responses",
@@ -240,7 +240,7 @@ def build(
     vectors, terms = VectorCache(cache / "vectors.sqlite"), KeptTerms(cache, used)
 
     # An erasing visits them in this order: first, work under way learns that it may no longer be stored.
-    memory.join(live, choices, consent, SummaryPurge(rolling, cursors), answers, undelivered)
+    memory.join(live, choices, consent, answers, undelivered)
     memory.join(rolling, clears)  # a clear holds the one while it writes the other
     memory.join(tool_log, profiles, groups, last_used, changed_by)
     memory.join(responses, archive, *unused, vectors, terms)

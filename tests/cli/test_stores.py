@@ -45,8 +45,8 @@ def other(request: pytest.FixtureRequest) -> dict[str, str]:
 async def _furnish(root: Path) -> None:
     clock = Clock()
     kept = disks("files", root)
-    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
     cursors = Cursors(kept.used.documents(CURSORS))
+    rolling = RollingMemory(kept.used.documents(ROLLING), cursors=cursors, clock=clock)
     memory = Memory(kept, clock=clock, cursors=cursors)
     memory.join(rolling)
     memory.open()

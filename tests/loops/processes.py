@@ -53,7 +53,7 @@ class Process:
         self.disk = disk
         self.cursors = Cursors(disk.documents(CURSORS))
         self.memory = Memory(Disks(self.folder, disk), cursors=self.cursors, **given)
-        self.rolling = RollingMemory(disk.documents(ROLLING), **given)
+        self.rolling = RollingMemory(disk.documents(ROLLING), cursors=self.cursors, **given)
         self.access = LastUsed(self.memory, self.cursors, **given)
         self.memory.join(self.rolling, self.access)
         if isinstance(self.store, str):

@@ -23,6 +23,7 @@ from typing import Any
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import verbs
@@ -214,7 +215,7 @@ def summarise_full(folder: str) -> None:
     """Store a summary the disk has no room for over one that is there."""
 
     async def work() -> dict[str, Any]:
-        rolling = RollingMemory(Path(folder), clock=Clock())
+        rolling = RollingMemory(Path(folder), cursors=Cursors(Path(folder).parent), clock=Clock())
         await rolling.put("s", "old", generation=await rolling.generation("s"))
         fault = ""
         with full_at(1000):
@@ -222,7 +223,7 @@ def summarise_full(folder: str) -> None:
                 await rolling.put("s", "new " * 1000, generation=await rolling.generation("s"))
             except MemoryFault as error:
                 fault = str(error)
-        again = RollingMemory(Path(folder), clock=Clock(NOW + 1))
+        again = RollingMemory(Path(folder), cursors=Cursors(Path(folder).parent), clock=Clock(NOW + 1))
         return {
             "fault": fault,
             "ram": (await rolling.get("s")).summary,

@@ -70,8 +70,8 @@ def shelves(data: Path, clock: Clock | None = None, *, store: Store = "files") -
     clock = clock or Clock()
     root = data / "memory"
     kept = disks(store, root)
-    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
     cursors = Cursors(kept.used.documents(CURSORS))
+    rolling = RollingMemory(kept.used.documents(ROLLING), cursors=cursors, clock=clock)
     memory = Memory(kept, clock=clock, cursors=cursors)
     memory.join(rolling, Responses(data / "cache" / "responses", clock=clock))
     return Shelves(data, clock, store, memory, rolling, cursors)

@@ -56,7 +56,7 @@ async def parts(database: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Pa
     processes = processes_of(disk, memory.changes, "bot")
     assert isinstance(processes, SharedProcesses)
     await processes.start()
-    rolling = RollingMemory(disk.documents(ROLLING), clock=clock)
+    rolling = RollingMemory(disk.documents(ROLLING), cursors=Cursors(disk.documents(CURSORS)), clock=clock)
     profiles = Profiles(disk.documents(PROFILES), memory, clock=clock, consent=erased_from(memory))
     cursors = Cursors(disk.documents(CURSORS))
     used = LastUsed(memory, cursors, clock=clock)

@@ -18,7 +18,6 @@ from discoclaw.core.item import item_id
 from discoclaw.core.message import Entry, Place
 from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.memory.conversations.responses import Response, Responses
-from discoclaw.memory.conversations.rolling import SummaryPurge
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.groups import Learned
 from discoclaw.memory.people.tool_log import Call
@@ -164,7 +163,7 @@ class TestWhatIsLeftOfASummary:
         rolling = house.conversations.rolling
         await rolling.put(self.KEY, summary, generation=await rolling.generation(self.KEY))
         gone = Purge(ANN, NOW, words=Words(terms_of("kayak")))
-        await SummaryPurge(rolling, house.cursors).purge_disk(replace(gone, sessions=frozenset({self.KEY})))
+        await rolling.purge_disk(replace(gone, sessions=frozenset({self.KEY})))
         assert (await house.cursors.get(f"summary-{self.KEY}"))["base"] == left
         house.close()
 

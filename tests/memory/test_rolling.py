@@ -11,9 +11,10 @@ import pytest
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import erasing
 from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.files import in_thread, session_name
-from discoclaw.store.port import ROLLING
+from discoclaw.store.port import CURSORS, ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
 from tests.memory.test_kept import Slow
@@ -31,7 +32,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def again(tmp_path: Path, store: Store, clock: Clock) -> Restart:
     """The summaries as a new start finds them."""
-    return lambda: RollingMemory(disks(store, tmp_path).used.documents(ROLLING), clock=clock)
+    return lambda: RollingMemory(
+        disks(store, tmp_path).used.documents(ROLLING),
+        cursors=Cursors(disks(store, tmp_path).used.documents(CURSORS)),
+        clock=clock,
+    )
 
 
 @pytest.fixture
@@ -147,16 +152,18 @@ class TestErasing:
             assert (await rolling.get(CHANNEL)).summary == "a talk"
             storing = asyncio.create_task(rolling.put(DM, "a talk, and more", generation=begun))
             (folder / session_name(DM)).unlink()
-            rolling.erase(purge)
         assert not await storing
         assert await rolling.get(DM) == NOTHING
         await put(rolling, DM, "later")
         assert (await rolling.get(DM)).summary == "later"
 
     async def test_hides_what_is_being_read_as_it_begins(self, folder: Path, clock: Clock) -> None:
-        await put(RollingMemory(folder, clock=clock), DM, "a talk")
+        await put(RollingMemory(folder, cursors=Cursors(folder.parent), clock=clock), DM, "a talk")
         slow = Slow(folder)
-        rolling, purge = RollingMemory(slow, clock=clock), erasing("user-12345", NOW, frozenset({DM}))
+        rolling, purge = (
+            RollingMemory(slow, cursors=Cursors(folder.parent), clock=clock),
+            erasing("user-12345", NOW, frozenset({DM})),
+        )
         reading = asyncio.create_task(rolling.get(DM))
         await in_thread(slow.has_read.wait)
         async with rolling.exclusive(purge):
@@ -167,7 +174,7 @@ class TestErasing:
         await put(rolling, DM, "a talk")
         purge = erasing("user-12345", NOW, frozenset({DM}))
         async with rolling.exclusive(purge):
-            rolling.erase(purge)
+            pass
         assert (folder / session_name(DM)).exists()
         assert await rolling.get(DM) == NOTHING
 

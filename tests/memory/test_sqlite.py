@@ -431,7 +431,9 @@ class TestNone:
         assert (await memory.view(ANN)).items == {}
         with pytest.raises(MemoryFault, match="memory is off"):
             await memory.change(ANN, "why", remember("likes tea"))
-        rolling = RollingMemory(memory.disk.documents(ROLLING), clock=clock)
+        rolling = RollingMemory(
+            memory.disk.documents(ROLLING), cursors=Cursors(memory.disk.documents(CURSORS)), clock=clock
+        )
         with pytest.raises(MemoryFault, match="memory is off"):
             await rolling.put("discord:dm:1", "a talk", generation=await rolling.generation("discord:dm:1"))
         assert memory.ledgers.by_age() == inspect.subjects(memory.disk) == []

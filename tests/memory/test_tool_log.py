@@ -16,13 +16,14 @@ from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.conversations import clears
 from discoclaw.memory.conversations.clears import Clear, Clears
 from discoclaw.memory.conversations.rolling import NOTHING, RollingMemory
+from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.tool_log import KEPT_MS, Call, ToolLog
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import session_name
 from discoclaw.store.plain import FilesDisk
-from discoclaw.store.port import ROLLING, TOOLS, Disk
+from discoclaw.store.port import CURSORS, ROLLING, TOOLS, Disk
 from tests.cli.shell import Shell
 from tests.memory.backups import written
 from tests.memory.kit import NOW, Clock, erased_from, listening
@@ -301,7 +302,12 @@ class TestClearingASummary:
     def again(self, fresh: Fresh, clock: Clock) -> Callable[[], RollingMemory]:
         def start() -> RollingMemory:
             disk = fresh().used
-            return RollingMemory(disk.documents(ROLLING), clock=clock, clears=Clears(disk, clock=clock))
+            return RollingMemory(
+                disk.documents(ROLLING),
+                cursors=Cursors(disk.documents(CURSORS)),
+                clock=clock,
+                clears=Clears(disk, clock=clock),
+            )
 
         return start
 

@@ -115,8 +115,8 @@ def mirror_setup(data: Path, clock: Clock | None = None, **options: Any) -> Iter
     clock = clock or Clock()
     root = data / "memory"
     kept = disks(options.pop("store", "files"), root)
-    rolling = RollingMemory(kept.used.documents(ROLLING), clock=clock)
     cursors = Cursors(kept.used.documents(CURSORS))
+    rolling = RollingMemory(kept.used.documents(ROLLING), cursors=cursors, clock=clock)
     memory = Memory(kept, clock=clock, cursors=cursors)
     outbox = options.pop("outbox", Outbox)(root / "outbox" / "outbox.sqlite", clock=clock)
     codec = options.pop("codec", CODEC)

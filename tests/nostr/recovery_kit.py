@@ -153,7 +153,12 @@ class BotMemory:
         members = (("123", "Ann"), ("456", "Bøb 🐍"))
         group = Group("All about cats", members, other={"mood": "good"}).with_view(await memory.view(GROUP))
         disk.documents(GROUPS).write("77.json", render_json(group.to_json()))
-        rolling = RollingMemory(disk.documents(ROLLING), clock=clock, clears=Clears(disk, clock=clock))
+        rolling = RollingMemory(
+            disk.documents(ROLLING),
+            cursors=Cursors(disk.documents(CURSORS)),
+            clock=clock,
+            clears=Clears(disk, clock=clock),
+        )
         cursors = Cursors(disk.documents(CURSORS))
         await rolling.clear(CHANNEL, by="123")
         clock.forward(minutes=1)
@@ -189,14 +194,21 @@ class BotMemory:
 
     async def summarise(self, session: str, text: str) -> None:
         """A conversation has a new summary."""
-        rolling = RollingMemory(self.memory.disk.documents(ROLLING), clock=self.clock)
+        rolling = RollingMemory(
+            self.memory.disk.documents(ROLLING),
+            cursors=Cursors(self.memory.disk.documents(CURSORS)),
+            clock=self.clock,
+        )
         await rolling.put(session, text, generation=await rolling.generation(session))
 
     async def clear(self, session: str) -> None:
         """A conversation's summary is cleared, and so is how far it had come, which no relay knows then."""
         disk = self.memory.disk
         rolling = RollingMemory(
-            disk.documents(ROLLING), clock=self.clock, clears=Clears(disk, clock=self.clock)
+            disk.documents(ROLLING),
+            cursors=Cursors(disk.documents(CURSORS)),
+            clock=self.clock,
+            clears=Clears(disk, clock=self.clock),
         )
         await rolling.clear(session, by="123")
         names = [session_name(f"{prefix}-{session}") for prefix in ("summary", "people")]

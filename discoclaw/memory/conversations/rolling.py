@@ -57,16 +57,25 @@ class _Generation:
 
 
 class RollingMemory(Kept[Rolling], Derived):
-    """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears."""
+    """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears.
 
-    name = "summaries in RAM"
-    local = True
+    A summary that covers what a person took back goes out of use and is written again. That is so if the
+    message lies between the first and the last one that the summary covers (the cursor `summary-<session>`
+    in `cursors`), or if it has the words. The cursor then says that the summary has to be written `again`,
+    and keeps what remains of it as `base`: the lines and sentences without these words, in case the messages
+    cannot be read any more. Nothing remains if these words are unknown, as after a restart: any line may have
+    them. The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory is also
+    removed from the cursor `people-<session>`.
+    """
+
+    name = "summaries in use"
 
     def __init__(
         self,
         where: Path | Documents,
         *,
         clock: Clock,
+        cursors: Cursors,
         idle_ms: int = HOUR_MS,
         clears: Clears | None = None,
         changes: Changes | None = None,
@@ -81,6 +90,7 @@ class RollingMemory(Kept[Rolling], Derived):
             name_of=session_name,
         )
         self._clears = clears
+        self._cursors = cursors
         self._changes = changes or Changes()
         self._numbers = itertools.count()  # shared by all sessions, so no number recurs after an eviction
         self._generations: IdleMap[_Generation] = IdleMap(
@@ -88,7 +98,6 @@ class RollingMemory(Kept[Rolling], Derived):
         )
         self._paused: dict[str, set[str]] = {}  # sessions whose summary is about to be purged, by subject
         self._hidden: set[str] = set()  # sessions whose file is erased, or could not be: it must not be read
-        self._left: frozenset[str] = frozenset()  # those whose file an erasing could not remove
 
     # ------------------------------------------------------------------ reading
 
@@ -127,19 +136,6 @@ class RollingMemory(Kept[Rolling], Derived):
     def paused(self, session_key: str) -> bool:
         """Whether a summary may rest on what somebody just took back, and so must not be used."""
         return any(session_key in keys for keys in self._paused.values())
-
-    def pause(self, subject: str, concerns: Callable[[str, str], bool]) -> None:
-        """Use no summary in RAM that `concerns(session key, text)`, until `resume`. Never blocks."""
-        for key in self._generations:
-            value = super().in_ram(key)
-            if value is not None and concerns(key, value.summary):
-                self._paused.setdefault(subject, set()).add(key)
-                self._anew(key)
-
-    def resume(self, subject: str) -> None:
-        """End a pause: the purge is done, and the summaries can be used again or are cleared."""
-        for key in self._paused.pop(subject, ()):
-            self._anew(key)  # a summary begun meanwhile did not know of it
 
     async def cleared_at(self, session_key: str) -> int:
         """When (ms) this session was last cleared; -1 for never, as far as is known."""
@@ -228,78 +224,30 @@ class RollingMemory(Kept[Rolling], Derived):
             try:
                 yield
             finally:
-                self._hidden = hidden | self._left
-                self._left = frozenset()
                 for key in purge.sessions:
                     self._anew(key)
+                try:
+                    there = set(await in_thread(self.documents.names))
+                except OSError:
+                    self._hidden = hidden | purge.sessions
+                else:  # what the disk refused to remove stays hidden
+                    self._hidden = hidden | {key for key in purge.sessions if session_name(key) in there}
 
-    def erase(self, purge: Purge) -> Purged:
-        """Keep summaries hidden whose files still exist; `store_files` removes the files."""
-        try:
-            there = set(self.documents.names())
-        except OSError:
-            self._left = purge.sessions
-        else:
-            self._left = frozenset(key for key in purge.sessions if session_name(key) in there)
-        return Purged()
-
-    def _generation(self, session_key: str) -> _Generation:
-        now = self._clock()
-        self._generations.evict_idle(now)
-        return self._generations.use(session_key, now)
-
-    def _anew(self, session_key: str) -> None:
-        """Begin another generation."""
-        if (current := self._generations.peek(session_key)) is not None:
-            current.number = next(self._numbers)
-
-
-# ---------------------------------------------------------------------- what somebody took back
-
-
-class SummaryPurge(Derived):
-    """Takes summaries that cover what a person took back out of use in `rolling`; they are written again.
-
-    That is so if the message lies between the first and the last one that a summary covers (the cursor
-    `summary-<session>` in `cursors`), or if it has the words. The cursor then says that the summary has to be
-    written `again`, and keeps what remains of it as `base`: the lines and sentences without these words, in
-    case the messages cannot be read any more. Nothing remains if these words are unknown, as after a restart:
-    any line may have them. The clear that is recorded hides copies elsewhere. The name of somebody who wants
-    no memory is also removed from the cursor `people-<session>`.
-    """
-
-    name = "summaries in use"
-
-    def __init__(self, rolling: RollingMemory, cursors: Cursors) -> None:
-        self._rolling = rolling
-        self._cursors = cursors
+    # ------------------------------------------------------------------ what somebody took back
 
     def purge_ram(self, purge: Purge) -> None:
         """Use no summary that may rest on it until `purge_disk` has read its cursor."""
         if purge.erases:
-            return  # which hides them itself
+            return  # `exclusive` hides them
         channels = {*purge.messages.values(), *purge.changed.values()}
-
-        def concerns(key: str, summary: str) -> bool:
+        for key in self._generations:
+            value = super().in_ram(key)
+            if value is None or not value.summary:
+                continue
             here = key.rpartition(":")[2] in channels or person_of(key) == purge.user_id
-            return bool(summary) and (here or purge.everything or purge.words.hold(summary))
-
-        self._rolling.pause(purge.subject, concerns)
-
-    def audit(self) -> Iterator[Readable]:
-        """The summaries, and what remains of those that have to be written again.
-
-        A summary is dated by the newest message that it covers.
-        """
-        folder = self._cursors.documents
-        for key, place, value in self._rolling.stored():
-            newest = time_of_snowflake(message_in(read(folder, f"summary-{key}{JSON}")))
-            yield Readable(place, value.summary, key, at=newest or value.updated_at)
-        for name in json_names(folder):
-            if name.startswith("summary-"):
-                base, key = read(folder, name).get("base"), name.removeprefix("summary-").removesuffix(JSON)
-                if isinstance(base, str) and base:
-                    yield Readable(f"{folder.folder / name}", base, key)
+            if here or purge.everything or purge.words.hold(value.summary):
+                self._paused.setdefault(purge.subject, set()).add(key)
+                self._anew(key)
 
     async def purge_disk(self, purge: Purge) -> Purged:
         gone = set[str]()
@@ -315,10 +263,11 @@ class SummaryPurge(Derived):
         return Purged(summaries=frozenset(gone))
 
     def purged(self, subject: str) -> None:
-        self._rolling.resume(subject)
+        for key in self._paused.pop(subject, ()):
+            self._anew(key)  # a summary begun meanwhile did not know of it
 
     async def _rests_on(self, key: str, purge: Purge) -> bool:
-        summary = (await self._rolling.held(key)).summary
+        summary = (await self.held(key)).summary
         if not summary:
             return False
         said_here = await self._took_in(key, purge)
@@ -338,15 +287,15 @@ class SummaryPurge(Derived):
 
     async def _take_out_of_use(self, key: str, purge: Purge) -> None:
         """Take one summary out of use. Raises MemoryFault."""
-        base = _left_of((await self._rolling.held(key)).summary, purge)
+        base = _left_of((await self.held(key)).summary, purge)
 
         def again(known: Cursor) -> Cursor:
             times = known.get("again")
             return {**known, "again": (times if isinstance(times, int) else 0) + 1, "base": base}
 
         why = f"that the summary of {key} has to be made again could not be noted"
-        await self._change(f"summary-{key}", again, why)
-        await self._rolling.clear(key)
+        await self._note(f"summary-{key}", again, why)
+        await self.clear(key)
 
     async def _strike(self, key: str, purge: Purge) -> None:
         """Purge the remains of a summary that has yet to be written again. Raises MemoryFault."""
@@ -357,7 +306,7 @@ class SummaryPurge(Derived):
         if not isinstance(base, str) or (left := _left_of(base, purge)) == base:
             return
         why = f"what is left of the summary of {key} could not be changed"
-        await self._change(f"summary-{key}", lambda known: {**known, "base": left}, why)
+        await self._note(f"summary-{key}", lambda known: {**known, "base": left}, why)
 
     async def _unname(self, key: str, user_id: str) -> None:
         """Remove somebody's name from the cursor of a conversation's summary. Raises MemoryFault."""
@@ -369,13 +318,38 @@ class SummaryPurge(Derived):
             names = {one: called for one, called in names_of(known).items() if one != user_id}
             return {**known, "names": names}
 
-        await self._change(name, unnamed, f"a name in the summary of {key} could not be removed")
+        await self._note(name, unnamed, f"a name in the summary of {key} could not be removed")
 
-    async def _change(self, name: str, change: Callable[[Cursor], Cursor], why: str) -> None:
+    async def _note(self, name: str, change: Callable[[Cursor], Cursor], why: str) -> None:
         """Change a cursor. Raises MemoryFault, which says `why`."""
         if not await self._cursors.update(name, change):
             self._cursors.drop(name)
             raise MemoryFault(why)
+
+    def audit(self) -> Iterator[Readable]:
+        """The summaries, and what remains of those that have to be written again.
+
+        A summary is dated by the newest message that it covers.
+        """
+        folder = self._cursors.documents
+        for key, place, value in self.stored():
+            newest = time_of_snowflake(message_in(read(folder, f"summary-{key}{JSON}")))
+            yield Readable(place, value.summary, key, at=newest or value.updated_at)
+        for name in json_names(folder):
+            if name.startswith("summary-"):
+                base, key = read(folder, name).get("base"), name.removeprefix("summary-").removesuffix(JSON)
+                if isinstance(base, str) and base:
+                    yield Readable(f"{folder.folder / name}", base, key)
+
+    def _generation(self, session_key: str) -> _Generation:
+        now = self._clock()
+        self._generations.evict_idle(now)
+        return self._generations.use(session_key, now)
+
+    def _anew(self, session_key: str) -> None:
+        """Begin another generation."""
+        if (current := self._generations.peek(session_key)) is not None:
+            current.number = next(self._numbers)
 
 
 def _left_of(text: str, purge: Purge) -> str:
