@@ -39,7 +39,7 @@ from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gateway import finding as connection
 from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
-from discoclaw.bot.presses import Presses
+from discoclaw.bot.pressed import Presses
 from discoclaw.bot.purge import Telling
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sharded import ShardedDiscoClaw

@@ -5,18 +5,16 @@ as it is now, so this outlives a restart. Which of them stand below an answer is
 """
 
 import logging
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.answers import sentence
-from discoclaw.bot.pressed import USER, Control, PersonalButton, whisper
-from discoclaw.bot.presses import DONE_ALREADY, Outcome, Press, Presses
+from discoclaw.bot.pressed import DONE_ALREADY, USER, Controls, Outcome, Press, Pressed, whisper
 from discoclaw.bot.sending import Below, above
 from discoclaw.bot.voice import Voices, words_below
 from discoclaw.bot.wire import channel_of, discord_errors
@@ -185,52 +183,41 @@ def _buttons(message: discord.Message) -> list[discord.Button]:
 # ---------------------------------------------------------------------- the buttons
 
 
-class AnswerButton(PersonalButton, template=r"(?!)"):
-    """A button below an answer. The answer shows what came of it, so nothing else is said."""
-
-    needs: ClassVar = ()
-
-    @abstractmethod
-    async def act(self, anew: Anew, press: Press) -> None:
-        """Do it. Raises Refused and ChatError."""
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        try:
-            await self.act(press.client.anew, press)
-        except NotNow as refusal:
-            return sentence(refusal)  # the buttons stay
-        except ChatError as error:
-            log.warning("a button below an answer did nothing: %s", error)
-            return NO_ANSWER
-        return ""
-
-    async def show(self, press: Press, outcome: Outcome) -> None:
-        """Say what was taken back with the old answer, if anything was."""
-        if outcome:
-            await whisper(press, str(outcome).lstrip())
+CONTROLS = Controls()
+"""The client takes presses of these."""
 
 
-class StopButton(AnswerButton, template=rf"stop:{USER}:{ASKED}"):
-    """Ends an answer that is being written."""
-
-    async def act(self, anew: Anew, press: Press) -> None:
-        await anew.stop(press, self.known["asked"])
-
-
-class AgainButton(AnswerButton, template=rf"again:{USER}:{ASKED}:(?P<above>[0-9a-z.]*)"):
-    """Has the same question answered once more."""
-
-    async def act(self, anew: Anew, press: Press) -> None:
-        asked = self.known["asked"]
-        await anew.again(press, asked, above(asked, self.known["above"]))
+async def _show(press: Press, outcome: Outcome) -> None:
+    """The answer shows what came of it. Say what was taken back with the old one, or why nothing was done."""
+    if outcome:
+        await whisper(press, str(outcome).lstrip())
 
 
-class MoreButton(AnswerButton, template=rf"more:{USER}:{ASKED}"):
-    """Has an answer continued."""
+async def _done(act: Awaitable[None]) -> str:
+    try:
+        await act
+    except NotNow as refusal:
+        return sentence(refusal)  # the buttons stay
+    except ChatError as error:
+        log.warning("a button below an answer did nothing: %s", error)
+        return NO_ANSWER
+    return ""
 
-    async def act(self, anew: Anew, press: Press) -> None:
-        await anew.more(press, self.known["asked"])
+
+@CONTROLS.on(rf"stop:{USER}:{ASKED}", needs=(), show=_show)
+async def stop(at: Pressed) -> str:
+    """End an answer that is being written."""
+    return await _done(at.press.client.anew.stop(at.press, at.known["asked"]))
 
 
-ALL: tuple[type[Control], ...] = (StopButton, AgainButton, MoreButton)
-"""The client registers these before it connects."""
+@CONTROLS.on(rf"again:{USER}:{ASKED}:(?P<above>[0-9a-z.]*)", needs=(), show=_show)
+async def again(at: Pressed) -> str:
+    """Have the same question answered once more."""
+    asked = at.known["asked"]
+    return await _done(at.press.client.anew.again(at.press, asked, above(asked, at.known["above"])))
+
+
+@CONTROLS.on(rf"more:{USER}:{ASKED}", needs=(), show=_show)
+async def more(at: Pressed) -> str:
+    """Have an answer continued."""
+    return await _done(at.press.client.anew.more(at.press, at.known["asked"]))

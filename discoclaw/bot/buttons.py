@@ -1,11 +1,11 @@
-"""Buttons, menus and forms, each with what it does when it is pressed; how a press is taken is in `pressed`.
+"""Buttons, menus and forms of memories, each with what it does; how a press is taken is in `pressed`.
 
 A message says what came of a press and loses its buttons, so a second press, or an old one, finds it done
 already. On a card of memories it shows what came of it and the page again, with a button to take it back. A
 memory is named by its stamp, so nobody changes what they were not shown (see `memories`).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -13,388 +13,380 @@ from typing import cast
 import discord
 
 from discoclaw.bot import naming
-from discoclaw.bot.answers import Unclear
+from discoclaw.bot.answers import OPTED_OUT, Unclear, sentence
 from discoclaw.bot.layout import send_either
 from discoclaw.bot.links import source_words
-from discoclaw.bot.memories import STAMP, Asked, menu_of, stamp
+from discoclaw.bot.memories import STAMP, Asked, erased, menu_of, stamp
 from discoclaw.bot.pressed import (
     BRANCH,
+    DONE_ALREADY,
+    GONE,
     USER,
-    Control,
+    Controls,
     Field,
     Form,
-    MenuForm,
-    Opens,
-    OpensModal,
-    PersonalButton,
-    PersonalMenu,
-    PersonalModal,
+    Outcome,
+    Press,
+    Pressed,
+    become,
+    handed_on,
+    opens_form,
     whisper,
 )
-from discoclaw.bot.presses import Outcome, Press, Presses
-from discoclaw.bot.proposals import waiting
-from discoclaw.bot.questions import LETTERS
+from discoclaw.bot.proposals import answered, waiting
+from discoclaw.bot.questions import LETTERS, settled
 from discoclaw.bot.words import texts_of, texts_shown
-from discoclaw.core.draft import Resolution
+from discoclaw.core.draft import AlreadySettled, Resolution
+from discoclaw.core.errors import Refused
+from discoclaw.core.item import Item
+from discoclaw.core.pending import Key, is_proposal, key_of_event
+from discoclaw.core.subject import user_subject
+from discoclaw.core.view import View
+from discoclaw.memory.subjects import verbs
 from discoclaw.show.answer import ASKED_ID, IN_CARD, Answer, Button, Row, read, written
+from discoclaw.show.markup import NOTE, name
 
 _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 _COMMIT = r"(?P<commit>[0-9a-f]{16})"
+_EVENT = r"(?P<event>[0-9a-f]{16})"
 _PAGE = r"(?P<page>\d{1,4})"
 _ITEM = rf"(?P<item>{STAMP}):{_PAGE}:{BRANCH}"
 _SHOW = "show"
 _SHOWN = rf"{_SHOW}|\d{{1,4}}"
 
+CONTROLS = Controls()
+"""The client takes presses of these."""
+
 
 # ---------------------------------------------------------------------- below messages
 
 
-class SettleButton(
-    PersonalButton,
-    template=rf"settle:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>keep_old|use_new|both_valid):{BRANCH}",
-):
-    """Says which side of a conflict holds."""
-
-    once = True
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        how = cast(Resolution, self.known["how"])
-        return await presses.settle(press, self.known["event"], how, self.known["branch"])
+@CONTROLS.on(rf"settle:{USER}:{_EVENT}:(?P<how>keep_old|use_new|both_valid):{BRANCH}", once=True)
+async def settle(at: Pressed) -> str:
+    """Say which side of a conflict holds."""
+    return await _settled(at, cast(Resolution, at.known["how"]))
 
 
-class UndoButton(PersonalButton, template=rf"undo:{USER}:{_COMMIT}:{BRANCH}"):
-    """Takes one commit back."""
-
-    once = True
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.undo(press, self.known["commit"], self.known["branch"])
-
-
-class SwitchButton(PersonalButton, template=rf"switch:{USER}:{BRANCH}"):
-    """Switches to a persona."""
-
-    once = True
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.switch(press, self.known["branch"])
+async def _settled(at: Pressed, how: Resolution) -> str:
+    memory, branch, event_id = at.presses.context.store, at.known["branch"], at.known["event"]
+    if branch not in (await memory.branches(at.subject)).all:
+        raise Refused(f"the persona {branch!r} is gone, and the question with it")
+    if how != "keep_old" and at.presses.context.choices.opted_out(at.user_id):
+        raise Refused(OPTED_OUT)
+    view = await memory.view(at.subject, branch)
+    conflict = next((one for one in view.conflicts if one.event_id == event_id), None)
+    if conflict is None:
+        raise Refused(DONE_ALREADY)
+    before = view.items[conflict.item_id].text
+    await verbs.settle(memory, at.subject, event_id, how, at.origin, branch=branch, **at.how)
+    return NOTE + settled(before, conflict, how)
 
 
-class HatchButton(PersonalButton, template=rf"hatch:{USER}"):
-    """Begins the interview that gives us a personality."""
-
-    once = True
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.hatch(press)
-
-
-class EraseButton(PersonalButton, template=rf"erase:{USER}:(?P<target>\d{{1,20}})"):
-    """Erases everything."""
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return await presses.erase(press, self.known["target"])
+@CONTROLS.on(rf"undo:{USER}:{_COMMIT}:{BRANCH}", once=True)
+async def undo(at: Pressed) -> str:
+    """Take one commit back."""
+    memory, commit, branch = at.presses.context.store, at.known["commit"], at.known["branch"]
+    history = await memory.history(at.subject)
+    if commit not in history.commits or branch not in history.branches.all:
+        raise Refused(GONE)
+    done = await verbs.revert(memory, at.subject, commit, at.origin, branch=branch, **at.how)
+    if done.commit is not None:
+        left = "; what has changed since stays" if done.clashes else ""
+        return f"{NOTE}taken back{left}"
+    raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
 
 
-class KeepButton(PersonalButton, template=rf"keep:{USER}"):
-    """Leaves everything as it is."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return "I erased nothing."
-
-
-class ActButton(PersonalButton, template=rf"act:{USER}:{_VERB}:(?P<item>{STAMP}):{BRANCH}"):
-    """Carries a command out for the one memory it asked about."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        return await _again(presses, press, self.known, self.known["item"])
+@CONTROLS.on(rf"switch:{USER}:{BRANCH}", once=True)
+async def switch(at: Pressed) -> str:
+    """Switch to a persona."""
+    memory, branch = at.presses.context.store, at.known["branch"]
+    branches = await memory.branches(at.subject)
+    if branches.named(branch).name == branches.current:
+        raise Refused(f"{branch!r} is your persona already")
+    after = await verbs.switch(memory, at.subject, branch, said_at=at.time_ms, **at.how)
+    return f"{NOTE}Your persona is now **{name(after.current)}**."
 
 
-class MemoryMenu(PersonalMenu, template=rf"pick:{USER}:{_VERB}:{BRANCH}"):
-    """Carries a command out for the memory that is chosen."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        return await _again(presses, press, self.known, ",".join(self.item.values))
-
-
-class TickedButton(PersonalButton, template=rf"ticked:{USER}:{_VERB}:{BRANCH}"):
-    """Carries a command out for the memories that the menu above it has ticked."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        assert press.message is not None
-        rows = [one for one in press.message.components if isinstance(one, discord.ActionRow)]
-        menus = [one for row in rows for one in row.children if isinstance(one, discord.SelectMenu)]
-        ticked = [option.value for menu in menus for option in menu.options if option.default]
-        return await _again(presses, press, self.known, ",".join(ticked))
+@CONTROLS.on(rf"hatch:{USER}", once=True, needs=())
+async def hatch(at: Pressed) -> str:
+    """Begin the interview that gives us a personality, where the button stands."""
+    return await at.presses.context.hatchery.begin(at.user_id, at.place, str(at.message.id))
 
 
-class ListButton(PersonalButton, template=rf"list:{USER}:{_VERB}:(?P<page>\d{{1,6}}):{BRANCH}"):
-    """Shows another page of a list of memories, from what is so now."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        assert press.message is not None
-        shown = texts_shown(press.message)
-        typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
-        try:
-            return await presses.commands.turn(press, self.known["verb"], typed, int(self.known["page"]))
-        except Unclear as question:
-            return question.answer
-
-    async def show(self, press: Press, outcome: Outcome) -> None:
-        """Turn the page; what the model proposed becomes a list that its person alone sees."""
-        card = press.message is not None and press.message.flags.components_v2
-        if card and isinstance(outcome, Answer) and outcome.plain:
-            await whisper(press, outcome)
-        else:
-            await super().show(press, outcome)
+@CONTROLS.on(rf"erase:{USER}:(?P<target>\d{{1,20}})")
+async def erase(at: Pressed) -> str:
+    """Destroy all that is remembered about a person: about oneself, or by an owner about anybody."""
+    target, memory = at.known["target"], at.presses.context.store
+    own = at.user_id == target
+    if not own and at.user_id not in at.presses.owners:
+        raise Refused("only the person themselves or one of my owners can do that")
+    subject, message = user_subject(target), at.press.message
+    asked = int(message.created_at.timestamp() * 1000) if message is not None else 0
+    if memory.erased_at(subject) >= asked:
+        raise Refused(DONE_ALREADY)
+    return erased(await memory.erase(subject, asked_at=at.time_ms), own=own)
 
 
-class LostButton(PersonalButton, template=rf"lost:{USER}"):
-    """Remembers what an edit left out, as a memory of its own."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        assert press.message is not None
-        return await presses.commands.turn(press, "remember", naming.lost_in(press.message.content), 1)
+@CONTROLS.on(rf"keep:{USER}", needs=())
+async def keep(at: Pressed) -> str:
+    """Leave everything as it is."""
+    return "I erased nothing."
 
 
-class LeaveButton(PersonalButton, template=rf"leave:{USER}"):
-    """Leaves a memory as it is."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        return naming.LEFT
+@CONTROLS.on(rf"act:{USER}:{_VERB}:(?P<item>{STAMP}):{BRANCH}")
+async def act(at: Pressed) -> Outcome:
+    """Carry a command out for the one memory it asked about."""
+    return await _again(at, at.known["item"])
 
 
-class OpenButton(Opens, PersonalButton, template=rf"open:{USER}:(?P<text>.+)"):
-    """Gives a command (`memory show`), or asks as a request of a kind (`optout`); see `Commands.opened`."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        await presses.commands.opened(press, self.known["text"])
-        return ""
+@CONTROLS.on(rf"pick:{USER}:{_VERB}:{BRANCH}")
+async def pick(at: Pressed) -> Outcome:
+    """Carry a command out for the memories that are chosen in a menu."""
+    return await _again(at, ",".join(at.chosen))
 
 
-async def _again(presses: Presses, press: Press, known: Mapping[str, str], item: str) -> Outcome:
-    assert press.message is not None  # a button stands below one
+@CONTROLS.on(rf"ticked:{USER}:{_VERB}:{BRANCH}")
+async def ticked(at: Pressed) -> Outcome:
+    """Carry a command out for the memories that the menu above the button has ticked."""
+    rows = [one for one in at.message.components if isinstance(one, discord.ActionRow)]
+    menus = [one for row in rows for one in row.children if isinstance(one, discord.SelectMenu)]
+    return await _again(
+        at, ",".join(option.value for menu in menus for option in menu.options if option.default)
+    )
+
+
+async def _again(at: Pressed, item: str) -> Outcome:
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
-    text = naming.new_text(press.message.content) if known["verb"] == "edit" else ""
-    return await presses.commands.again(press, Asked(known["verb"], item, known["branch"], text))
+    text = naming.new_text(at.message.content) if at.known["verb"] == "edit" else ""
+    asked = Asked(at.known["verb"], item, at.known["branch"], text)
+    return await at.presses.commands.again(at.press, asked)
+
+
+async def _turned(press: Press, outcome: Outcome) -> None:
+    """Turn the page; what the model proposed becomes a list that its person alone sees."""
+    card = press.message is not None and press.message.flags.components_v2
+    if card and isinstance(outcome, Answer) and outcome.plain:
+        await whisper(press, outcome)
+    else:
+        await become(press, outcome)
+
+
+@CONTROLS.on(rf"list:{USER}:{_VERB}:(?P<page>\d{{1,6}}):{BRANCH}", show=_turned)
+async def page_of_list(at: Pressed) -> Outcome:
+    """Show another page of a list of memories, from what is so now."""
+    shown = texts_shown(at.message)
+    typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
+    try:
+        return await at.presses.commands.turn(at.press, at.known["verb"], typed, int(at.known["page"]))
+    except Unclear as question:
+        return question.answer
+
+
+@CONTROLS.on(rf"lost:{USER}")
+async def keep_lost(at: Pressed) -> Outcome:
+    """Remember what an edit left out, as a memory of its own."""
+    return await at.presses.commands.turn(at.press, "remember", naming.lost_in(at.message.content), 1)
+
+
+@CONTROLS.on(rf"leave:{USER}", needs=())
+async def leave(at: Pressed) -> str:
+    """Leave a memory as it is."""
+    return naming.LEFT
+
+
+@CONTROLS.on(rf"open:{USER}:(?P<text>.+)", take=handed_on)
+async def open_(at: Pressed) -> None:
+    """Give a command (`memory show`), or ask as a request of a kind (`optout`); see `Commands.opened`."""
+    await at.presses.commands.opened(at.press, at.known["text"])
+
+
+@CONTROLS.on(rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})", take=handed_on)
+async def filled(at: Pressed) -> None:
+    """Carry out a command of a message's menu with what was typed into its form."""
+    await at.presses.commands.filled(at.press, at.known["name"], at.known["message"], at.values)
 
 
 # ---------------------------------------------------------------------- below what waits for a yes
 
 
-class AnswerButton(PersonalButton, template=rf"answer:{USER}:(?P<how>yes|no):{_COMMIT}:{BRANCH}"):
-    """Says yes or no to all that one change proposed."""
-
-    once = True
-
-    async def do(self, presses: Presses, press: Press) -> str:
-        yes = self.known["how"] == "yes"
-        return await presses.answer(press, self.known["commit"], self.known["branch"], yes=yes)
-
-
-class ChooseButton(PersonalButton, template=rf"choose:{USER}:{BRANCH}"):
-    """Shows its person alone what is pending, with menus. The button stays."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        branch = self.known["branch"]
-        view = await presses.waiting(press, branch)
-        return waiting(self.known["user"], view, branch, in_private=True, days=presses.pending_days)
-
-    async def show(self, press: Press, outcome: Outcome) -> None:
-        assert isinstance(outcome, Answer)
-        await send_either(press.followup.send, outcome, ephemeral=True)
+@CONTROLS.on(rf"answer:{USER}:(?P<how>yes|no):{_COMMIT}:{BRANCH}", once=True)
+async def answer(at: Pressed) -> str:
+    """Say yes or no to all that one change proposed."""
+    commit, yes = at.known["commit"], at.known["how"] == "yes"
+    history = await at.presses.context.store.history(at.subject)
+    if commit not in history.commits or at.known["branch"] not in history.branches.all:
+        raise Refused(GONE)
+    asked = {key_of_event(event) for event in history.commits[commit].events if is_proposal(event)}
+    items = await _answer(at, asked, yes=yes)
+    return answered(items, yes=yes, in_private=at.press.guild_id is None)
 
 
-class AnswerMenu(PersonalMenu, template=rf"choice:{USER}:(?P<how>yes|no):{BRANCH}"):
-    """Says yes or no to what is chosen, and then shows what is left."""
+async def _whispered_menus(press: Press, outcome: Outcome) -> None:
+    """Show the menus to the person alone. The button stays."""
+    assert isinstance(outcome, Answer)
+    await send_either(press.followup.send, outcome, ephemeral=True)
 
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        branch, yes = self.known["branch"], self.known["how"] == "yes"
-        note = await presses.pick(press, frozenset(self.item.values), branch, yes=yes)
-        message = press.message
-        private = press.guild_id is None or (message is not None and message.flags.ephemeral)
-        view = await presses.waiting(press, branch)
-        card = message is not None and message.flags.components_v2
-        left = waiting(
-            self.known["user"], view, branch, in_private=card or private, days=presses.pending_days
-        )
-        return replace(left.said(note), plain=not card)
+
+@CONTROLS.on(rf"choose:{USER}:{BRANCH}", show=_whispered_menus)
+async def choose(at: Pressed) -> Answer:
+    """Show what is pending, with menus."""
+    branch, days = at.known["branch"], at.presses.pending_days
+    return waiting(at.user_id, await _waiting(at), branch, in_private=True, days=days)
+
+
+@CONTROLS.on(rf"choice:{USER}:(?P<how>yes|no):{BRANCH}")
+async def choice(at: Pressed) -> Answer:
+    """Say yes or no to what is chosen, and then show what is left."""
+    branch, yes = at.known["branch"], at.known["how"] == "yes"
+    asked = {one.key for one in (await _waiting(at)).pending if one.event_id in at.chosen}
+    try:
+        number = len(await _answer(at, asked, yes=yes))
+        note = f"Done: you said {'yes' if yes else 'no'} to {number}."
+    except AlreadySettled as already:  # the menu stays: it shows what is left
+        note = sentence(already)
+    message = at.press.message
+    private = at.press.guild_id is None or (message is not None and message.flags.ephemeral)
+    card = message is not None and message.flags.components_v2
+    left = waiting(
+        at.user_id, await _waiting(at), branch, in_private=card or private, days=at.presses.pending_days
+    )
+    return replace(left.said(note), plain=not card)
+
+
+async def _waiting(at: Pressed) -> View:
+    """The view with what is pending. Raises Refused if its persona is gone."""
+    memory, branch = at.presses.context.store, at.known["branch"]
+    if branch not in (await memory.branches(at.subject)).all:
+        raise Refused(GONE)
+    return await memory.view(at.subject, branch)
+
+
+async def _answer(at: Pressed, asked: Collection[Key], *, yes: bool) -> list[Item]:
+    context = at.presses.context
+    if yes and context.choices.opted_out(at.user_id):
+        raise Refused(OPTED_OUT)
+    branch = at.known["branch"]
+    return await verbs.answer(context.store, at.subject, asked, at.origin, yes=yes, branch=branch, **at.how)
 
 
 # ---------------------------------------------------------------------- on cards
 
 
-class TurnButton(PersonalButton, template=rf"turn:{USER}:{_PAGE}:(?P<verb>[a-z -]{{1,30}}):(?P<values>.*)"):
-    """Shows a page of a command's card."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        values = self.known["values"]
-        if values == IN_CARD:
-            values = read(texts_of(press.message).get(ASKED_ID, ""))
-        return await presses.commands.turn(press, self.known["verb"], values, int(self.known["page"]))
+@CONTROLS.on(rf"turn:{USER}:{_PAGE}:(?P<verb>[a-z -]{{1,30}}):(?P<values>.*)", needs=())
+async def turn(at: Pressed) -> Answer:
+    """Show a page of a command's card."""
+    values = at.known["values"]
+    if values == IN_CARD:
+        values = read(texts_of(at.press.message).get(ASKED_ID, ""))
+    return await at.presses.commands.turn(at.press, at.known["verb"], values, int(at.known["page"]))
 
 
-class UsageMenu(PersonalMenu, template=rf"usage:{USER}"):
-    """Shows another view of what models were used for."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        return await presses.commands.turn(press, "data usage", self.item.values[0], 1)
+@CONTROLS.on(rf"usage:{USER}", needs=())
+async def usage(at: Pressed) -> Answer:
+    """Show another view of what models were used for."""
+    return await at.presses.commands.turn(at.press, "data usage", at.chosen[0], 1)
 
 
-class RevertButton(
-    PersonalButton, template=rf"revert:{USER}:{_COMMIT}:{_PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}"
-):
-    """Takes back one change of a log, and shows the log again."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        undo = partial(presses.undo, press, self.known["commit"], self.known["branch"])
-        return await _acted(presses, press, self.known, self.known["limit"], undo)
+@CONTROLS.on(rf"revert:{USER}:{_COMMIT}:{_PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}")
+async def revert(at: Pressed) -> Answer:
+    """Take back one change of a log, and show the log again."""
+    return await _acted(at, at.known["limit"], lambda: undo(at))
 
 
-class PersonaButton(PersonalButton, template=rf"be:{USER}:{_PAGE}:{BRANCH}"):
-    """Switches to a persona, and shows them all again."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        note = await presses.switch(press, self.known["branch"])
-        card = await presses.commands.turn(press, "persona list", "", int(self.known["page"]))
-        return card.said(note)
+@CONTROLS.on(rf"be:{USER}:{_PAGE}:{BRANCH}")
+async def be(at: Pressed) -> Answer:
+    """Switch to a persona, and show them all again."""
+    note = await switch(at)
+    return (await at.presses.commands.turn(at.press, "persona list", "", int(at.known["page"]))).said(note)
 
 
-class DecideButton(
-    PersonalButton, template=rf"decide:{USER}:(?P<event>[0-9a-f]{{16}}):(?P<how>[knb]):{_PAGE}:{BRANCH}"
-):
-    """Answers a question, and shows the next one."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        note = await presses.settle(
-            press, self.known["event"], LETTERS[self.known["how"]], self.known["branch"]
-        )
-        return (await presses.commands.turn(press, "settle", "", int(self.known["page"]))).said(note)
+@CONTROLS.on(rf"decide:{USER}:{_EVENT}:(?P<how>[knb]):{_PAGE}:{BRANCH}")
+async def decide(at: Pressed) -> Answer:
+    """Answer a question, and show the next one."""
+    note = await _settled(at, LETTERS[at.known["how"]])
+    return (await at.presses.commands.turn(at.press, "settle", "", int(at.known["page"]))).said(note)
 
 
-class TakeBackButton(PersonalButton, template=rf"back:{USER}:{_COMMIT}:{_PAGE}:(?P<shown>{_SHOWN}):{BRANCH}"):
-    """Takes back what was just done on a card, and shows its page again."""
+@CONTROLS.on(rf"back:{USER}:{_COMMIT}:{_PAGE}:(?P<shown>{_SHOWN}):{BRANCH}")
+async def take_back(at: Pressed) -> Answer:
+    """Take back what was just done on a card, and show its page again."""
+    note = await undo(at)
+    return (await _page(at, at.known["shown"])).said(note)
 
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        note = await presses.undo(press, self.known["commit"], self.known["branch"])
-        return (await _page(presses, press, self.known, self.known["shown"])).said(note)
 
-
-async def _acted(
-    presses: Presses,
-    press: Press,
-    known: Mapping[str, str],
-    shown: str,
-    act: Callable[[], Awaitable[Outcome]],
-) -> Answer:
+async def _acted(at: Pressed, shown: str, act: Callable[[], Awaitable[Outcome]]) -> Answer:
     """Do something about what a card shows, then show its page again, with a way to take that back.
 
     `shown` is `_SHOW` or the limit of a log.
     """
-    before = await presses.head(press, known["branch"])
+    memory, branch = at.presses.context.store, at.known["branch"]
+
+    async def newest() -> str | None:
+        """The newest change of the persona; None if it has none of its own."""
+        branches = await memory.branches(at.subject)
+        return branches.all[branch].head if branch in branches.all else None
+
+    before = await newest()
     outcome = await act()
-    after = await presses.head(press, known["branch"])
-    card = await _page(presses, press, known, shown)
+    after = await newest()
+    card = await _page(at, shown)
     assert isinstance(outcome, str)  # what changes a memory is answered with a sentence
-    if after is None or after == before or not await presses.made(press, after):
+    if after is None or after == before:
         return card.said(outcome)
-    undo = f"back:{known['user']}:{after}:{known['page']}:{shown}:{known['branch']}"
-    return card.said(outcome, Button(undo, "Undo"))
+    commits = (await memory.history(at.subject)).commits
+    metadata = commits[after].metadata if after in commits else {}
+    if any(metadata.get(key) != value for key, value in at.how.items()):
+        return card.said(outcome)  # another change came in between
+    back = f"back:{at.user_id}:{after}:{at.known['page']}:{shown}:{branch}"
+    return card.said(outcome, Button(back, "Undo"))
 
 
-async def _page(presses: Presses, press: Press, known: Mapping[str, str], shown: str) -> Answer:
-    verb, values = (_SHOW, "") if shown == _SHOW else ("history log", f"|{shown}|{known['branch']}")
-    return await presses.commands.turn(press, verb, values, int(known["page"]))
+async def _page(at: Pressed, shown: str) -> Answer:
+    verb, values = (_SHOW, "") if shown == _SHOW else ("history log", f"|{shown}|{at.known['branch']}")
+    return await at.presses.commands.turn(at.press, verb, values, int(at.known["page"]))
 
 
 # ---------------------------------------------------------------------- the menu of one memory
 
 
-def _asked(known: Mapping[str, str], verb: str, text: str = "") -> Asked:
-    return Asked(verb, known["item"], known["branch"], text)
+def _asked(at: Pressed, verb: str, text: str = "") -> Asked:
+    return Asked(verb, at.known["item"], at.known["branch"], text)
 
 
-class ItemButton(PersonalButton, template=rf"item:{USER}:{_ITEM}"):
-    """Shows one memory, as it is now, with what can be done about it."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        item = await presses.commands.meant(press, _asked(self.known, "why"))
-        where = partial(source_words, press.client)
-        return menu_of(item, self.known["user"], self.known["branch"], int(self.known["page"]), where)
-
-
-class DoButton(PersonalButton, template=rf"do:{USER}:(?P<verb>forget|private|share):{_ITEM}"):
-    """Gives a command that changes the memory, and shows the page again."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        asked = _asked(self.known, self.known["verb"])
-        return await _acted(presses, press, self.known, _SHOW, lambda: presses.commands.again(press, asked))
+@CONTROLS.on(rf"item:{USER}:{_ITEM}")
+async def item(at: Pressed) -> Answer:
+    """Show one memory, as it is now, with what can be done about it."""
+    found = await at.presses.commands.meant(at.press, _asked(at, "why"))
+    where = partial(source_words, at.press.client)
+    return menu_of(found, at.user_id, at.known["branch"], int(at.known["page"]), where)
 
 
-class WhyButton(PersonalButton, template=rf"why:{USER}:{_ITEM}"):
-    """Shows where the memory comes from."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        outcome = await presses.commands.again(press, _asked(self.known, "why"))
-        card = outcome if isinstance(outcome, Answer) else Answer(rows=[Row(outcome)])
-        back = Button(self.item.custom_id.replace("why:", "item:", 1), "Back")
-        return replace(card, controls=(*card.controls, back))
+@CONTROLS.on(rf"do:{USER}:(?P<verb>forget|private|share):{_ITEM}")
+async def do(at: Pressed) -> Answer:
+    """Give a command that changes the memory, and show the page again."""
+    asked = _asked(at, at.known["verb"])
+    return await _acted(at, _SHOW, lambda: at.presses.commands.again(at.press, asked))
 
 
-class EditButton(OpensModal, template=rf"change:{USER}:{_ITEM}"):
-    """Opens a modal with the memory's text."""
-
-    async def form(self, presses: Presses, press: Press) -> Form:
-        item = await presses.commands.meant(press, _asked(self.known, "edit"))
-        known = f"{self.known['user']}:{stamp(item)}:{self.known['page']}:{self.known['branch']}"
-        return Form(f"edit:{known}", "Change a memory", [Field("text", "What it says", item.text)])
-
-
-class EditModal(PersonalModal, template=rf"edit:{USER}:{_ITEM}"):
-    """The memory's new text."""
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        asked = _asked(self.known, "edit", self.values["text"])
-        return await _acted(presses, press, self.known, _SHOW, lambda: presses.commands.again(press, asked))
+@CONTROLS.on(rf"why:{USER}:{_ITEM}")
+async def why(at: Pressed) -> Answer:
+    """Show where the memory comes from."""
+    outcome = await at.presses.commands.again(at.press, _asked(at, "why"))
+    card = outcome if isinstance(outcome, Answer) else Answer(rows=[Row(outcome)])
+    back = f"item:{at.user_id}:{at.known['item']}:{at.known['page']}:{at.known['branch']}"
+    return replace(card, controls=(*card.controls, Button(back, "Back")))
 
 
-ALL: tuple[type[Control], ...] = (
-    SettleButton,
-    UndoButton,
-    SwitchButton,
-    HatchButton,
-    EraseButton,
-    KeepButton,
-    ActButton,
-    MemoryMenu,
-    TickedButton,
-    ListButton,
-    LostButton,
-    LeaveButton,
-    OpenButton,
-    AnswerButton,
-    ChooseButton,
-    AnswerMenu,
-    TurnButton,
-    UsageMenu,
-    RevertButton,
-    PersonaButton,
-    DecideButton,
-    TakeBackButton,
-    ItemButton,
-    DoButton,
-    WhyButton,
-    EditButton,
-)
-"""The client registers these before it connects."""
-MODALS: tuple[type[PersonalModal], ...] = (EditModal, MenuForm)
-"""And asks these about each form that is sent."""
+@CONTROLS.on(rf"change:{USER}:{_ITEM}", take=opens_form)
+async def change(at: Pressed) -> Form:
+    """Open a form with the memory's text."""
+    found = await at.presses.commands.meant(at.press, _asked(at, "edit"))
+    known = f"{at.user_id}:{stamp(found)}:{at.known['page']}:{at.known['branch']}"
+    return Form(f"edit:{known}", "Change a memory", [Field("text", "What it says", found.text)])
+
+
+@CONTROLS.on(rf"edit:{USER}:{_ITEM}")
+async def edit(at: Pressed) -> Answer:
+    """Give the memory the text that was typed into its form."""
+    asked = _asked(at, "edit", at.values["text"])
+    return await _acted(at, _SHOW, lambda: at.presses.commands.again(at.press, asked))

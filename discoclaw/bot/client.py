@@ -26,7 +26,7 @@ from discoclaw.bot.deliver import Answer
 from discoclaw.bot.gateway import Connected
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
-from discoclaw.bot.presses import Presses
+from discoclaw.bot.pressed import Presses
 from discoclaw.bot.sending import Below
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import Voices
@@ -47,8 +47,8 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODALS: tuple[type[pressed.PersonalModal], ...] = (*buttons.MODALS, *live_settings.MODALS)
-"""Every form that people can send."""
+CONTROLS = (*buttons.CONTROLS.all, *live_settings.CONTROLS.all, *answer_buttons.CONTROLS.all)
+"""Everything that people can press, and every form that they can send."""
 
 
 class Hearer(Protocol):
@@ -149,11 +149,6 @@ class DiscoClaw(commands.Bot):
         self._faults.bad(event_method, sys.exc_info()[1], ours=True)
 
     async def setup_hook(self) -> None:
-        self.add_dynamic_items(
-            *buttons.ALL,
-            *live_settings.ALL,
-            *answer_buttons.ALL,
-        )
         for hook in self.door.setup:
             await hook()
 
@@ -173,7 +168,7 @@ class DiscoClaw(commands.Bot):
         await self.processes.look(texts_about(str(interaction.user.id)))
 
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
-        await pressed.taken(interaction, MODALS)
+        await pressed.taken(interaction, CONTROLS)
 
     async def on_ready(self) -> None:
         await self.greet()

@@ -5,24 +5,13 @@ commands from others, but who sees them is a choice of the server. So it is chec
 somebody may have lost a right since the card was shown.
 """
 
-import re
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any
 
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.pressed import (
-    USER,
-    Control,
-    Field,
-    Form,
-    OpensModal,
-    PersonalButton,
-    PersonalMenu,
-    PersonalModal,
-)
-from discoclaw.bot.presses import Press, Presses
+from discoclaw.bot.pressed import USER, Controls, Field, Form, Pressed, opens_form
 from discoclaw.core.errors import Refused
 from discoclaw.core.live import GLOBAL, Scope
 from discoclaw.core.message import Place
@@ -223,101 +212,71 @@ def _about(scope: Scope) -> str:
 # ---------------------------------------------------------------------- buttons, menus, forms
 
 
-class FieldMenu(PersonalMenu, template=rf"settings:{USER}:{SCOPE}"):
-    """Shows the setting that was chosen."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        admin = await _admin(presses, press)
-        return field_card(admin, shown_scope(self.known["scope"]), str(self.item.values[0]))
+CONTROLS = Controls()
+"""The client takes presses of these."""
 
 
-class ChannelMenu(Control, template=rf"settings-of:{USER}"):
-    """Shows the settings of another channel."""
-
-    needs = ()
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        return cls(item, match[0])
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        chosen = cast("discord.ui.ChannelSelect[Any]", self.item).values[0]
-        return main_card(await _admin(presses, press), Scope("group", str(chosen.id)))
+@CONTROLS.on(rf"settings:{USER}:{SCOPE}", needs=())
+async def show_field(at: Pressed) -> Answer:
+    """Show the setting that was chosen."""
+    return field_card(await _admin(at), shown_scope(at.known["scope"]), at.chosen[0])
 
 
-class ScopeButton(PersonalButton, template=rf"settings-in:{USER}:{SCOPE}"):
-    """Shows all settings of a scope."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        return main_card(await _admin(presses, press), shown_scope(self.known["scope"]))
+@CONTROLS.on(rf"settings-of:{USER}", needs=())
+async def show_channel(at: Pressed) -> Answer:
+    """Show the settings of another channel."""
+    return main_card(await _admin(at), Scope("group", at.chosen[0]))
 
 
-class ValueMenu(PersonalMenu, template=rf"setting:{USER}:{SCOPE}:{FIELD}"):
-    """Gives a setting the value that was chosen."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        return await _change(presses, press, self.known, str(self.item.values[0]))
+@CONTROLS.on(rf"settings-in:{USER}:{SCOPE}", needs=())
+async def show_scope(at: Pressed) -> Answer:
+    """Show all settings of a scope."""
+    return main_card(await _admin(at), shown_scope(at.known["scope"]))
 
 
-class UnsetButton(PersonalButton, template=rf"setting-unset:{USER}:{SCOPE}:{FIELD}"):
-    """Leaves a setting to what applies otherwise."""
-
-    needs = ()
-
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        return await _change(presses, press, self.known, "")
+@CONTROLS.on(rf"setting:{USER}:{SCOPE}:{FIELD}", needs=())
+async def choose_value(at: Pressed) -> Answer:
+    """Give a setting the value that was chosen."""
+    return await _change(at, at.chosen[0])
 
 
-class TypeButton(OpensModal, template=rf"setting-type:{USER}:{SCOPE}:{FIELD}"):
-    """Opens the form in which a value is typed."""
-
-    needs = ()
-
-    async def form(self, presses: Presses, press: Press) -> Form:
-        scope, name = shown_scope(self.known["scope"]), self.known["field"]
-        admin = Admin(press, presses.settings, presses.owners)
-        admin.check(scope)
-        row = admin.settings.row(scope, name)
-        field, text = row.field, "" if row.own is None else str(row.own)
-        allowed = f"{field.type.allowed[:1].upper()}{field.type.allowed[1:]}"
-        most = longest(field)
-        typed = Field(TYPED, allowed, text, long=has_lines(field), required=False, most=most)
-        return Form(f"setting-typed:{admin.user_id}:{self.known['scope']}:{name}", field.title, [typed])
+@CONTROLS.on(rf"setting-unset:{USER}:{SCOPE}:{FIELD}", needs=())
+async def unset(at: Pressed) -> Answer:
+    """Leave a setting to what applies otherwise."""
+    return await _change(at, "")
 
 
-class ValueModal(PersonalModal, template=rf"setting-typed:{USER}:{SCOPE}:{FIELD}"):
-    """Gives a setting the value that was typed; an empty one takes it back."""
+@CONTROLS.on(rf"setting-type:{USER}:{SCOPE}:{FIELD}", needs=(), take=opens_form)
+async def type_value(at: Pressed) -> Form:
+    """Open the form in which a value is typed."""
+    scope, name = shown_scope(at.known["scope"]), at.known["field"]
+    admin = Admin(at.press, at.presses.settings, at.presses.owners)
+    admin.check(scope)
+    row = admin.settings.row(scope, name)
+    field, text = row.field, "" if row.own is None else str(row.own)
+    allowed = f"{field.type.allowed[:1].upper()}{field.type.allowed[1:]}"
+    most = longest(field)
+    typed = Field(TYPED, allowed, text, long=has_lines(field), required=False, most=most)
+    return Form(f"setting-typed:{admin.user_id}:{at.known['scope']}:{name}", field.title, [typed])
 
-    needs = ()
 
-    async def do(self, presses: Presses, press: Press) -> Answer:
-        return await _change(presses, press, self.known, self.values.get(TYPED, ""))
-
-
-async def _admin(presses: Presses, press: Press) -> Admin:
-    await presses.settings.refresh()
-    return Admin(press, presses.settings, presses.owners)
+@CONTROLS.on(rf"setting-typed:{USER}:{SCOPE}:{FIELD}", needs=())
+async def take_value(at: Pressed) -> Answer:
+    """Give a setting the value that was typed; an empty one takes it back."""
+    return await _change(at, at.values.get(TYPED, ""))
 
 
-async def _change(presses: Presses, press: Press, known: Any, typed: str) -> Answer:
+async def _admin(at: Pressed) -> Admin:
+    await at.presses.settings.refresh()
+    return Admin(at.press, at.presses.settings, at.presses.owners)
+
+
+async def _change(at: Pressed, typed: str) -> Answer:
     """Give a setting a value, or take it back with "". Raises Refused."""
-    admin, scope, name = await _admin(presses, press), shown_scope(known["scope"]), known["field"]
+    admin, scope, name = await _admin(at), shown_scope(at.known["scope"]), at.known["field"]
     admin.check(scope)
     field = admin.settings.row(scope, name).field
     value = typed_value(field, typed)
     if not await admin.settings.change(scope, name, value, admin.by):
         return main_card(admin, scope, SAME)
     return main_card(admin, scope, f"{field.title} {words(changed_words(field, value), 127)}.")
-
-
-ALL = (FieldMenu, ChannelMenu, ScopeButton, ValueMenu, UnsetButton, TypeButton)
-MODALS: tuple[type[PersonalModal], ...] = (ValueModal,)
-"""The client registers these before it connects."""

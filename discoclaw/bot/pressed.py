@@ -1,37 +1,47 @@
-"""What becomes of a press, or of a form that somebody sends: acknowledged, checked, done, shown.
+"""What can be pressed or filled in, and what becomes of a press: acknowledged, checked, done, shown.
 
-Each is for one person. It is acknowledged within Discord's three seconds, before anything is done; then the
-message says what came of it. Everything that can be pressed outlives a restart: all it knows stands in its
-custom id, which Discord keeps. What is done is in `presses`, and what there is to press in `buttons`.
+A control is a function with the pattern of its custom id, listed in a `Controls`:
 
-discord.py forgets an opened form (a modal) when it stops, so none is left to it: the client hands every one
-that is sent to `taken`, which finds its class by the custom id, as discord.py does with buttons. A form has
-to be the first response to an interaction, so what it shows is read before, and quickly; an `OpensModal` does
-so.
+    @CONTROLS.on(rf"undo:{USER}:{COMMIT}", once=True)
+    async def undo(at: Pressed) -> str: ...
+
+Each is for one person. A press is acknowledged within Discord's three seconds, before anything is done; then
+the message says what came of it. Everything that can be pressed outlives a restart: all it knows stands in
+its custom id, which Discord keeps. So discord.py keeps none of it: the client hands every interaction to
+`taken`. A form (a modal) has to be the first response to an interaction, so what it shows is read before, and
+quickly; a control that opens one says so with `opens_form`.
 """
 
 import asyncio
 import logging
 import re
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import discord
 
-from discoclaw.bot import words
+from discoclaw.bot import wire, words
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
+from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Command, Need
 from discoclaw.bot.layout import SILENT, buttons_below, rendered, send_pieces
-from discoclaw.bot.presses import Outcome, Press, Presses
+from discoclaw.bot.memories import Asked
+from discoclaw.bot.purge import Telling
+from discoclaw.bot.requests import Request
 from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import closed, frame_of
+from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
+from discoclaw.core.item import Item
+from discoclaw.core.message import Inbound, Place
+from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip
+from discoclaw.session.live_settings import LiveSettings
 from discoclaw.show.answer import Answer, message
+from discoclaw.show.markup import NOTE
 
 log = logging.getLogger(__name__)
 
@@ -43,80 +53,294 @@ OPEN_WITHIN_S = 2.0
 LONGEST = 4000
 """The most that Discord lets people type into one field, in characters."""
 NOT_YOURS = "These buttons are for somebody else."
+DONE_ALREADY = "that is done already"
+GONE = "I can't find that any more: the memory or its persona was deleted since"
+
+Press = discord.Interaction[Any]
+Outcome = str | Answer
+"""The result of a press, as the message then shows it."""
 
 
+class Given(Protocol):
+    """The commands, as a press gives them. All raise Refused and MemoryFault."""
+
+    async def again(self, press: Press, asked: Asked, /) -> Outcome:
+        """Carry out the command that asked which memory is meant."""
+
+    async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Answer:
+        """Give a command again, for a page of its card."""
+
+    async def meant(self, press: Press, asked: Asked, /) -> Item:
+        """The memory that a card shows, as it is now."""
+
+    async def opened(self, press: Press, text: str, /) -> None:
+        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
+
+    def request_of(self, heard: Inbound, /) -> Request | None:
+        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
+
+    async def requested(self, message: discord.Message, asked: Request, /) -> None:
+        """Do what a message asks for."""
+
+    async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str], /) -> None:
+        """Carry out a command with what was typed into its form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presses:
+    """What controls work with. `may_talk` is the allowlist, `owners` are user ids.
+
+    `commands` are given again by what is pressed. `pending_days`: what waits for a yes lapses after so long.
+    """
+
+    context: CommandContext
+    telling: Telling
+    owners: frozenset[str]
+    may_talk: Callable[..., Awaitable[bool]]
+    commands: Given
+    pending_days: float = 0
+
+    @property
+    def settings(self) -> LiveSettings:
+        """The settings that admins change."""
+        return self.context.settings
+
+
+@dataclass(frozen=True, slots=True)
 class Pressed:
-    """The base of buttons, menus and modals. `known` is what the custom id says."""
+    """One press of a control, or one form that somebody sent.
 
-    needs: ClassVar[tuple[Need, ...]] = ("memory",)
-    once: ClassVar[bool] = False
-    """Whether a card has nothing left to press once this was refused: it asks for no more than this."""
+    `known` is what the custom id says, `values` what was typed, by the names of the fields; of a menu,
+    `chosen` are the values that were chosen.
+    """
+
+    presses: Presses
+    press: Press
+    control: "Control"
     known: Mapping[str, str]
+    values: Mapping[str, str]
+    chosen: Sequence[str]
 
-    @abstractmethod
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        """Do it, and say what the message says then. Raises Refused and MemoryFault."""
+    @property
+    def user_id(self) -> str:
+        return str(self.press.user.id)
 
-    async def show(self, press: Press, outcome: Outcome) -> None:
-        """Show what came of it: the message says so."""
-        await become(press, outcome)
+    @property
+    def subject(self) -> str:
+        """The memory of the one who pressed."""
+        return user_subject(self.user_id)
 
-    async def take(self, press: Press) -> None:
-        """Do all of it, from the acknowledgement on."""
-        try:
-            if not await self.theirs(press):
-                return
-            with discord_errors():
-                # A modal that a command opened stands below no message: its answer is a new one.
-                alone = press.message is None
-                await press.response.defer(ephemeral=alone, thinking=alone)
-            await self._answer(press)
-        except ChatError as error:
-            log.warning("a press could not be answered: %s", error)
+    @property
+    def message(self) -> discord.Message:
+        """The message that it stands below. Only a form that a command opened stands below none."""
+        assert self.press.message is not None
+        return self.press.message
 
-    async def theirs(self, press: Press) -> bool:
-        """Whether the one who pressed may; anybody else is told. Raises ChatError."""
-        if str(press.user.id) == self.known["user"]:
-            return True
+    @property
+    def place(self) -> Place:
+        message = self.press.message
+        return wire.place_of(message.channel if message is not None else cast(Any, self.press.channel))
+
+    @property
+    def time_ms(self) -> int:
+        """The time of the press (ms since 1970)."""
+        return int(self.press.created_at.timestamp() * 1000)
+
+    @property
+    def how(self) -> Mapping[str, Any]:
+        """Why a change is made: by a button, and below which message."""
+        message = self.press.message
+        at = f"{self.press.channel_id}/{message.id if message is not None else self.press.id}"
+        return {"by": "button", "at": at}
+
+    @property
+    def origin(self) -> Origin:
+        """A press is the person's own statement."""
+        return Origin(
+            "stated",
+            said_at=self.time_ms,
+            private=self.press.guild_id is None,
+            evidence=self.how["at"],
+            dm_privacy=self.presses.context.dm_privacy,
+        )
+
+
+# ---------------------------------------------------------------------- what there is to press
+
+Do = Callable[[Pressed], Awaitable[Any]]
+Show = Callable[[Press, Outcome], Awaitable[None]]
+D = TypeVar("D", bound=Do)
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A button, a menu or a form: the pattern of its custom id, which names its `user`, and what it does.
+
+    `needs`: what has to be switched on. `once`: a card has nothing left to press when this was refused, as it
+    asks for no more than this. `take` does all of it, and `show` shows what came of it.
+    """
+
+    pattern: re.Pattern[str]
+    do: Do
+    needs: tuple[Need, ...]
+    once: bool
+    show: Show
+    take: Callable[[Pressed], Awaitable[None]]
+
+
+class Controls:
+    """The controls of one part of the bot. What they do raises Refused and MemoryFault."""
+
+    def __init__(self) -> None:
+        self.all: list[Control] = []
+
+    def on(
+        self,
+        pattern: str,
+        *,
+        needs: tuple[Need, ...] = ("memory",),
+        once: bool = False,
+        show: Show | None = None,
+        take: Callable[[Pressed], Awaitable[None]] | None = None,
+    ) -> Callable[[D], D]:
+        """List a function. Unless told otherwise, the message becomes the outcome that it returns."""
+
+        def listed(do: D) -> D:
+            made = Control(re.compile(pattern), do, needs, once, show or become, take or answered)
+            self.all.append(made)
+            return do
+
+        return listed
+
+
+async def taken(press: Press, known: Sequence[Control]) -> None:
+    """Do what a control is for that somebody pressed, or a form that they sent; nothing for a command."""
+    if press.type not in (discord.InteractionType.component, discord.InteractionType.modal_submit):
+        return
+    data = cast("Mapping[str, Any]", press.data or {})
+    custom_id = str(data.get("custom_id", ""))
+    for control in known:
+        if (found := control.pattern.fullmatch(custom_id)) is not None:
+            break
+    else:
+        log.warning("something was pressed that nothing here knows: %s", custom_id)
+        return
+    values = dict[str, str]()
+    if press.type is discord.InteractionType.modal_submit:
+        named = words.names_of(press)
+        typed = _values(data.get("components", ()))
+        values = {name: words.resolved(text, named) for name, text in typed}
+    at = Pressed(press.client.presses, press, control, found.groupdict(), values, data.get("values", ()))
+    try:
+        if at.user_id == at.known["user"]:
+            await control.take(at)
+            return
         with discord_errors():
             await press.response.send_message(NOT_YOURS, ephemeral=True)
-        return False
+    except ChatError as error:
+        log.warning("a press could not be answered: %s", error)
 
-    async def _answer(self, press: Press) -> None:
-        presses = cast(Presses, press.client.presses)
-        if not await press.client.claims(press):
-            return
-        if not await presses.may_talk(press.user, press.guild):
-            await whisper(press, NOT_ALLOWED)
-            return
+
+def _values(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The typed values, with the fields' names."""
+    for part in parts:
+        inner = part.get("components") or ([part["component"]] if "component" in part else [])
+        yield from _values(inner)
+        if "custom_id" in part:
+            typed = part.get("value", part.get("values"))
+            yield str(part["custom_id"]), typed if isinstance(typed, str) else ",".join(typed or ())
+
+
+async def answered(at: Pressed) -> None:
+    """Acknowledge a press, do what it is for, and show what came of it. Raises ChatError."""
+    press, presses, control = at.press, at.presses, at.control
+    with discord_errors():
+        # A modal that a command opened stands below no message: its answer is a new one.
+        alone = press.message is None
+        await press.response.defer(ephemeral=alone, thinking=alone)
+    if not await press.client.claims(press):
+        return
+    if not await presses.may_talk(press.user, press.guild):
+        await whisper(press, NOT_ALLOWED)
+        return
+    try:
+        presses.context.require(*control.needs)
+        outcome = await told_if_slow(_told(at), lambda: whisper(press, SLOW))
+    except Refused as refusal:
+        # Nothing is left to press; a card stays as it is, unless its buttons work only once.
+        if press.message is not None and (control.once or not _is_card(press)):
+            view = rendered(closed(press.message)).view if _is_card(press) else None
+            try:
+                with discord_errors():
+                    await press.edit_original_response(view=view)
+            except ChatError as error:
+                log.info("the buttons of a message stay: %s", error)
+        await whisper(press, sentence(refusal))
+    except MemoryFault as fault:
+        log.warning("a press changed nothing: %s", fault)
+        await whisper(press, FAILED)
+    except Exception:  # a named edge: nobody waits for an answer that never comes
+        log.exception("a press failed")
+        await whisper(press, FAILED)
+    else:
+        await control.show(press, outcome)
+
+
+async def _told(at: Pressed) -> Outcome:
+    """The result of a press, and below it what it took back."""
+    press = at.press
+    hidden = press.guild_id is None or press.message is None or press.message.flags.ephemeral
+    outcome, taken_back = await at.presses.telling.told(
+        press.user, at.place, at.control.do(at), in_private=hidden
+    )
+    lines = taken_back.splitlines()
+    if isinstance(outcome, str):
+        return "\n".join([outcome, *(f"{NOTE}{line}" for line in lines)])
+    answer = cast(Answer, outcome)
+    lines = [f"{NOTE}{line}" for line in lines] if answer.plain else lines
+    return replace(answer, foot=(*answer.foot, *lines))
+
+
+async def handed_on(at: Pressed) -> None:
+    """Leave all of it to a command, which acknowledges the press, and answers it, as one of its own."""
+    await at.control.do(at)
+
+
+async def opens_form(at: Pressed) -> None:
+    """Open the `Form` that the control returns. Raises ChatError."""
+    press = at.press
+
+    async def made() -> Form:
+        if not await at.presses.may_talk(press.user, press.guild):
+            raise Refused(NOT_ALLOWED)
+        at.presses.context.require(*at.control.needs)
+        await press.client.look(press)
+        return cast(Form, await at.control.do(at))
+
+    try:
         try:
-            presses.require(*self.needs)
-            work = presses.told(press, self.do(presses, press))
-            outcome = await told_if_slow(work, lambda: whisper(press, SLOW))
+            form = await asyncio.wait_for(made(), OPEN_WITHIN_S)
         except Refused as refusal:
-            await _settle_down(press, once=self.once)
-            await whisper(press, sentence(refusal))
+            text = sentence(refusal)
+        except TimeoutError:
+            text = NOT_NOW
         except MemoryFault as fault:
-            log.warning("a press changed nothing: %s", fault)
-            await whisper(press, FAILED)
-        except Exception:  # a named edge: nobody waits for an answer that never comes
-            log.exception("a press failed")
-            await whisper(press, FAILED)
+            log.warning("a memory could not be read for a modal: %s", fault)
+            text = FAILED
         else:
-            await self.show(press, outcome)
-
-
-class Opens(Pressed):
-    """One that gives a command, which acknowledges the press, and answers it, as one of its own."""
-
-    async def take(self, press: Press) -> None:
-        try:
-            if not await self.theirs(press):
-                return
-        except ChatError as error:
-            log.warning("a press could not be answered: %s", error)
+            await opened(press, form)
             return
-        await self.do(cast(Presses, press.client.presses), press)
+        with discord_errors():
+            await press.response.send_message(text, ephemeral=True)
+    except ChatGone as error:  # Discord takes no answer to this press any more
+        log.warning("a modal came too late: %s", error)
+        try:
+            await send_pieces(press.user.send, TOO_LATE)
+        except ChatError as unsaid:
+            log.info("a person could not be told that a press came too late: %s", unsaid)
+
+
+# ---------------------------------------------------------------------- showing what came of it
 
 
 async def become(press: Press, outcome: Outcome) -> None:
@@ -168,18 +392,6 @@ def _is_card(press: Press) -> bool:
     return press.message is not None and press.message.flags.components_v2
 
 
-async def _settle_down(press: Press, *, once: bool) -> None:
-    """Leave nothing to press; a card stays as it is, unless its buttons work only `once`."""
-    if press.message is None or (_is_card(press) and not once):
-        return
-    view = rendered(closed(press.message)).view if _is_card(press) else None
-    try:
-        with discord_errors():
-            await press.edit_original_response(view=view)
-    except ChatError as error:
-        log.info("the buttons of a message stay: %s", error)
-
-
 async def whisper(press: Press, outcome: str | Answer) -> None:
     """Say something to the person who pressed, and to nobody else."""
     answer = message(outcome) if isinstance(outcome, str) else outcome
@@ -189,50 +401,6 @@ async def whisper(press: Press, outcome: str | Answer) -> None:
     text = clip(answer.as_text(in_private=True), 2000)
     with discord_errors():
         await press.followup.send(text, ephemeral=True, allowed_mentions=SILENT, **more)
-
-
-# ---------------------------------------------------------------------- buttons and menus
-
-
-class Control(Pressed, discord.ui.DynamicItem[Any], template=r"(?!)"):
-    """The base of buttons and menus. `user` is the one person who may press."""
-
-    def __init__(self, control: discord.ui.Item[Any], custom_id: str) -> None:
-        super().__init__(control)
-        found = self.template.fullmatch(custom_id)
-        assert found is not None  # discord.py has matched it
-        self.known = found.groupdict()
-
-    async def callback(self, interaction: discord.Interaction[Any]) -> None:
-        await self.take(interaction)
-
-
-class PersonalButton(Control, template=r"(?!)"):
-    """A button."""
-
-    def __init__(self, custom_id: str) -> None:
-        super().__init__(discord.ui.Button(label="-", custom_id=custom_id), custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The button that was pressed, from what Discord kept of it."""
-        return cls(match[0])
-
-
-class PersonalMenu(Control, template=r"(?!)"):
-    """A menu."""
-
-    def __init__(self, custom_id: str, menu: discord.ui.Select[Any]) -> None:
-        super().__init__(menu, custom_id)
-
-    @classmethod
-    async def from_custom_id(
-        cls, interaction: discord.Interaction[Any], item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu in which something was chosen, as it stands below the message."""
-        return cls(match[0], cast("discord.ui.Select[Any]", item))
 
 
 # ---------------------------------------------------------------------- forms
@@ -259,74 +427,10 @@ class Form:
     fields: Sequence[Field]
 
 
-class OpensModal(PersonalButton, template=r"(?!)"):
-    """A button that opens a modal."""
-
-    @abstractmethod
-    async def form(self, presses: Presses, press: Press) -> Form:
-        """The form that it opens. Raises Refused and MemoryFault."""
-
-    async def take(self, press: Press) -> None:
-        try:
-            if await self.theirs(press):
-                await self._open(press)
-        except ChatGone as error:
-            log.warning("a modal came too late: %s", error)
-            await _too_late(press)
-        except ChatError as error:
-            log.warning("a modal could not be opened: %s", error)
-
-    async def _open(self, press: Press) -> None:
-        presses = cast(Presses, press.client.presses)
-        try:
-            form = await asyncio.wait_for(self._form(presses, press), OPEN_WITHIN_S)
-        except Refused as refusal:
-            text = sentence(refusal)
-        except TimeoutError:
-            text = NOT_NOW
-        except MemoryFault as fault:
-            log.warning("a memory could not be read for a modal: %s", fault)
-            text = FAILED
-        else:
-            await opened(press, form.custom_id, form.title, form.fields)
-            return
-        with discord_errors():
-            await press.response.send_message(text, ephemeral=True)
-
-    async def _form(self, presses: Presses, press: Press) -> Form:
-        if not await presses.may_talk(press.user, press.guild):
-            raise Refused(NOT_ALLOWED)
-        presses.require(*self.needs)
-        await press.client.look(press)
-        return await self.form(presses, press)
-
-
-async def _too_late(press: Press) -> None:
-    """Discord takes no answer to this press any more, so the person is told in a DM."""
-    try:
-        await send_pieces(press.user.send, TOO_LATE)
-    except ChatError as error:
-        log.info("a person could not be told that a press came too late: %s", error)
-
-
-class PersonalModal(Pressed):
-    """A form that somebody sent: `known` from the custom id, `values` by the names of the fields."""
-
-    template: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-
-    def __init_subclass__(cls, *, template: str) -> None:
-        super().__init_subclass__()
-        cls.template = re.compile(template)
-
-    def __init__(self, known: Mapping[str, str], values: Mapping[str, str]) -> None:
-        self.known = known
-        self.values = values
-
-
-async def opened(press: Press, custom_id: str, title: str, fields: Sequence[Field]) -> None:
+async def opened(press: Press, form: Form) -> None:
     """Open a modal, as the first response to an interaction. Raises ChatError."""
-    modal = discord.ui.Modal(title=title[:45], custom_id=custom_id, timeout=None)
-    for field in fields:
+    modal = discord.ui.Modal(title=form.title[:45], custom_id=form.custom_id, timeout=None)
+    for field in form.fields:
         style = discord.TextStyle.paragraph if field.long else discord.TextStyle.short
         box: discord.ui.TextInput[Any] = discord.ui.TextInput(
             custom_id=field.name,
@@ -341,43 +445,10 @@ async def opened(press: Press, custom_id: str, title: str, fields: Sequence[Fiel
         await press.response.send_modal(modal)
 
 
-async def taken(press: Press, known: Sequence[type[PersonalModal]]) -> None:
-    """Do what a modal is for that somebody sent; nothing for any other interaction."""
-    if press.type is not discord.InteractionType.modal_submit:
-        return
-    data = cast("Mapping[str, Any]", press.data or {})
-    custom_id = str(data.get("custom_id", ""))
-    for kind in known:
-        if (found := kind.template.fullmatch(custom_id)) is not None:
-            typed, named = _values(data.get("components", ())), words.names_of(press)
-            values = {name: words.resolved(text, named) for name, text in typed}
-            await kind(found.groupdict(), values).take(press)
-            return
-    log.warning("a modal was sent that nothing here knows: %s", custom_id)
-
-
-def _values(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The typed values, with the fields' names."""
-    for part in parts:
-        inner = part.get("components") or ([part["component"]] if "component" in part else [])
-        yield from _values(inner)
-        if "custom_id" in part:
-            typed = part.get("value", part.get("values"))
-            yield str(part["custom_id"]), typed if isinstance(typed, str) else ",".join(typed or ())
-
-
-class MenuForm(Opens, PersonalModal, template=rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})"):
-    """Carries out a command with what was typed into its form. It answers as a slash command does."""
-
-    async def do(self, presses: Presses, press: Press) -> Outcome:
-        await presses.commands.filled(press, self.known["name"], self.known["message"], dict(self.values))
-        return ""
-
-
 async def asked_for(press: Press, command: Command, message_id: int) -> None:
     """Open the form of a command, for the person who chose it. Raises ChatError."""
     fields = [
         Field(one.name, one.help, most=(one.bounds or (1, LONGEST))[1], required=one.required)
         for one in command.params
     ]
-    await opened(press, f"menu:{press.user.id}:{command.path}:{message_id}", command.path, fields)
+    await opened(press, Form(f"menu:{press.user.id}:{command.path}:{message_id}", command.path, fields))

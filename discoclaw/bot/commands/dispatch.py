@@ -49,8 +49,7 @@ from discoclaw.bot.commands.preview import DM
 from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
 from discoclaw.bot.layout import send_answer, send_pieces
 from discoclaw.bot.memories import Asked
-from discoclaw.bot.pressed import asked_for
-from discoclaw.bot.presses import GONE, Outcome
+from discoclaw.bot.pressed import GONE, Outcome, asked_for
 from discoclaw.bot.purge import Telling
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
