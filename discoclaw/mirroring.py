@@ -5,8 +5,7 @@ from discoclaw.core.redact import Redactor
 from discoclaw.nostr.config import NostrConfig, key_path, keys_of, make_key
 from discoclaw.nostr.event import Keys, SecretBox, public_key, redactor_of
 from discoclaw.nostr.mirror import RelayCopies
-from discoclaw.nostr.names import Names
-from discoclaw.nostr.schemas import Codec
+from discoclaw.nostr.schemas import Codec, Names
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.store.port import Disk
 

@@ -39,7 +39,6 @@ from discoclaw.nostr import recovery
 from discoclaw.nostr.adapter import NostrAdapter
 from discoclaw.nostr.config import NostrConfig, key_path, make_key, read_state, relay_folder, state_path
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import Publish, PublishResult
 from discoclaw.nostr.relays.connection import Timing
@@ -48,6 +47,7 @@ from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.report import Progress as Reached
 from discoclaw.nostr.report import RecoveryReport
+from discoclaw.nostr.schemas import Names
 from discoclaw.settings import EMBEDDED, Settings
 from discoclaw.show.words import count, line
 from discoclaw.store.files import in_thread

@@ -38,7 +38,6 @@ from discoclaw.nostr.config import (
 )
 from discoclaw.nostr.delivery import Delivery, RelayStatus
 from discoclaw.nostr.mirror import PURGE, STEP, Mirror, Pace
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import OwnerEvents, OwnerNotes, person_finder
 from discoclaw.nostr.recovery import adopt, gathered, recover
@@ -46,6 +45,7 @@ from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.report import Progress, RecoveryReport
+from discoclaw.nostr.schemas import Names
 from discoclaw.nostr.units import Views, unit_of
 from discoclaw.store.database import remove
 from discoclaw.store.files import in_thread, read_in_thread

@@ -34,10 +34,14 @@ from discoclaw.memory.people.choices import Chosen
 from discoclaw.memory.people.tool_log import Call, call_of
 from discoclaw.nostr.event import MAX_PLAINTEXT, canonical, public_key
 from discoclaw.nostr.ledgers import Confidential
-from discoclaw.nostr.names import CHOICES, GROUP, LEDGER, LENGTHS, NPUB, Names
 from discoclaw.nostr.schemas import (
     APP,
+    CHOICES,
     CLEAR,
+    GROUP,
+    LEDGER,
+    LENGTHS,
+    NPUB,
     PREFERENCE,
     SUMMARY,
     TOOL,
@@ -45,6 +49,7 @@ from discoclaw.nostr.schemas import (
     Address,
     DecryptedEvent,
     EventTemplate,
+    Names,
     UnreadableEvent,
     unique,
 )

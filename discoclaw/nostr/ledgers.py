@@ -34,8 +34,7 @@ from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.nostr.event import MAX_PLAINTEXT, canonical
-from discoclaw.nostr.names import LEDGER, NPUB, Names
-from discoclaw.nostr.schemas import APP, DecryptedEvent, EventTemplate, UnreadableEvent
+from discoclaw.nostr.schemas import APP, LEDGER, NPUB, DecryptedEvent, EventTemplate, Names, UnreadableEvent
 from discoclaw.store.files import safe_id
 
 log = logging.getLogger(__name__)

@@ -32,9 +32,8 @@ from discoclaw.core.subject import dm_of, group_of, group_subject, person_of, us
 from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.documents import CHOSEN
-from discoclaw.nostr.names import INVENTORY, Names
 from discoclaw.nostr.outbox import Outbox, UnitInventory
-from discoclaw.nostr.schemas import APP, Codec, EventTemplate
+from discoclaw.nostr.schemas import APP, INVENTORY, Codec, EventTemplate, Names
 from discoclaw.nostr.signing import Change, EventSigner, difference, tombstones_of
 from discoclaw.nostr.units import NOTHING_PUBLISHED, DesiredState, LedgerCursor, Views
 from discoclaw.store.files import in_thread

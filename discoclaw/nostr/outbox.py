@@ -31,8 +31,7 @@ from typing import Any, Final
 from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.event import Event, sha256
-from discoclaw.nostr.names import INVENTORY, LEDGER
-from discoclaw.nostr.schemas import APP, DELETE, KIND_NAMES, deleted_until
+from discoclaw.nostr.schemas import APP, DELETE, INVENTORY, KIND_NAMES, LEDGER, deleted_until
 from discoclaw.store.database import (
     FAULTS,
     Database,

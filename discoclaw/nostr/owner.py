@@ -34,10 +34,9 @@ from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import NIP44, Event, Keys, canonical, object_of, verified
 from discoclaw.nostr.ledgers import source_of
-from discoclaw.nostr.names import CONFIG, LENGTHS, NPUB, Names
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP
+from discoclaw.nostr.schemas import APP, CONFIG, LENGTHS, NPUB, Names
 from discoclaw.store.files import read_in_thread
 
 log = logging.getLogger(__name__)

@@ -36,7 +36,6 @@ from discoclaw.nostr.documents import DocumentCodec, FoundDocuments, UnitLookup
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.ledgers import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.mirror import INVENTORY_UNIT
-from discoclaw.nostr.names import CHOICES, GROUP, INVENTORY, LEDGER, NPUB, Names
 from discoclaw.nostr.outbox import Outbox, inventory_of
 from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
@@ -52,11 +51,17 @@ from discoclaw.nostr.restore import (
 )
 from discoclaw.nostr.schemas import (
     APP,
+    CHOICES,
     DELETE,
+    GROUP,
+    INVENTORY,
+    LEDGER,
+    NPUB,
     OWN_KINDS,
     Address,
     Codec,
     DecryptedEvent,
+    Names,
     UnreadableEvent,
     deleted_until,
     supersedes,

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discoclaw.nostr.event import sha256
-from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outbox import UnitInventory
 from discoclaw.nostr.restore import RestoredLedger
-from discoclaw.nostr.schemas import DecryptedEvent
+from discoclaw.nostr.schemas import LEDGER, DecryptedEvent
 
 # ----------------------------------------------------------------------
 # Rollback detection: whether relays have less than was published, according to the inventory.

@@ -27,8 +27,7 @@ from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.documents import FoundDocuments, Summary
 from discoclaw.nostr.ledgers import RebuiltLedger, with_mends
-from discoclaw.nostr.names import Names
-from discoclaw.nostr.schemas import Address
+from discoclaw.nostr.schemas import Address, Names
 from discoclaw.store.files import read_in_thread, render_json, safe_id, session_name, stamp_of
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Ledgers, Log
 

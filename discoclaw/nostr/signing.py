@@ -24,10 +24,10 @@ from typing import Final, TypeVar
 from discoclaw.core.errors import NostrError
 from discoclaw.core.ports import Clock
 from discoclaw.nostr.ledgers import is_withheld
-from discoclaw.nostr.names import LEDGER
 from discoclaw.nostr.outbox import OutboxEntry, Row
 from discoclaw.nostr.schemas import (
     DELETE,
+    LEDGER,
     MAX_DELETIONS,
     SUMMARY,
     UNIQUE,

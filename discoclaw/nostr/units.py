@@ -41,7 +41,6 @@ from discoclaw.nostr.ledgers import (
     Confidential,
     LedgerContent,
 )
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.schemas import (
     CLEAR,
     PREFERENCE,
@@ -49,6 +48,7 @@ from discoclaw.nostr.schemas import (
     TOOL,
     TOPICS,
     EventTemplate,
+    Names,
 )
 from discoclaw.store.files import session_name
 from discoclaw.store.port import (

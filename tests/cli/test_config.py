@@ -20,8 +20,8 @@ from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import OwnerEvents, PublishResult
+from discoclaw.nostr.schemas import Names
 from tests.cli.shell import Runner
 from tests.memory.kit import Clock, fingerprint
 

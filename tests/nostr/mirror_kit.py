@@ -18,10 +18,9 @@ from discoclaw.memory.stores import disks
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.mirror import Mirror, Pace
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.outbox import Outbox
 from discoclaw.nostr.recovery import EventCollector
-from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate
+from discoclaw.nostr.schemas import DELETE, Codec, EventTemplate, Names
 from discoclaw.nostr.units import Views
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING

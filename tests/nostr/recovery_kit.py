@@ -23,13 +23,12 @@ from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, SecretBox
 from discoclaw.nostr.mirror import Mirror, Pace
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.outbox import Outbox
 from discoclaw.nostr.recovery import OnProgress, recover
 from discoclaw.nostr.relays.paging import FetchResult, OnEvents
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.report import RecoveryReport
-from discoclaw.nostr.schemas import Codec
+from discoclaw.nostr.schemas import Codec, Names
 from discoclaw.nostr.units import Views
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS

@@ -10,8 +10,7 @@ from discoclaw.memory.people.tool_log import Call
 from discoclaw.nostr.documents import DocumentCodec, FoundDocuments, Summary
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.ledgers import NOTHING_CONFIDENTIAL
-from discoclaw.nostr.names import Names
-from discoclaw.nostr.schemas import CLEAR, TOOL, Codec, DecryptedEvent, EventTemplate
+from discoclaw.nostr.schemas import CLEAR, TOOL, Codec, DecryptedEvent, EventTemplate, Names
 from tests.nostr.test_event import KEYS, VECTORS
 
 EVENTS = Codec(KEYS, SecretBox.of(KEYS))

@@ -18,9 +18,8 @@ from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, SecretBox
 from discoclaw.nostr.mirror import STEP, RelayCopies
-from discoclaw.nostr.names import INVENTORY, LEDGER, Names
 from discoclaw.nostr.outbox import Outbox, OutboxEntry
-from discoclaw.nostr.schemas import DELETE, ERASED, SUMMARY, Codec
+from discoclaw.nostr.schemas import DELETE, ERASED, INVENTORY, LEDGER, SUMMARY, Codec, Names
 from discoclaw.store.files import session_name
 from discoclaw.store.port import ROLLING
 from tests.memory.kit import NOW, Clock, remember

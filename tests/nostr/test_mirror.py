@@ -19,13 +19,14 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.nostr import ledgers
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, SecretBox, canonical, verified
 from discoclaw.nostr.mirror import MAX_UNITS, inventory
-from discoclaw.nostr.names import INVENTORY, LEDGER
 from discoclaw.nostr.outbox import Outbox, OutboxEntry, Row, UnitInventory
 from discoclaw.nostr.schemas import (
     APP,
     CLEAR,
     DELETE,
     ERASED,
+    INVENTORY,
+    LEDGER,
     PREFERENCE,
     SUMMARY,
     TOOL,

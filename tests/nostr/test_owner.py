@@ -24,10 +24,10 @@ from discoclaw.core.text import collapse
 from discoclaw.memory.live import SIGNED, LiveConfig
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.event import Event, Keys, redactor_of
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.owner import MAX_NOTES, OwnerEvents, OwnerNotes, config_event, person_finder
 from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
+from discoclaw.nostr.schemas import Names
 from tests.memory.kit import ANN, NOW, Clock, commits_of, heard, remember, texts
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "nostr.json").read_text(encoding="utf-8"))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import NostrError, UnreadableContent
 from discoclaw.nostr.event import Event, Keys, SecretBox
-from discoclaw.nostr.names import Names
 from discoclaw.nostr.recovery import EventCollector
 from discoclaw.nostr.schemas import (
     APP,
@@ -23,6 +22,7 @@ from discoclaw.nostr.schemas import (
     Codec,
     Deletion,
     EventTemplate,
+    Names,
     deleted_until,
     tombstone,
     unique,

@@ -19,8 +19,7 @@ from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people.tool_log import LONGEST
 from discoclaw.nostr.event import MAX_PLAINTEXT, canonical, sha256
 from discoclaw.nostr.ledgers import split
-from discoclaw.nostr.names import LEDGER
-from discoclaw.nostr.schemas import APP, PREFERENCE, SUMMARY, TOOL, EventTemplate
+from discoclaw.nostr.schemas import APP, LEDGER, PREFERENCE, SUMMARY, TOOL, EventTemplate
 from discoclaw.nostr.units import NOTHING_PUBLISHED
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, PROFILES, ROLLING
