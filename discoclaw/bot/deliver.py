@@ -21,7 +21,7 @@ What turns out to be no part of the answer (`retract`) is replaced by it, as hal
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -211,19 +211,16 @@ class DiscordReply:
                         raise ChatTooLong("the answer is too long for messages, and files are refused there")
                     piece, last = self._text.remainder(ANSWER_FILE), True
                 await self._say(piece, self._row_after(ending) if last else NO_BUTTONS)
-            await self._remove(one for one in (self._live, *self._onto) if one is not None)
+            # What is left of the messages that this answer replaced goes.
+            for one in (one for one in (self._live, *self._onto) if one is not None):
+                try:
+                    await self._sender.delete(one)
+                except ChatError as error:
+                    log.info("what an answer replaces stays: %s", error)
+                self._sender.forget(one)
         self._live = self._shown = None
         self._onto.clear()
         return str(self._sender.first.id) if self._sender.first else None
-
-    async def _remove(self, messages: Iterable[Sent]) -> None:
-        """Delete what is left of the messages that this answer replaced."""
-        for one in messages:
-            try:
-                await self._sender.delete(one)
-            except ChatError as error:
-                log.info("what an answer replaces stays: %s", error)
-            self._sender.forget(one)
 
     async def _end_live_view(self) -> None:
         self._streaming = False
@@ -269,7 +266,16 @@ class DiscordReply:
     # --- the live view ---
 
     async def _write_while_news(self) -> None:
-        while self._news and await self._may_write():
+        while self._news:
+            wait = (self._due or 0.0) - self._now()
+            if wait > 0:  # the rate limit, or `_hurry`
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._hurry.wait()
+            self._began = True
+            if not self._streaming:
+                return  # `finish` has come, and writes
+            self._hurry.clear()
             try:
                 await self._write()
             except ChatError as error:
@@ -277,18 +283,6 @@ class DiscordReply:
                 log.info("the live view of an answer ends: %s", error)
                 return
             self._due = self._now() + self._edit_every_s
-
-    async def _may_write(self) -> bool:
-        """Wait for the rate limit, or `_hurry`. False when `finish` has come: then that writes."""
-        wait = (self._due or 0.0) - self._now()
-        if wait > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._hurry.wait()
-        self._began = True
-        if self._streaming:
-            self._hurry.clear()
-        return self._streaming
 
     async def _write(self) -> None:
         if self._retracted:

@@ -77,7 +77,11 @@ class Past:
             and not self.passed(message)
             and message.id not in commands
             and not (message.reference is not None and message.reference.message_id in commands)
-            and not (message.author == self.client.user and _is_no_talk(message))
+            # ours that is small print, or a card
+            and not (
+                message.author == self.client.user
+                and (message.content.startswith(NOTE) or message.flags.components_v2)
+            )
             and not (wire.is_voice(message) and message.id not in spoken and self.waits(message))
         ]
         authors = {wire.author_id(message): message for message in talk}
@@ -116,11 +120,6 @@ async def newest_since(
             with suppress(discord.NotFound):
                 found[message_id] = await channel.fetch_message(message_id)
     return [found[message_id] for message_id in sorted(found)], oldest
-
-
-def _is_no_talk(message: discord.Message) -> bool:
-    """Whether a message of ours isn't talk: small print, or a card."""
-    return message.content.startswith(NOTE) or message.flags.components_v2
 
 
 def _with_addressees(talk: Iterable[Said]) -> list[Said]:

@@ -218,7 +218,10 @@ class Sender:
         """
         await self.typing.stop()
         send: Any = self._channel.send  # none of its overloads takes options from a dict
-        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": self._nonce()}
+        self.count += 1
+        # A nonce of its own, unless others may answer the same.
+        nonce = f"{self.turn_id}.{self.count}" if self.turn_id else secrets.randbits(63)
+        options: dict[str, Any] = {"allowed_mentions": SILENT, "nonce": nonce}
         options["suppress_embeds"] = has_links(piece.text)
         if self._to is not None and self.first is None:
             options["reference"] = discord.MessageReference.from_message(self._to, fail_if_not_exists=False)
@@ -252,11 +255,6 @@ class Sender:
             # It had been sent before, maybe by a process that was killed, with what was to be said then.
             await self.edit(message, piece, row)
         return message
-
-    def _nonce(self) -> str | int:
-        """The nonce of the next message: one of its own, unless others may answer the same."""
-        self.count += 1
-        return f"{self.turn_id}.{self.count}" if self.turn_id else secrets.randbits(63)
 
     async def send_offer(self, card: Answer) -> None:
         """Send a card, silently and not as a reply."""

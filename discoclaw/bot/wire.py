@@ -199,6 +199,8 @@ def said(
     """A message of the past as a line of the window. `words`: what was spoken, if it is a voice message."""
     whose, asked = author_id(message), message.reference
     by_us = whose == me.id
+    original = asked.resolved if asked is not None else None
+    answered = str(original.author.id) if isinstance(original, discord.Message) else ""
     return Said(
         id=str(message.id),
         author_id=whose,
@@ -208,7 +210,7 @@ def said(
         is_owner=whose in owners,
         by_us=by_us,
         guest=(guest or is_webhook(message)) and not by_us,
-        to_id=_answered(message) if by_us else "",
+        to_id=answered if by_us else "",
         of=(str(asked.message_id),) if by_us and asked is not None and asked.message_id else (),
         of_gone=asked is not None and isinstance(asked.resolved, discord.DeletedReferencedMessage),
         edited_at=int(message.edited_at.timestamp() * 1000) if message.edited_at and not by_us else 0,
@@ -270,12 +272,6 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
     return any(user.id == me.id for user in message.mentions) or (
         ours is not None and any(role.id == ours.id for role in message.role_mentions)
     )
-
-
-def _answered(message: discord.Message) -> str:
-    """Whom a message of ours replies to; "" when that is not known."""
-    original = message.reference.resolved if message.reference is not None else None
-    return str(original.author.id) if isinstance(original, discord.Message) else ""
 
 
 # ----------------------------------------------------------------------
