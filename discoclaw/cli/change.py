@@ -6,7 +6,7 @@ What they record counts as stated by the person, and is marked as made by "cli".
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -32,6 +32,7 @@ from discoclaw.cli.common import (
     item_json,
     item_named,
     no_memory_text,
+    print_shown,
     run_change,
     run_on_storage,
     say,
@@ -73,12 +74,8 @@ def changes(name: str | None = None, *, json: bool = False) -> Callable[[Verb], 
         def command(who: str, as_json: bool = False, **options: Any) -> None:
             subject = existing_subject(who)
             shown, taken_back = run_change(subject, lambda storage: verb(storage.memory, subject, **options))
-            if as_json:
-                say_json(shown.json)
-                return
-            say(f"{shown.people}\n{taken_back}".rstrip("\n"))
-            if shown.then:
-                say(shown.then)
+            told = f"{shown.people}\n{taken_back}".rstrip("\n")
+            print_shown(replace(shown, people=told), as_json)
 
         commands.command(name, rich_help_panel=CHANGE_PANEL)(
             with_options(command, verb, 2, SubjectArg, json=json)

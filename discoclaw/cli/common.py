@@ -468,6 +468,19 @@ class Shown:
     then: str = ""
 
 
+def print_shown(shown: Shown, as_json: bool) -> None:
+    """Print what a verb answers."""
+    if as_json:
+        say_json(shown.json)
+        return
+    if isinstance(shown.people, Table):
+        print_table(shown.people)
+    else:
+        say(shown.people)
+    if shown.then:
+        say(shown.then)
+
+
 def with_options(
     command: Callable[..., None], verb: Callable[..., Any], given: int, who: object, *, json: bool = True
 ) -> Callable[..., None]:

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -41,9 +42,10 @@ from discoclaw.cli.common import (
     no_memory_text,
     note,
     note_other_stores,
+    nothing_text,
     now_ms,
     print_list,
-    print_table,
+    print_shown,
     save,
     say,
     say_json,
@@ -78,40 +80,17 @@ POINT = (
 memory = typer.Typer(no_args_is_help=True)
 
 
-def looks(verb: Callable[..., Shown]) -> Callable[..., Shown]:
-    """Make a verb that shows one subject a command. Without WHO, it lists who there is."""
+def looks(verb: Callable[..., Shown], whom: object = AnySubjectArg) -> Callable[..., Shown]:
+    """Make a verb that shows one subject a command. Where WHO may be left out, it then lists who there is."""
 
     def command(who: str | None, as_json: bool, **options: Any) -> None:
         if who is None:
             print_list(as_json=as_json, then=verb.__name__)
-            return
-        _show(verb(inspect_subject(who), **options), as_json)
+        else:
+            print_shown(verb(inspect_subject(who), **options), as_json)
 
-    memory.command()(with_options(command, verb, 1, AnySubjectArg))
+    memory.command()(with_options(command, verb, 1, whom))
     return verb
-
-
-def looks_at(verb: Callable[..., Shown]) -> Callable[..., Shown]:
-    """The same for a verb that needs WHO."""
-
-    def command(who: str, as_json: bool, **options: Any) -> None:
-        _show(verb(inspect_subject(who), **options), as_json)
-
-    memory.command()(with_options(command, verb, 1, SubjectArg))
-    return verb
-
-
-def _show(shown: Shown, as_json: bool) -> None:
-    if as_json:
-        say_json(shown.json)
-    elif isinstance(shown.people, Table):
-        print_table(shown.people)
-    else:
-        say(shown.people)
-
-
-def _nothing(one: Inspection) -> str:
-    return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
 
 
 # ---------------------------------------------------------------------- what is remembered
@@ -139,7 +118,7 @@ def show(one: Inspection) -> Shown:
         "items": [item_json(item) for item in items],
     }
     if not items:
-        return Shown(value, _nothing(one))
+        return Shown(value, nothing_text(one))
     items.sort(key=lambda item: (not item.active, by_newest(item)))
     marks = {}
     for item in items:
@@ -178,7 +157,9 @@ def view(
     }
     if shown.items or (at is None and branch is not None):
         return Shown(value, text.view(shown, times=LOCAL_TIMES))
-    return Shown(value, _nothing(one) if at is None else f"Nothing was remembered about {one.subject} then.")
+    return Shown(
+        value, nothing_text(one) if at is None else f"Nothing was remembered about {one.subject} then."
+    )
 
 
 @looks
@@ -202,7 +183,7 @@ def stats(one: Inspection) -> Shown:
 
     Example: discoclaw memory stats 123456789012345678
     """
-    told = text.stats(one.history, times=LOCAL_TIMES) if one.commits else _nothing(one)
+    told = text.stats(one.history, times=LOCAL_TIMES) if one.commits else nothing_text(one)
     return Shown({"subject": one.subject} | text.stats_json(one.history), told)
 
 
@@ -228,13 +209,13 @@ def log(
     commits = (
         list(history.commits.values()) if branch is None else list(history.chain(history.branch(branch).head))
     )
-    told = _nothing(one)
+    told = nothing_text(one)
     if history.records:
         told = text.log(history, branch=branch, oneline=oneline, limit=limit, times=LOCAL_TIMES)
     return Shown([commit.to_json() for commit in commits[::-1][:limit]], told)
 
 
-@looks_at
+@partial(looks, whom=SubjectArg)
 def diff(
     one: Inspection,
     old: Annotated[str, typer.Argument(metavar="FROM", help=POINT)],
@@ -293,7 +274,7 @@ def why(who: SubjectArg, item: ItemArg, branch: OnlyBranch = None, as_json: AsJs
         if found.id
         in (event.ext.get("item", {}).get("id"), bare.get(event.id), bare.get(event.parent_id or ""))
     ]
-    _show(Shown({"item": item_json(found), "events": events}, told), as_json)
+    print_shown(Shown({"item": item_json(found), "events": events}, told), as_json)
 
 
 @memory.command()
