@@ -10,7 +10,7 @@ subject that fails by itself is skipped for more rounds each time. No reply depe
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -153,7 +153,8 @@ class Heartbeat:
                 log.exception("%s is not tidied", subject)
             rest -= 1
             # Also after a model failure: one that is too slow for this subject must not stop the others.
-            self._failed(subject)
+            count = self._failures[subject] = self._failures.get(subject, 0) + 1
+            self._waits[subject] = min(1 << min(count - 1, 10), LONGEST_WAIT)
         await self._rounds.done(settled)
 
     # ------------------------------------------------------------------ inside
@@ -239,7 +240,10 @@ class Heartbeat:
             there = branches.all
 
             def looked_at(known: Mapping[str, object]) -> Mapping[str, object]:
-                kept = {field: _for_branches(known, field, there) for field in ("heads", "at", "left")}
+                kept = {
+                    field: {name: value for name, value in _mapping(known, field).items() if name in there}
+                    for field in ("heads", "at", "left")
+                }
                 # Whatever is left has to be looked at again, also if nothing changes.
                 return {**kept, "size": None if kept["left"] else size}
 
@@ -283,19 +287,11 @@ class Heartbeat:
     @asynccontextmanager
     async def _alone(self, subject: str) -> AsyncIterator[None]:
         """Keep everybody else from consolidating a subject meanwhile, here and in other processes."""
-        async with self._lock(subject), self._processes.lease(_cursor(subject)):
-            yield
-
-    def _lock(self, subject: str) -> asyncio.Lock:
-        """The subject's lock; it exists as long as somebody holds it or waits for it."""
-        lock = self._locks.get(subject)
+        lock = self._locks.get(subject)  # it exists as long as somebody holds it or waits for it
         if lock is None:
             lock = self._locks[subject] = asyncio.Lock()
-        return lock
-
-    def _failed(self, subject: str) -> None:
-        count = self._failures[subject] = self._failures.get(subject, 0) + 1
-        self._waits[subject] = min(1 << min(count - 1, 10), LONGEST_WAIT)
+        async with lock, self._processes.lease(_cursor(subject)):
+            yield
 
 
 def _cursor(subject: str) -> str:
@@ -306,10 +302,6 @@ def _mapping(known: Mapping[str, object], field: str) -> Mapping[str, object]:
     """A field of a cursor that has a value for each branch."""
     found = known.get(field)
     return found if isinstance(found, dict) else {}
-
-
-def _for_branches(known: Mapping[str, object], field: str, branches: Collection[str]) -> Mapping[str, object]:
-    return {name: value for name, value in _mapping(known, field).items() if name in branches}
 
 
 def _heads(known: Mapping[str, object]) -> dict[str, str]:

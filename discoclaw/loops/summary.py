@@ -262,10 +262,22 @@ class SummaryLoop:
         previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
         talk, previous = await self._talk(session_key, batch, previous)
-        answer = await self._answer(previous, talk, known)
+        answer = await self._model.structured(
+            purpose="summary",
+            system=system(known),
+            prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
+            shape=Summary,
+            max_tokens=self._rules.share(max(2048, self._rules.max_chars)),
+        )
         if backlog.changed(batch):
             return backlog.once_more()  # without what was deleted, and with what was edited
-        if says_nothing(answer.summary) or not (kept := await self._settled(previous, answer, talk)):
+        text = beginning(answer.summary, 4 * self._rules.max_chars)  # whatever a model writes
+        if says_nothing(text):
+            raise ModelEmpty("the summary says nothing")
+        text = fitted(text, 2 * self._rules.max_chars)
+        # In a thread, because every line is compared with the previous ones.
+        kept = await asyncio.to_thread(settled, previous.summary, text, news(talk))
+        if not kept:
             raise ModelEmpty("the summary says nothing")
         noted = await self._speakers.people(session_key)
         taken = await self._taken_back(people_in(session_key, batch, noted))
@@ -297,21 +309,6 @@ class SummaryLoop:
         if stored:
             self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
-
-    async def _answer(self, previous: Rolling, talk: Talk, known: Known | None) -> Summary:
-        answer = await self._model.structured(
-            purpose="summary",
-            system=system(known),
-            prompt=prompt(previous.summary, talk, known, self._rules.max_chars),
-            shape=Summary,
-            max_tokens=self._rules.share(max(2048, self._rules.max_chars)),
-        )
-        return answer.model_copy(update={"summary": beginning(answer.summary, 4 * self._rules.max_chars)})
-
-    async def _settled(self, previous: Rolling, answer: Summary, talk: Talk) -> str:
-        """The answer, without what it changed for no reason. Computed beside the event loop."""
-        text = fitted(answer.summary, 2 * self._rules.max_chars)  # whatever a model writes
-        return await asyncio.to_thread(settled, previous.summary, text, news(talk))
 
     async def _talk(self, key: str, batch: Sequence[Heard], previous: Rolling) -> tuple[Talk, Rolling]:
         """The batch as the model reads it, in the conversation's zone; and the summary, with these names."""

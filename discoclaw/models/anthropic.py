@@ -124,8 +124,6 @@ def known(model: str) -> Known | None:
 
 log = logging.getLogger(__name__)
 
-ANTHROPIC_URL = "https://api.anthropic.com"
-
 
 # ---------------------------------------------------------------------- errors
 
@@ -186,10 +184,7 @@ class _Client(AsyncAnthropic):
 class AnthropicProvider(Server):
     """One connection pool to one server."""
 
-    failures, certain = FAILURES, True
-
-    def _own_url(self) -> str:
-        return ANTHROPIC_URL
+    failures, certain, own_url = FAILURES, True, "https://api.anthropic.com"
 
     def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
         """The SDK's client. It fills each credential and address that is None from the environment."""

@@ -89,12 +89,13 @@ def trusted() -> ssl.SSLContext:
 class Server(ABC):
     """One connection pool to one server. Raises ModelNotFound when `base_url` can't be parsed.
 
-    `is_own`: it is the vendor's, which sends thoughts and calls apart from what is said. `certain`: that one
-    knows every field of its API, for each model.
+    `own_url` is the address of the vendor's server. `is_own`: it is that one, which sends thoughts and calls
+    apart from what is said. `certain`: that one knows every field of its API, for each model.
     """
 
     failures: ClassVar[Failures]
     certain: ClassVar[bool]
+    own_url: ClassVar[str]
 
     def __init__(
         self,
@@ -106,16 +107,11 @@ class Server(ABC):
     ) -> None:
         self.secret = api_key or ""
         self.connect_timeout_s = connect_timeout_s
-        own = self._own_url()
-        self.is_own = base_url is None or base_url.rstrip("/") == own
+        self.is_own = base_url is None or base_url.rstrip("/") == self.own_url
         with self.failures.translated(self.secret):
-            self.sdk: Any = self._client(api_key or DUMMY_KEY, base_url or own, max_retries)
+            self.sdk: Any = self._client(api_key or DUMMY_KEY, base_url or self.own_url, max_retries)
         self.refused: dict[str, Refused] = {}
         """Fields that the server was found not to take, by model."""
-
-    @abstractmethod
-    def _own_url(self) -> str:
-        """The address of the vendor's own server."""
 
     @abstractmethod
     def _client(self, key: str, base_url: str, max_retries: int) -> object:

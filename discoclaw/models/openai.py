@@ -174,7 +174,6 @@ def _text(text: str) -> list[Json]:
 # OWN
 
 
-OPENAI_URL = "https://api.openai.com/v1"
 _THINKS: Final = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)(?!.*chat)")
 """OpenAI's models that think, and count that towards the limit of an answer."""
 
@@ -270,10 +269,7 @@ class OpenAIProvider(Server):
     """One connection pool to one server."""
 
     # Not every model of OpenAI takes every field, and new ones take fewer.
-    failures, certain = FAILURES, False
-
-    def _own_url(self) -> str:
-        return OPENAI_URL
+    failures, certain, own_url = FAILURES, False, "https://api.openai.com/v1"
 
     def _client(self, key: str, base_url: str, max_retries: int) -> _Client:
         hooks = {"response": [limit_body]}

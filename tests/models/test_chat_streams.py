@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from discoclaw.core.errors import ModelBadOutput, ModelError, ModelRefused, ModelUnreachable
 from discoclaw.core.model import Finished, ToolResult, ToolTurn, Usage, UserTurn
-from discoclaw.models import openai as providers
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.openai import OpenAIProvider
 from tests.attaching import encoded, pdf
@@ -217,7 +216,7 @@ class TestRequests:
     async def test_to_openai_itself_say_how_hard_its_thinking_models_think(
         self, server: ChatServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(providers, "OPENAI_URL", server.base_url)
+        monkeypatch.setattr(OpenAIProvider, "own_url", server.base_url)
         provider = OpenAIProvider(api_key="sk-x")
         for name in ("gpt-5-mini", "o3", "gpt-4.1", "gpt-5-chat-latest"):
             await answer_to(provider.model(name))

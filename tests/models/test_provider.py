@@ -15,7 +15,6 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.patch import Patch
-from discoclaw.models import anthropic as providers
 from discoclaw.models.anthropic import (
     ALIASES,
     MODELS,
@@ -179,7 +178,7 @@ class TestRoomForThinking:
     ) -> None:
         ours = name != "at another address"
         server.requests.clear()
-        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url if ours else "http://127.0.0.1:9")
+        monkeypatch.setattr(AnthropicProvider, "own_url", server.base_url if ours else "http://127.0.0.1:9")
         where = {} if ours else {"base_url": server.base_url}
         provider = AnthropicProvider(api_key="sk-ant-of-this-test", connect_timeout_s=1, **where)
         model = provider.model(name if ours else "haiku")
@@ -206,7 +205,7 @@ class TestRoomForThinking:
     async def test_is_not_for_a_longer_answer(
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        monkeypatch.setattr(AnthropicProvider, "own_url", server.base_url)
         provider = AnthropicProvider(api_key="sk-ant-of-this-test", connect_timeout_s=1)
         server.script(api.text(*["tea and cake " * 10] * 12))
         pieces, last = await answer_to(provider.model("haiku"))

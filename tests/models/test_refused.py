@@ -20,7 +20,6 @@ from discoclaw.core.model import (
     ToolTurn,
     UserTurn,
 )
-from discoclaw.models import anthropic as providers
 from discoclaw.models.anthropic import AnthropicModel, AnthropicProvider
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.failing import FORGOTTEN_S, Refused
@@ -172,7 +171,7 @@ class TestAnErrorThatNamesAField:
     async def test_of_anthropics_own_is_a_mistake_of_ours(
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        monkeypatch.setattr(AnthropicProvider, "own_url", server.base_url)
         model = AnthropicProvider(api_key="sk", max_retries=0).model("haiku", total_timeout_s=5)
         server.script(api.failure(400, "invalid_request_error", "cache_control: Extra inputs"))
         with pytest.raises(ModelBadRequest):
@@ -229,7 +228,7 @@ class TestAModelThatIsKnownToSee:
     async def test_is_none_of_anthropics_though_its_name_is_new(
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        monkeypatch.setattr(AnthropicProvider, "own_url", server.base_url)
         model = AnthropicProvider(api_key="sk", max_retries=0).model("claude-of-tomorrow", total_timeout_s=5)
         server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
         assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
@@ -239,7 +238,7 @@ class TestAModelThatIsKnownToSee:
     async def test_is_asked_without_a_file_that_it_refuses_and_gets_the_next_one(
         self, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(providers, "ANTHROPIC_URL", server.base_url)
+        monkeypatch.setattr(AnthropicProvider, "own_url", server.base_url)
         model = AnthropicProvider(api_key="sk", max_retries=0).model("haiku", total_timeout_s=5)
         server.script(api.failure(400, "invalid_request_error", "Could not process PDF"), api.text("ok"))
         assert reasons(await finished(model, PAPER)) == [("Document 1", "refused")]
