@@ -63,8 +63,10 @@ async def remember(call: Call, message: discord.Message) -> Reply:
     said, _ = split_added(text)
     # What one forwards are somebody else's words, and so is what Discord shows about a link.
     own = wire.author_id(message) == call.user_id and bool(said.strip())
-    if not own:
-        _check_consent(call, message)
+    if not own:  # an author who wants nothing of theirs kept: that holds in other people's memory too
+        author, at = wire.author_id(message), int(message.created_at.timestamp() * 1000)
+        if call.context.choices.opted_out(author) or call.memory.erased_at(user_subject(author)) >= at:
+            raise Refused(NOT_THEIRS)
     said = collapse(said if own else _reported(call, message, collapse(text)))
     if len(said) > MAX_TEXT:
         raise Refused(
@@ -78,8 +80,10 @@ async def remember(call: Call, message: discord.Message) -> Reply:
         origin = replace(origin, author="inferred", evidence=clip(text, EVIDENCE), asked=True)
     secret: Sensitivity = "private" if call.place.private and not own else "normal"
     answer = await keep(call, said, origin, WHY, marked=secret, by="menu")
-    commit = await _commit(call)
-    return answer if commit is None else buttoned(answer, [undo_button(call.user_id, *commit)])
+    for commit in reversed((await call.history()).commits.values()):
+        if commit.metadata.get("at") == call.metadata["at"]:  # it was made just now
+            return buttoned(answer, [undo_button(call.user_id, commit.id, commit.branch)])
+    return answer
 
 
 async def _text(call: Call, message: discord.Message) -> str:
@@ -101,13 +105,6 @@ async def _text(call: Call, message: discord.Message) -> str:
     return text
 
 
-def _check_consent(call: Call, message: discord.Message) -> None:
-    """Raise Refused if the author wants nothing of theirs kept: that holds in other people's memory too."""
-    author, at = wire.author_id(message), int(message.created_at.timestamp() * 1000)
-    if call.context.choices.opted_out(author) or call.memory.erased_at(user_subject(author)) >= at:
-        raise Refused(NOT_THEIRS)
-
-
 def _reported(call: Call, message: discord.Message, text: str) -> str:
     """Somebody else's words, with who they are and where it was."""
     name = speaker(call.client.redactor.clean(message.author.display_name))
@@ -120,13 +117,6 @@ def _reported(call: Call, message: discord.Message, text: str) -> str:
         there = speaker(place.name)
         where = f" in the thread {there}" if place.kind == "thread" else f" in #{there}"
     return f"{name} said{where}: “{text}”"
-
-
-async def _commit(call: Call) -> tuple[str, str] | None:
-    """The id of the change that was made just now, and its persona; None if nothing changed."""
-    at = call.metadata["at"]
-    commits = (await call.history()).commits.values()
-    return next(((one.id, one.branch) for one in reversed(commits) if one.metadata.get("at") == at), None)
 
 
 # “What was learned from this?”: the memories of the person who asks that rest on a message.

@@ -51,11 +51,19 @@ def resolve(catalogue: Catalogue, root: str, text: str) -> Found | Group | Missi
             return Found(here, name, rest.strip())
         word = _WORD.match(rest)
         if word is None:
-            return _alone(catalogue, name, here)
+            if here is None:
+                return Missing("", tuple(_beginning(catalogue, name)), _group_of(catalogue, name))
+            return Found(catalogue.command(here.alone), name, "") if here.alone else here
         longer = f"{name} {word[1].lower()}"
         if longer not in catalogue.names and not _beginning(catalogue, longer):
-            return _missing(catalogue, name, word[1])
+            break
         name, rest = longer, rest[word.end() :]
+    last = {one[len(name) + 1 :]: one for one in _beginning(catalogue, name)}
+    near = difflib.get_close_matches(word[1].lower(), last, n=1, cutoff=0.6)
+    group = _group_of(catalogue, name)
+    if name not in catalogue.names:  # the beginning of older names only, so it can mean nothing else
+        return Missing("", tuple(last[one] for one in near or last), group)
+    return Missing(f"{name} {clip(word[1], _LONGEST_NAME)}", tuple(last[one] for one in near), group)
 
 
 def meant_by(catalogue: Catalogue, text: str) -> tuple[str, ...]:
@@ -88,21 +96,6 @@ def _mistyped(word: str, names: Iterable[str]) -> bool:
 def _beginning(catalogue: Catalogue, name: str) -> list[str]:
     """The longer names that begin with a name."""
     return [one for one in catalogue.names if one.startswith(f"{name} ")]
-
-
-def _alone(catalogue: Catalogue, name: str, here: Group | None) -> Found | Group | Missing:
-    if here is None:
-        return Missing("", tuple(_beginning(catalogue, name)), _group_of(catalogue, name))
-    return Found(catalogue.command(here.alone), name, "") if here.alone else here
-
-
-def _missing(catalogue: Catalogue, name: str, word: str) -> Missing:
-    last = {one[len(name) + 1 :]: one for one in _beginning(catalogue, name)}
-    near = difflib.get_close_matches(word.lower(), last, n=1, cutoff=0.6)
-    group = _group_of(catalogue, name)
-    if name not in catalogue.names:  # the beginning of older names only, so it can mean nothing else
-        return Missing("", tuple(last[one] for one in near or last), group)
-    return Missing(f"{name} {clip(word, _LONGEST_NAME)}", tuple(last[one] for one in near), group)
 
 
 def _group_of(catalogue: Catalogue, name: str) -> Group:
@@ -141,18 +134,13 @@ def _written(command: Command, text: str) -> Values:
     if len(params) == 1 and params[0].kind == "text":
         return {params[0].name: text.strip() or None}
     if len(params) == 1 and params[0].kind in ("word", "choice") and params[0].required:
-        return {params[0].name: _first_word(text)}
+        view = StringView(text)
+        view.skip_ws()
+        try:  # the first word, or what the first quotes hold; the rest is left out
+            return {params[0].name: view.get_quoted_word()}
+        except ArgumentParsingError as error:
+            raise Misused(str(error)) from None
     return dict(options_of(params, text))
-
-
-def _first_word(text: str) -> str | None:
-    """The first word, or what the first quotes hold; the rest is left out."""
-    view = StringView(text)
-    view.skip_ws()
-    try:
-        return view.get_quoted_word()
-    except ArgumentParsingError as error:
-        raise Misused(str(error)) from None
 
 
 def options_of(params: Iterable[Param], text: str) -> dict[str, str]:
@@ -176,11 +164,9 @@ def options_of(params: Iterable[Param], text: str) -> dict[str, str]:
         if not value:
             raise Misused(f"`--{name}` needs a value")
         named[param.name] = value
-    return named | _placed([param for param in by_name.values() if _by_place(param)], plain, named)
-
-
-def _by_place(param: Param) -> bool:
-    return param.kind in ("word", "text", "choice") and not param.by_name
+    kinds = ("word", "text", "choice")
+    by_place = [param for param in by_name.values() if param.kind in kinds and not param.by_name]
+    return named | _placed(by_place, plain, named)
 
 
 def _value(param: Param, words: deque[str]) -> str:
