@@ -20,7 +20,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.process.fleet import Fleet
+from tests.process.fleet import RESTART_S, Fleet
 from tests.process.forks import Source
 from tests.process.troubles import EVERY, OF_THE_DATABASE, Trouble
 from tests.servers.discord_server import Channel, User
@@ -108,15 +108,20 @@ class Rounds:
             await fleet.asks(one, fleet.discord.dm(one), "good morning")
         await fleet.promises.answered()
         async with asyncio.TaskGroup() as acting:
-            for one in people:
-                own = random.Random(by.random())
-                acting.create_task(acts(fleet, own, one, [*places, fleet.discord.dm(one)]))
+            busy = [
+                acting.create_task(
+                    acts(fleet, random.Random(by.random()), one, [*places, fleet.discord.dm(one)])
+                )
+                for one in people
+            ]
             async with AsyncExitStack() as stack:
                 for trouble in troubles:
                     await asyncio.sleep(by.uniform(0, 0.5))
                     await stack.enter_async_context(trouble(fleet, by))
                 await asyncio.sleep(by.uniform(0, 2))
-            await fleet.up()
+            while not all(one.done() for one in busy):  # one that was replaced ends only now
+                await fleet.up()
+                await asyncio.wait(busy, timeout=RESTART_S)
 
 
 async def acts(fleet: Fleet, by: random.Random, person: User, places: list[Channel]) -> None:
