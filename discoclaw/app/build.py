@@ -30,6 +30,7 @@ from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
 from discoclaw.bot.absence import Absence, Bounds, deliver
+from discoclaw.bot.answers import Telling
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
@@ -37,11 +38,10 @@ from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gateway import finding as connection
-from discoclaw.bot.owners import tell_owner
 from discoclaw.bot.past import Past
 from discoclaw.bot.pressed import Presses
-from discoclaw.bot.purge import Telling
 from discoclaw.bot.receipts import Receipts
+from discoclaw.bot.sending import tell_owner
 from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice import Limits as VoiceLimits
@@ -94,9 +94,9 @@ from discoclaw.settings import Settings
 from discoclaw.storage import build as build_storage
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.accounts import Rules as UsageRules
+from discoclaw.usage.accounts import Telling as BudgetNews
 from discoclaw.usage.log import UsageLog
 from discoclaw.usage.metered import prices
-from discoclaw.usage.telling import Telling as BudgetNews
 
 T = TypeVar("T")
 

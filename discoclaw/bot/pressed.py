@@ -23,12 +23,11 @@ from typing import Any, Protocol, TypeVar, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Telling, sentence, told_if_slow
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.spec import Command, Need
 from discoclaw.bot.layout import SILENT, buttons_below, rendered, send_pieces
 from discoclaw.bot.memories import Asked
-from discoclaw.bot.purge import Telling
 from discoclaw.bot.requests import Request
 from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors

@@ -32,6 +32,7 @@ from discoclaw.core.errors import (
 from discoclaw.core.ports import Ending
 from discoclaw.core.values import dataclass
 from discoclaw.show.answer import Answer, Button
+from discoclaw.show.markup import NOTE
 
 # ----------------------------------------------------------------------
 # Which buttons stand below an answer, as custom ids: all that a press needs to know stands in them.
@@ -390,3 +391,16 @@ async def _tried(send: Callable[[str], Awaitable[object]], text: str) -> bool:
         log.info("a person could not be told that an answer was refused: %s", error)
         return False
     return True
+
+
+# ----------------------------------------------------------------------
+# Direct messages to the bot's owners that answer nothing they wrote.
+
+
+async def tell_owner(client: discord.Client, owner: str, text: str) -> None:
+    """Send an owner (user id) a text in small print, which isn't part of the talk. Raises ChatError."""
+    if not client.is_ready():
+        raise ChatUnavailable("Discord is not connected yet")
+    with discord_errors():
+        user = client.get_user(int(owner)) or await client.fetch_user(int(owner))
+        await user.send(f"{NOTE}{text}", allowed_mentions=SILENT, suppress_embeds=True)

@@ -37,7 +37,7 @@ from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.archive_tables import ArchiveTables
 from discoclaw.search.signatures import cosines
 from discoclaw.store.files import in_thread
-from discoclaw.store.sql import Sql
+from discoclaw.store.port import Sql
 
 AT_ONCE = 500
 """The most entries that are stored together."""

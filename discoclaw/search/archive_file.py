@@ -38,7 +38,7 @@ from discoclaw.store.database import (
     version_of,
 )
 from discoclaw.store.files import stamp_of
-from discoclaw.store.sql import Sql
+from discoclaw.store.port import Sql
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discoclaw.core.errors import faulting
 from discoclaw.search.signatures import FEWEST_TERMS, MIXING, bits_of
-from discoclaw.store.sql import Sql
+from discoclaw.store.port import Sql
 
 if TYPE_CHECKING:
     from discoclaw.store.postgres.connection import Connection

@@ -17,7 +17,7 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.message import Entry
 from discoclaw.search.archive import COLUMNS, Archive, entry_of
 from discoclaw.search.signatures import quantised
-from discoclaw.store.sql import Sql
+from discoclaw.store.port import Sql
 
 DAY_MS = 86_400_000
 

@@ -16,7 +16,7 @@ from typing import Final
 from PIL import Image
 
 from discoclaw.core.usage import DOLLAR, PURPOSES, Days, Report, Total, amount, money
-from discoclaw.show.pen import BACKGROUND, COLOURS, DIM, TEXT, Colour, Pen
+from discoclaw.show.picture import BACKGROUND, COLOURS, DIM, TEXT, Colour, Pen
 from discoclaw.show.words import count, line, month_day
 
 WIDTH: Final = 960

@@ -5,8 +5,8 @@ from dataclasses import replace
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import Source
 from discoclaw.core.times import snowflake_at
-from discoclaw.core.unsaid import Unsaid, unsay
 from discoclaw.core.view import EMPTY, View
+from discoclaw.session.deleted_messages import Unsaid, unsay
 from tests.tables import each_row
 
 NOW = 1_700_000_000_000

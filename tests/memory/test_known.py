@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
+from discoclaw.app.page import MOST_BYTES, MOST_SHOWN, KnownPeople
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import erasing
-from discoclaw.memory.people.known import MOST_BYTES, MOST_SHOWN, KnownPeople
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import Disk, Log
 

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
+from discoclaw.store.port import Sql
 from discoclaw.store.postgres.connection import Database
-from discoclaw.store.sql import Sql
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

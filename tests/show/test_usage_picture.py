@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from discoclaw.core.usage import DOLLAR, Call, Report, last_days
-from discoclaw.show.pen import BACKGROUND, COLOURS
+from discoclaw.show.picture import BACKGROUND, COLOURS
 from discoclaw.show.usage_picture import WIDTH, colour_of, png, tick
 from tests.core.builders import FEW
 from tests.core.calls import DAY, NOW, PURPOSES, call, calls

@@ -14,7 +14,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.stores import disks
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, Disk
-from discoclaw.usage.telling import Telling, notice
+from discoclaw.usage.accounts import Telling, notice
 from tests.tables import each_row
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC

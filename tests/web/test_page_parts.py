@@ -13,7 +13,6 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import erasing
 from discoclaw.settings_types import Listen
 from discoclaw.web.listening import Listener
-from discoclaw.web.page.errors import MOST, MOST_CHARS, RecentErrors
 from discoclaw.web.page.guard import (
     HEADERS,
     IDLE_S,
@@ -26,6 +25,7 @@ from discoclaw.web.page.guard import (
     TooManyTries,
 )
 from discoclaw.web.page.pages import FRESH_S, HANGS, Read, Reading
+from discoclaw.web.page.rendering import MOST, MOST_CHARS, RecentErrors
 from tests.test_work import on_a_jumping_clock, passes
 
 

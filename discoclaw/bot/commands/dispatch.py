@@ -25,6 +25,7 @@ from discoclaw.bot.answers import (
     OPTED_OUT,
     SLOW,
     STOPPING,
+    Telling,
     outcome,
     sentence,
     told_if_slow,
@@ -50,7 +51,6 @@ from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Gr
 from discoclaw.bot.layout import send_answer, send_pieces
 from discoclaw.bot.memories import Asked
 from discoclaw.bot.pressed import GONE, Outcome, asked_for
-from discoclaw.bot.purge import Telling
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id

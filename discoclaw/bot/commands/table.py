@@ -7,18 +7,7 @@ they work as text for ever.
 
 from dataclasses import replace
 
-from discoclaw.bot.commands import (
-    data,
-    everyday,
-    history,
-    owners,
-    personas,
-    preview,
-    search,
-    timezone,
-    usage,
-    why,
-)
+from discoclaw.bot.commands import data, everyday, history, owners, preview, search, usage, why
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.ask import ASK
 from discoclaw.bot.commands.call import Call
@@ -150,7 +139,7 @@ EVERYDAY = (
         (on_off("On: I ask first; off: I remember without asking; nothing: how it is now", required=False),),
     ),
     Command("memory pending", everyday.pending, "What waits for your yes"),
-    Command("memory timezone", timezone.timezone, "Your time zone", (a_zone(),)),
+    Command("memory timezone", everyday.timezone, "Your time zone", (a_zone(),)),
     Command(
         "memory tidy",
         everyday.tidy,
@@ -260,20 +249,20 @@ HISTORY = (
 PERSONAS = (
     Command(
         "memory persona list",
-        personas.overview,
+        history.overview,
         "Your personas; the current one is marked",
         aliases=("branches",),
     ),
     Command(
         "memory persona switch",
-        personas.switch,
+        history.switch,
         "Talk to me as another persona",
         (a_persona("The persona"),),
         aliases=("checkout",),
     ),
     Command(
         "memory persona create",
-        personas.create,
+        history.create,
         "Create a persona, which starts with what the current one knows",
         (
             Param("name", "One word, for example coding", "word", required=True),
@@ -284,14 +273,14 @@ PERSONAS = (
     ),
     Command(
         "memory persona delete",
-        personas.delete,
+        history.delete,
         "Delete a persona; its changes stay in your history",
         (a_persona("The persona"),),
         aliases=("delete-branch",),
     ),
     Command(
         "memory persona merge",
-        personas.merge,
+        history.merge,
         "Bring another persona's changes into this one",
         (a_persona("The persona to bring in"),),
         aliases=("merge",),
@@ -299,7 +288,7 @@ PERSONAS = (
     ),
     Command(
         "memory persona copy",
-        personas.copy,
+        history.copy,
         "Bring one change of another persona into this one",
         (a_change("The id of the change, from history log"),),
         aliases=("cherry-pick", "branch cherry-pick"),
@@ -307,7 +296,7 @@ PERSONAS = (
     ),
     Command(
         "memory persona autoswitch",
-        personas.autoswitch,
+        history.autoswitch,
         "Whether I may switch your persona by myself",
         (on_off("On: I switch by myself; off: I ask first"),),
         aliases=("autoswitch", "branch auto"),

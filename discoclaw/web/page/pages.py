@@ -40,9 +40,8 @@ from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
 from discoclaw.session.live_settings import By as ChangedBy
 from discoclaw.usage.accounts import Accounts
-from discoclaw.web.page.errors import RecentErrors
 from discoclaw.web.page.guard import ENTER, LONGEST_S, MOST_BYTES, Access, Guard, Session, TooManyTries, see
-from discoclaw.web.page.rendering import STATIC, Templates
+from discoclaw.web.page.rendering import STATIC, RecentErrors, Templates
 
 log = logging.getLogger(__name__)
 
