@@ -1,4 +1,4 @@
-"""What ARCHITECTURE says under "How to add …", done once each: no more than the files it names is needed."""
+"""What docs/dev/adding says, done once each: no more than the files it names is needed."""
 
 import dataclasses
 from collections.abc import AsyncGenerator
