@@ -33,6 +33,7 @@ OURS = f"{Path(discoclaw.__file__).parent}{os.sep}"
 ENTRIES, READ, WRITTEN, BYTES = "directory entries", "files read", "files written", "bytes written"
 SYNCS, HOPS, TASKS, STATEMENTS, DOCUMENTS = "fsyncs", "hops", "tasks", "statements", "documents"
 SCANS, STEPS_A_SCAN = "scans", 1_000
+SUBMIT = threads.Threads.submit.__code__
 _SQL = frozenset({"execute", "executemany", "executescript"})
 
 
@@ -85,9 +86,12 @@ def counted() -> Iterator[Counts]:
             sys.settrace(before[0])
             sys.setprofile(before[1])
 
-    def inside(run: Callable[..., None], *args: Any) -> None:
+    def inside(run: Callable[..., Any], *args: Any, **given: Any) -> Any:
         with watched():
-            run(*args)
+            return run(*args, **given)
+
+    def submitted(pool: threads.Threads, run: Callable[..., Any], /, *args: Any, **given: Any) -> Any:
+        return submit(pool, partial(inside, run), *args, **given)
 
     def scanned(path: Any = ".") -> Any:
         found = list(scandir(path))
@@ -113,12 +117,12 @@ def counted() -> Iterator[Counts]:
             _add(WRITTEN if flags & (os.O_WRONLY | os.O_RDWR) else READ, 1)
 
     scandir, listdir, write = os.scandir, os.listdir, os.write
-    work = concurrent.futures.thread._WorkItem.run
+    work, submit = concurrent.futures.thread._WorkItem.run, threads.Threads.submit
     with (
         patch.object(os, "scandir", scanned),
         patch.object(os, "listdir", listed),
         patch.object(os, "write", written),
-        patch.object(threads, "_run", partial(inside, threads._run)),
+        patch.object(threads.Threads, "submit", submitted),
         patch.object(concurrent.futures.thread._WorkItem, "run", lambda *args: inside(work, *args)),
         _openings(opened),
         watched(),
@@ -162,7 +166,7 @@ class _Watch:
 
     def _called(self, frame: FrameType, code: CodeType) -> None:
         match code.co_name:
-            case "submit" if code is threads.Threads.submit.__code__:
+            case "submit" if code is SUBMIT:
                 self.done[HOPS] += 1
             case "to_thread" if "asyncio" in code.co_filename and frame.f_lasti <= 10:
                 self.done[HOPS] += 1

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.store.files import (
     append_synced,
-    keep_aside,
     render_json,
     safe_id,
     session_name,
     write_atomic,
 )
+from discoclaw.store.plain import FileDocuments
 from tests.memory import child
 from tests.memory.budgets import MODEST
 from tests.memory.kit import REPOSITORY, STAMP, Doomed, told_by
@@ -88,7 +88,7 @@ class TestWhatIsKeptAsideIsNeverOverwritten:
         kept = []
         for content in (b"one", b"two", b"three"):
             target.write_bytes(content)
-            kept.append(keep_aside(target, "corrupt", STAMP))
+            kept.append(FileDocuments(tmp_path).keep_aside(target.name, "corrupt", STAMP))
         assert [path.read_bytes() for path in kept] == [b"one", b"two", b"three"]
         assert [path.name for path in kept] == [
             f"file.json.corrupt-{STAMP}{number}" for number in ("", "-2", "-3")

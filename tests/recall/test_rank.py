@@ -72,6 +72,13 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
     share = {q: 0.0 if q in everywhere else idf[q] * (0.3 if is_common(q) else 1.0) for q in asked}
     few = max(3, 0.1 * count)  # a name of more items names none of them
     names = {q for q in asked if share[q] and 0 < sum(q in alias for alias in aliases) <= few}
+    telling = {q for q in asked if share[q] and not is_common(q)}
+
+    def is_named(i: int, q: str) -> bool:
+        """Where more is asked, what owns a name is meant, and what only mentions it is not."""
+        owned = any(q in alias for alias in aliases)
+        return q in aliases[i] or q in (bags[i][:2] if owned and telling - {q} else bags[i])
+
     terms_of: dict[int, set[str]] = {}
     scores: dict[int, float] = {}
     coverage: dict[int, float] = {}
@@ -81,7 +88,7 @@ def oracle(query: str, items: Sequence[Item]) -> list[tuple[str, float]]:
         shared = [q for q in asked if i in holders[q]]
         if not shared:
             continue
-        having = {q for q in names if q in aliases[i] or q in bags[i]}
+        having = {q for q in names if is_named(i, q)}
         named |= {i} if having else set()
         terms_of[i] = set(shared)
         norm = k1 * (1 - b + b * max(1, len(bags[i])) / mean)
