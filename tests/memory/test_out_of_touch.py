@@ -184,8 +184,8 @@ async def test_a_cursor_that_was_being_read_when_it_changed_is_read_again(parts:
         def __getattr__(self, name: str) -> Any:
             return getattr(disk.documents(CURSORS), name)
 
-        def read(self, name: str) -> bytes:
-            content = disk.documents(CURSORS).read(name)
+        def find(self, name: str) -> bytes | None:
+            content = disk.documents(CURSORS).find(name)
             if not was_read.is_set():
                 was_read.set()
                 goes_on.wait()
