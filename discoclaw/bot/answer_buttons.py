@@ -1,7 +1,8 @@
 """The buttons below an answer: Stop while it is written, then Again and Go on.
 
 Again asks the same question again, and Go on for the rest of the answer. The question is read from Discord,
-as it is now, so this outlives a restart. Which of them stand below an answer is in `answer_rows`.
+as it is now, so this outlives a restart. `sending.Below` says which of them stand
+below an answer.
 """
 
 import logging

@@ -276,7 +276,7 @@ def _counted(made: Preview, facts: Facts) -> str:
 
 
 def _under(made: Preview, facts: Facts) -> list[str]:
-    """As whom, and for which message."""
+    """The small print of a preview: as which persona, and for which message."""
     persona = [f"as your persona {name(facts.persona)}"] if facts.persona else []
     return [*persona, *([f"if you wrote {said(made.turn.message.text, 200)}"] if made.asked else [])]
 

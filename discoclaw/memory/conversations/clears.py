@@ -138,7 +138,10 @@ class Clears(Derived, Listener):
         return known.get(session_key, -1)
 
     def may_hide(self, session_key: str, at: int) -> bool:
-        """The same as `hidden`, as far as is known without the disk: if that is nothing, anything may be."""
+        """Whether a clear may hide a conversation's content of a time (ms), by what RAM knows.
+
+        Where nothing was read yet, that is always so.
+        """
         return self._newest is None or at <= self._newest.get(session_key, -1)
 
     async def hidden(self, session_key: str, at: int) -> bool:

@@ -140,7 +140,7 @@ class Intents:
         return _intent(subject, parsed(content), None) if content is not None else None
 
     def read_again(self, subject: str) -> Intent | None:
-        """The same. Raises MemoryFault."""
+        """The intent of a subject, as `now`, for those who answer people. Raises MemoryFault."""
         with faulting(f"the erasing of {subject} cannot be read"):
             return self.now(subject)
 
